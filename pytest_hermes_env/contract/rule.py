@@ -1,0 +1,134 @@
+"""What a rule is, and what it may say. Rules are values; the engine in `check` runs them.
+
+A rule is one law in one file under `contract/rules`. Its module docstring holds four parts, each introduced by its word
+at the start of a line: ``What:``, ``Why:``, ``Fix:`` and ``Source:``. The first line of the docstring is
+``HE301 messages-not-final-response``, and the rest of that paragraph states the law as a sentence.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.contract.evidence import Evidence
+    from pytest_hermes_env.contract.source import ClassSource
+
+
+class Severity(enum.StrEnum):
+    """How much a breach weighs: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    OPINION = "opinion"
+
+
+class Outcome(enum.StrEnum):
+    """What one half of a rule concluded. Only PASSED means that the law was seen to hold."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    """The static half could not know, and says so instead of guessing."""
+    NOT_EXERCISED = "not exercised"
+    """The evidence never occurred: nothing was seen, so nothing has passed."""
+    NOT_APPLICABLE = "not applicable"
+    """The law does not concern this class, for the reason given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One breach of one law, at one place.
+
+    ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
+    """
+
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 1
+    seen: str = ""
+    scenario: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was."""
+
+    outcome: Outcome
+    note: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+def passed(note: str) -> Verdict:
+    """Return the verdict that the law was seen to hold; ``note`` says in what."""
+    return Verdict(outcome=Outcome.PASSED, note=note)
+
+
+def failed(findings: Iterable[Finding], note: str = "") -> Verdict:
+    """Return the verdict that the law is broken, with at least one finding."""
+    found = tuple(findings)
+    if not found:
+        raise ValueError("a failed verdict needs at least one finding")
+    return Verdict(outcome=Outcome.FAILED, note=note, findings=found)
+
+
+def judged(findings: Iterable[Finding], note: str) -> Verdict:
+    """Return FAILED when there are findings, else PASSED with ``note``."""
+    found = tuple(findings)
+    return failed(found, note) if found else passed(note)
+
+
+def undecided(reason: str) -> Verdict:
+    """Return the verdict that the source alone cannot tell."""
+    return Verdict(outcome=Outcome.UNDECIDED, note=reason)
+
+
+def not_exercised(reason: str) -> Verdict:
+    """Return the verdict that the needed evidence never occurred."""
+    return Verdict(outcome=Outcome.NOT_EXERCISED, note=reason)
+
+
+def not_applicable(reason: str) -> Verdict:
+    """Return the verdict that the law does not concern this class."""
+    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=reason)
+
+
+StaticHalf = Callable[["ClassSource"], Verdict]
+DynamicHalf = Callable[["Evidence"], Verdict]
+
+_SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One law: its id, its name, how heavy a breach is, and the two halves that can see one.
+
+    ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module.
+    """
+
+    id: str
+    name: str
+    severity: Severity
+    doc: str
+    static: StaticHalf | None = None
+    dynamic: DynamicHalf | None = None
+    scenarios: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """``HE301-messages-not-final-response``, as pytest items show it."""
+        return f"{self.id}-{self.name}"
+
+    def section(self, title: str) -> str:
+        """Return one part of the rule's documentation (What, Why, Fix or Source), unfolded to plain text."""
+        pieces = _SECTION.split(self.doc)
+        for word, text in zip(pieces[1::2], pieces[2::2], strict=True):
+            if word == title:
+                return " ".join(text.split())
+        raise KeyError(f"{self.id} has no part {title!r}; its parts are {pieces[1::2]}")

@@ -1,0 +1,94 @@
+"""Every error that this package raises, in one tree. The class names the boundary that broke.
+
+::
+
+    HermesEnvError
+    ├── UsageError              a command, option, marker or fixture was used wrongly
+    │   ├── UnknownRule         a rule id that the catalogue does not have
+    │   ├── BadWaiver           a waiver without a reason, or one that waives nothing
+    │   └── BadTarget           what was named is not an environment, or cannot be imported
+    ├── ScriptError             a script for the mock model says something impossible
+    ├── UnexpectedRequest       the model was asked for something that its script does not hold
+    ├── LeftoverTurns           turns of a script that nobody asked for
+    ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
+    ├── ServerStartError        the mock server could not start (port in use, ...)
+    ├── EnvironmentSetupError   an environment could not be built for the test
+    └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
+
+A message says what happened, what was expected, what was seen (cut at 200 characters) and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadTarget",
+    "BadWaiver",
+    "EnvironmentSetupError",
+    "HermesEnvError",
+    "LeftoverTurns",
+    "ScriptError",
+    "ServerStartError",
+    "ShadowedModule",
+    "UnexpectedRequest",
+    "UnexpectedToolCall",
+    "UnknownRule",
+    "UsageError",
+    "shorten",
+]
+
+SEEN_LIMIT = 200
+
+
+class HermesEnvError(Exception):
+    """Base of every error of this package."""
+
+
+class UsageError(HermesEnvError):
+    """A command, option, marker or fixture was used wrongly."""
+
+
+class UnknownRule(UsageError):
+    """A rule id was named that the catalogue does not have."""
+
+
+class BadWaiver(UsageError):
+    """A waiver has no reason, or waives a rule that passes or does not exist."""
+
+
+class BadTarget(UsageError):
+    """What was named is not an environment class, or its module cannot be imported."""
+
+
+class ScriptError(HermesEnvError):
+    """A script for the mock model says something that no model could say."""
+
+
+class UnexpectedRequest(HermesEnvError):
+    """The mock model was asked for something that its script does not hold."""
+
+
+class LeftoverTurns(HermesEnvError):
+    """A script holds turns that no conversation ever asked for."""
+
+
+class UnexpectedToolCall(HermesEnvError):
+    """A tool was called that the sandbox in force cannot answer."""
+
+
+class ServerStartError(HermesEnvError):
+    """The mock server could not be started."""
+
+
+class EnvironmentSetupError(HermesEnvError):
+    """An environment could not be built on the mock server."""
+
+
+class ShadowedModule(HermesEnvError):
+    """A project module hides one of hermes-agent's own top-level modules."""
+
+
+def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:
+    """Return ``seen`` as one line of at most ``limit`` characters, for the "what was seen" part of a message."""
+    text = seen if isinstance(seen, str) else repr(seen)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
