@@ -1,0 +1,402 @@
+"""The agent loop: ask the model, run the tools that it calls, tell it the results, until it answers or its turns are used up.
+
+Place in the flow: `HermesAgentBaseEnv` builds one loop per rollout; `HermesAgentLoop.run` gives an `AgentResult`, from which
+the environment computes a reward. Nothing is scored here.
+
+Source: the interface is that of hermes-agent's former ``environments.agent_loop``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import json
+import logging
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from environments.hermes_modules import explain_shadowing
+from environments.isolation import open_sandbox
+from environments.tool_call_parsers import get_parser
+
+try:
+    import model_tools
+    from model_tools import handle_function_call
+    from tools.budget_config import DEFAULT_BUDGET, BudgetConfig
+    from tools.terminal_tool import get_active_env
+    from tools.todo_tool import TodoStore, todo_tool
+    from tools.tool_result_storage import enforce_turn_budget, maybe_persist_tool_result
+except ImportError as error:
+    if not (reason := explain_shadowing()):
+        raise
+    raise ImportError(f"hermes-agent cannot be imported: {error}. {reason}") from error
+
+__all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "resize_tool_pool"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+USER_TASK_LIMIT = 500
+"""Characters of the first user message that tools are given as the task."""
+
+INTERRUPT_GRACE_S = 5.0
+"""How long a cancelled rollout waits for its running tool to notice the interrupt, in seconds."""
+
+_tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="hermes-tool")
+
+
+def resize_tool_pool(max_workers: int) -> None:
+    """Replace the pool that tools run in. Work already running in the old pool is finished there, not cancelled."""
+    global _tool_executor  # noqa: PLW0603 - one pool per process, under the name that existing tests replace
+    old = _tool_executor
+    _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="hermes-tool")
+    old.shutdown(wait=False)
+
+
+class _Worker:
+    """What is known about the thread that runs one call, so that a cancelled rollout can interrupt just that call."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread_id: int | None = None
+        self._is_cancelled = False
+
+    def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run ``function`` in the current thread; raises CancelledError when the rollout was cancelled before it began."""
+        with self._lock:
+            if self._is_cancelled:
+                raise concurrent.futures.CancelledError
+            self._thread_id = threading.get_ident()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            with self._lock:
+                self._thread_id = None
+                _set_interrupt(False, threading.get_ident())
+
+    def interrupt(self) -> None:
+        """Ask the running tool to stop; a call that has not begun never will."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._thread_id is not None:
+                _set_interrupt(True, self._thread_id)
+
+
+def _set_interrupt(active: bool, thread_id: int) -> None:
+    from tools.interrupt import set_interrupt  # noqa: PLC0415 - hermes' module, replaced as a whole in some tests
+
+    set_interrupt(active, thread_id)
+
+
+async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Run a blocking tool function in the pool. Cancelling the awaiting task interrupts the tool and waits until it stopped.
+
+    Context variables of the caller are visible to ``function``.
+    """
+    worker = _Worker()
+    context = contextvars.copy_context()
+    running = _tool_executor.submit(lambda: context.run(worker.run, function, *args, **kwargs))
+    future = asyncio.wrap_future(running)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        worker.interrupt()
+        if not running.cancel():
+            await asyncio.wait({future}, timeout=INTERRUPT_GRACE_S)
+        if not future.done():
+            logger.warning("A tool did not stop within %s s of its rollout's cancellation", INTERRUPT_GRACE_S)
+        elif not future.cancelled():
+            future.exception()  # seen: a tool that was stopped may well have failed
+        raise
+
+
+@dataclass
+class ToolError:
+    """One tool call of a rollout that did not work. ``turn`` counts from 1; the rest is text."""
+
+    turn: int
+    tool_name: str
+    arguments: str
+    error: str
+    tool_result: str
+
+
+@dataclass
+class AgentResult:
+    """What one rollout of the agent left behind; its reward is computed from this.
+
+    The final answer is the last assistant message with content: walk ``messages`` backwards. The tools used are the names in
+    the assistant messages' ``tool_calls``, which are dicts. ``managed_state`` is the ManagedServer's state in token mode.
+    """
+
+    messages: list[dict[str, Any]]
+    managed_state: dict[str, Any] | None = None
+    turns_used: int = 0
+    finished_naturally: bool = False
+    reasoning_per_turn: list[str | None] = field(default_factory=list)
+    tool_errors: list[ToolError] = field(default_factory=list)
+
+
+def _extract_reasoning_from_message(message: Any) -> str | None:
+    """Return the reasoning text of a response message, or None.
+
+    ``reasoning_content`` wins over ``reasoning``, which wins over the first entry of ``reasoning_details`` that has text. An
+    empty string counts as absent.
+    """
+    for name in ("reasoning_content", "reasoning"):
+        value = _read(message, name)
+        if value:
+            return value  # type: ignore[no-any-return]
+    for detail in _read(message, "reasoning_details") or ():
+        text = _read(detail, "text")
+        if text:
+            return text  # type: ignore[no-any-return]
+    return None
+
+
+def _read(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """One tool call as the model asked for it; ``raw`` holds its arguments as they came, text or already an object."""
+
+    id: str
+    name: str
+    raw: Any
+
+    @property
+    def text(self) -> str:
+        """The arguments as text, as the history keeps them."""
+        if isinstance(self.raw, str):
+            return self.raw
+        return json.dumps(self.raw, ensure_ascii=False, default=str)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments as an object; an empty text means none. Raises: ValueError with the reason otherwise."""
+        if isinstance(self.raw, str):
+            value = json.loads(self.raw) if self.raw.strip() else {}
+        else:
+            value = self.raw
+        if not isinstance(value, dict):
+            raise ValueError(f"expected a JSON object, got {_json_type(value)}")  # noqa: TRY004 - told to the model as bad input
+        return value
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the call in the shape that the history holds."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.text}}
+
+
+def _json_type(value: object) -> str:
+    names = {type(None): "null", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _read_call(call: Any) -> _Call:
+    function = _read(call, "function")
+    return _Call(
+        id=_read(call, "id") or f"call_{uuid.uuid4().hex[:24]}",
+        name=_read(function, "name") or "",
+        raw=_read(function, "arguments"),
+    )
+
+
+class HermesAgentLoop:
+    """Runs one rollout's conversation with real tools."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the signature that environments call
+        self,
+        server: Any,
+        tool_schemas: list[dict[str, Any]],
+        valid_tool_names: set[str],
+        max_turns: int = 30,
+        task_id: str | None = None,
+        temperature: float = 1.0,
+        max_tokens: int | None = None,
+        extra_body: dict[str, Any] | None = None,
+        budget_config: BudgetConfig | None = None,
+    ) -> None:
+        """Prepare a rollout.
+
+        ``server`` is anything with ``async chat_completion(**kwargs)``: a ServerManager, a ManagedServer, a double.
+        ``tool_schemas`` are offered to the model; only ``valid_tool_names`` run. ``task_id`` names the rollout's sandbox.
+        """
+        self.server = server
+        self.tool_schemas = tool_schemas
+        self.valid_tool_names = valid_tool_names
+        self.max_turns = max_turns
+        self.task_id = task_id or str(uuid.uuid4())
+        self.temperature = temperature
+        self.max_tokens = max_tokens
+        self.extra_body = extra_body
+        self.budget_config = budget_config or DEFAULT_BUDGET
+        self._todo_store = TodoStore()
+
+    async def run(self, messages: list[dict[str, Any]]) -> AgentResult:
+        """Run until the model answers without a tool call, the server fails, or the turns are used up.
+
+        ``messages`` is extended in place, and is also the result's.
+        """
+        result = AgentResult(messages=messages)
+        user_task = _user_task(messages)
+        for turn in range(1, self.max_turns + 1):
+            result.turns_used = turn
+            message = await self._ask(messages, turn)
+            if message is None:
+                break
+            reasoning = _extract_reasoning_from_message(message)
+            result.reasoning_per_turn.append(reasoning)
+            content, calls = self._read_answer(message)
+            messages.append(_assistant_message(content, calls, reasoning))
+            if not calls:
+                result.finished_naturally = True
+                break
+            answers = [await self._answer(call, turn, user_task, result) for call in calls]
+            messages.extend(await self._within_turn_budget(answers))
+        result.managed_state = self.server.get_state() if hasattr(self.server, "get_state") else None
+        return result
+
+    async def _ask(self, messages: list[dict[str, Any]], turn: int) -> Any:
+        """Return the model's next message, or None when the server failed or gave no choices."""
+        request: dict[str, Any] = {"messages": messages, "n": 1, "temperature": self.temperature}
+        if self.tool_schemas:
+            request["tools"] = self.tool_schemas
+        if self.max_tokens is not None:
+            request["max_tokens"] = self.max_tokens
+        if self.extra_body:
+            request["extra_body"] = self.extra_body
+        try:
+            response = await self.server.chat_completion(**request)
+        except Exception:
+            logger.exception("The inference server failed on turn %d of rollout %s", turn, self.task_id)
+            return None
+        if not response or not response.choices:
+            logger.warning("The inference server gave no choices on turn %d of rollout %s", turn, self.task_id)
+            return None
+        return response.choices[0].message
+
+    def _read_answer(self, message: Any) -> tuple[str, list[_Call]]:
+        """Return content and tool calls; calls left as raw text by the server are parsed."""
+        content = _read(message, "content") or ""
+        calls = _read(message, "tool_calls") or []
+        if not calls and self.tool_schemas and "<tool_call>" in content:
+            parsed_content, parsed_calls = get_parser("hermes").parse(content)
+            if parsed_calls:
+                content, calls = parsed_content or "", parsed_calls
+        return content, [_read_call(call) for call in calls]
+
+    async def _answer(self, call: _Call, turn: int, user_task: str | None, result: AgentResult) -> dict[str, Any]:
+        """Run one tool call and return the tool message; what goes wrong is told to the model and recorded."""
+        error = ""
+        try:
+            if call.name not in self.valid_tool_names:
+                error = f"Unknown tool '{call.name}'"
+                text = json.dumps({"error": f"{error}. Available tools: {sorted(self.valid_tool_names)}"})
+            else:
+                text = await self._run_tool(call.name, call.arguments(), user_task)
+                error = _error_of(text)
+                text = await self._within_result_budget(text, call)
+        except ValueError as bad:
+            error = f"Invalid arguments for {call.name}: {bad}"
+            text = json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."}, ensure_ascii=False)
+        except Exception as failure:
+            error = f"Tool execution failed: {type(failure).__name__}: {failure}"
+            text = json.dumps({"error": error}, ensure_ascii=False)
+            logger.exception("Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
+        if error:
+            result.tool_errors.append(
+                ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text)
+            )
+        return {"role": "tool", "tool_call_id": call.id, "content": text}
+
+    async def _run_tool(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
+        """Run a tool that the loop serves itself, or one of hermes' in the tool pool."""
+        if name == "todo":
+            todos, merge = arguments.get("todos"), arguments.get("merge", False)
+            return todo_tool(todos=todos, merge=merge, store=self._todo_store)  # type: ignore[no-any-return]
+        if name in model_tools._AGENT_LOOP_TOOLS:  # noqa: SLF001 - hermes' own list of tools that need the agent itself
+            return json.dumps({"error": f"{name} is not available in RL environments."})
+        return await run_in_tool_pool(self._dispatch, name, arguments, user_task)
+
+    def _dispatch(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
+        """Call hermes from a pool thread, in this rollout's own sandbox."""
+        open_sandbox(self.task_id)
+        try:
+            answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task)
+        except ValueError as failure:  # not bad arguments: those are told apart before the tool runs
+            raise RuntimeError(f"{type(failure).__name__}: {failure}") from failure
+        return answer if isinstance(answer, str) else _multimodal_text(answer)
+
+    async def _within_result_budget(self, text: str, call: _Call) -> str:
+        """Move a result that is too long for the conversation into the sandbox, leaving a preview."""
+        if len(text) <= self.budget_config.resolve_threshold(call.name):
+            return text
+        return await run_in_tool_pool(  # type: ignore[no-any-return]
+            maybe_persist_tool_result,
+            content=text,
+            tool_name=call.name,
+            tool_use_id=call.id,
+            env=get_active_env(self.task_id),
+            config=self.budget_config,
+        )
+
+    async def _within_turn_budget(self, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Hold the sum of one turn's results below the configured size."""
+        if sum(len(answer["content"]) for answer in answers) <= self.budget_config.turn_budget:
+            return answers
+        return await run_in_tool_pool(  # type: ignore[no-any-return]
+            enforce_turn_budget, answers, env=get_active_env(self.task_id), config=self.budget_config
+        )
+
+
+def _assistant_message(content: str, calls: list[_Call], reasoning: str | None) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": content}
+    if calls:
+        message["tool_calls"] = [call.as_dict() for call in calls]
+    if reasoning:
+        message["reasoning_content"] = reasoning
+    return message
+
+
+def _user_task(messages: list[dict[str, Any]]) -> str | None:
+    for message in messages:
+        if message.get("role") == "user":
+            return message_text(message.get("content"))[:USER_TASK_LIMIT]
+    return None
+
+
+def message_text(content: Any) -> str:
+    """Return the text of a message's content: a string as it is, content parts joined, None as an empty text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    return ""
+
+
+def _error_of(text: str) -> str:
+    """Return the error of a tool result that also has a negative exit code: hermes' sign that the call itself failed."""
+    try:
+        result = json.loads(text)
+    except ValueError:
+        return ""
+    if not isinstance(result, dict):
+        return ""
+    exit_code = result.get("exit_code")
+    has_failed = isinstance(exit_code, int) and exit_code < 0
+    return str(result["error"]) if has_failed and result.get("error") else ""
+
+
+def _multimodal_text(answer: Any) -> str:
+    """Return a structured tool result as text: a chat-completions tool message holds no images."""
+    if isinstance(answer, dict) and isinstance(answer.get("content"), list):
+        texts = [part["text"] for part in answer["content"] if isinstance(part, dict) and part.get("type") == "text"]
+        omitted = len(answer["content"]) - len(texts)
+        return "\n".join([*texts, *(["[image omitted]"] * omitted)])
+    return json.dumps(answer, ensure_ascii=False, default=str)

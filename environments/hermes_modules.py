@@ -1,0 +1,52 @@
+"""Tells when a project's own module hides one of hermes-agent's top-level modules.
+
+hermes-agent installs modules with everyday names (``utils``, ``tools``, ``cli``, ``agent``, ``cron``, ``gateway``, ``plugins``,
+``providers``). A project file of the same name that stands earlier on ``sys.path`` makes hermes' tool modules fail on import;
+hermes swallows that and offers fewer tools, or none. `shadowed_modules` finds the cause.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+
+__all__ = ["explain_shadowing", "shadowed_modules"]
+
+
+def shadowed_modules() -> dict[str, str]:
+    """Map each hidden hermes-agent module to the file that hides it; empty when nothing is hidden."""
+    distribution = importlib.metadata.distribution("hermes-agent")
+    listed = (distribution.read_text("top_level.txt") or "").split()
+    root = Path(str(distribution.locate_file(""))).resolve()
+    hidden: dict[str, str] = {}
+    for name in listed:
+        origin = _origin(name)
+        if origin and not Path(origin).resolve().is_relative_to(root):
+            hidden[name] = origin
+    return hidden
+
+
+def _origin(name: str) -> str:
+    """Return the file from which ``name`` is, or would be, imported; empty when there is none."""
+    module = sys.modules.get(name)
+    if module is not None:
+        return getattr(module, "__file__", None) or ""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    return (spec.origin or "") if spec else ""
+
+
+def explain_shadowing() -> str:
+    """Return one paragraph for an error message, or an empty string when no module is hidden."""
+    hidden = shadowed_modules()
+    if not hidden:
+        return ""
+    rows = "; ".join(f"`{name}` comes from {path}" for name, path in sorted(hidden.items()))
+    return (
+        f"A module of your project hides one of hermes-agent's own: {rows}. "
+        "Rename it, or keep its directory off sys.path: hermes-agent imports these names at the top level."
+    )

@@ -1,0 +1,207 @@
+"""What a reward function sees of the world: every tool, in the very sandbox that the agent worked in.
+
+Place in the flow: `HermesAgentBaseEnv` opens one `ToolContext` per rollout, passes it to ``compute_reward`` and cleans it up
+afterwards. An environment that runs the loop itself (in ``evaluate``) does the same, with ``cleanup`` in a ``finally``.
+
+Source: the interface is that of hermes-agent's former ``environments.tool_context``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from environments import agent_loop, bridge, file_transfer
+from environments.agent_loop import handle_function_call
+from environments.isolation import close_sandbox, open_sandbox
+
+__all__ = ["ToolContext"]
+
+_NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
+READ_PAGE_LINES = 2000
+"""Lines asked for per read; hermes' own upper limit."""
+
+
+def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str) -> str:
+    """Run one tool from synchronous code, once, and return its result as text; whatever it raises is raised here.
+
+    Inside a bridged coroutine (every ``compute_reward``) the event loop goes on meanwhile. On an event loop without a bridge
+    the call runs in the tool pool and the loop waits; without a loop it runs in the calling thread. There is no time limit
+    but the tool's own.
+    """
+
+    def call() -> str:
+        open_sandbox(task_id)
+        answer = handle_function_call(tool_name, arguments, task_id=task_id)
+        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)  # noqa: SLF001
+
+    if bridge.is_bridged():
+        return bridge.wait_for(agent_loop.run_in_tool_pool(call))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    return agent_loop._tool_executor.submit(call).result()  # noqa: SLF001 - the pool is this layer's
+
+
+class ToolContext:
+    """Unrestricted access to a rollout's tools, for the code that verifies the rollout.
+
+    All calls share the rollout's session: its files, working directory, background processes. Results are dicts; a result
+    that is not JSON becomes ``{"exit_code": -1, "output": text}`` (terminal) or ``{"error": text}`` (the other tools).
+    """
+
+    def __init__(self, task_id: str) -> None:
+        """Attach to the sandbox of ``task_id``; nothing is started before the first call."""
+        self.task_id = task_id
+
+    def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
+        """Run a shell command; ``timeout`` in seconds, without an upper limit.
+
+        Returns ``{"exit_code": int, "output": str, ...}``.
+        """
+        if timeout > _foreground_limit():
+            return self._terminal_in_background(command, timeout)
+        return self._as_dict(self.call_tool("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
+
+    def read_file(self, path: str) -> dict[str, Any]:
+        """Read a text file, whole: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
+
+        A verifier may read a file as often as it likes. Returns ``{"error": ...}`` when it cannot be read.
+        """
+        pages: list[str] = []
+        offset = 1
+        while True:
+            self._forget_earlier_reads()
+            page = self._as_dict(
+                self.call_tool("read_file", {"path": path, "offset": offset, "limit": READ_PAGE_LINES})
+            )
+            content = page.get("content")
+            if not isinstance(content, str) or page.get("error"):
+                return page
+            pages.append(content)
+            following = page.get("next_offset") or offset + READ_PAGE_LINES
+            if not page.get("truncated") or following <= offset:
+                break
+            offset = following
+        numbered = "\n".join(pages)
+        return {**page, "content": self._raw_content(path, numbered, page), "numbered_content": numbered}
+
+    def write_file(self, path: str, content: str) -> dict[str, Any]:
+        """Write a text file; missing directories are made."""
+        return self._as_dict(self.call_tool("write_file", {"path": path, "content": content}))
+
+    def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
+        """Copy a file of this machine, byte for byte, into the sandbox.
+
+        Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
+        """
+        return file_transfer.upload_file(self, Path(local_path), remote_path)
+
+    def upload_dir(self, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
+        """Copy every file under a directory of this machine into the sandbox; one result per file."""
+        return file_transfer.upload_dir(self, Path(local_dir), remote_dir)
+
+    def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
+        """Copy a file of the sandbox, byte for byte, to this machine.
+
+        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; nothing partial is left.
+        """
+        return file_transfer.download_file(self, remote_path, Path(local_path))
+
+    def download_dir(self, remote_dir: str, local_dir: str) -> list[dict[str, Any]]:
+        """Copy every file under a sandbox directory to this machine; one result per file, never outside ``local_dir``."""
+        return file_transfer.download_dir(self, remote_dir, Path(local_dir))
+
+    def search(self, query: str, path: str = ".") -> dict[str, Any]:
+        """Search file contents by regular expression."""
+        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": self._searchable(path)}))
+
+    def web_search(self, query: str) -> dict[str, Any]:
+        """Search the web."""
+        return self._as_dict(self.call_tool("web_search", {"query": query}))
+
+    def web_extract(self, urls: list[str]) -> dict[str, Any]:
+        """Fetch pages as text."""
+        return self._as_dict(self.call_tool("web_extract", {"urls": urls}))
+
+    def browser_navigate(self, url: str) -> dict[str, Any]:
+        """Open a page in the rollout's browser."""
+        return self._as_dict(self.call_tool("browser_navigate", {"url": url}))
+
+    def browser_snapshot(self) -> dict[str, Any]:
+        """Return the current page as an accessibility tree."""
+        return self._as_dict(self.call_tool("browser_snapshot", {}))
+
+    def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
+        """Run any registered tool and return its result as text, as the agent would see it."""
+        return _run_tool_in_thread(tool_name, arguments, self.task_id)
+
+    def cleanup(self) -> None:
+        """Release the rollout's processes, sessions and files. Idempotent, never raises."""
+        if bridge.is_bridged():
+            bridge.wait_for(asyncio.to_thread(close_sandbox, self.task_id))
+        else:
+            close_sandbox(self.task_id)
+
+    def _as_dict(self, text: str, *, of_terminal: bool = False) -> dict[str, Any]:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if isinstance(value, dict):
+            return value
+        return {"exit_code": -1, "output": text} if of_terminal else {"error": text}
+
+    def _searchable(self, path: str) -> str:
+        """Return the session's directory for ``.``: without ripgrep, hermes 0.19 excludes hidden names, and ``.`` is one."""
+        from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
+
+        open_sandbox(self.task_id)
+        return (get_session_cwd(self.task_id) or path) if path == "." else path
+
+    def _forget_earlier_reads(self) -> None:
+        """Make hermes answer a read with the content, not with "unchanged" or "BLOCKED"."""
+        from tools.file_tools import notify_other_tool_call, reset_file_dedup  # noqa: PLC0415 - hermes is heavy
+
+        reset_file_dedup(self.task_id)
+        notify_other_tool_call(self.task_id)
+
+    def _raw_content(self, path: str, numbered: str, page: dict[str, Any]) -> str:
+        """Return a file's own text from hermes' numbered lines.
+
+        Long lines and secrets are altered in that view; its size tells, and then the bytes themselves are fetched.
+        """
+        text = _NUMBERED_LINE.sub("", numbered)
+        size = page.get("file_size")
+        if not isinstance(size, int) or size == len(text.encode()):
+            return text
+        try:
+            return file_transfer.read_bytes(self, path).decode(errors="replace")
+        except file_transfer.TransferError:
+            return text
+
+    def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
+        """Run a command for longer than hermes' foreground limit: as a background process that is waited for."""
+        started = self._as_dict(self.call_tool("terminal", {"command": command, "background": True}), of_terminal=True)
+        session = started.get("session_id")
+        if not session:
+            return started
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            waiting = {"action": "wait", "session_id": session, "timeout": max(1, int(left))}
+            state = self._as_dict(self.call_tool("process", waiting))
+            if state.get("status") != "timeout":
+                return {**state, "exit_code": state.get("exit_code", -1), "output": state.get("output", "")}
+        self.call_tool("process", {"action": "kill", "session_id": session})
+        return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
+
+
+def _foreground_limit() -> int:
+    from tools.terminal_tool import FOREGROUND_MAX_TIMEOUT  # noqa: PLC0415 - hermes is heavy
+
+    return int(FOREGROUND_MAX_TIMEOUT)
