@@ -1,0 +1,77 @@
+"""Environment classes read from their files, without importing them. Rules and commands start here.
+
+``read_classes(path)`` finds the classes; a `ClassSource` knows its bases, its methods and its place; ``source.flow`` knows what
+its methods do with the values that matter to the contract.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.source.calls import MUTATORS, hung_on_self
+from pytest_hermes_env.contract.source.classes import ClassSource, External, Standing, resolve
+from pytest_hermes_env.contract.source.find import FileReading, Skipped, read_class, read_classes, without_helpers
+from pytest_hermes_env.contract.source.findings import breach, doubts, in_order
+from pytest_hermes_env.contract.source.flow import Access, Call, Change, Flow, Frame, calls_in, constructs, instances
+from pytest_hermes_env.contract.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
+from pytest_hermes_env.contract.source.modules import FileProblem, Module, SourceTree, flat_statements
+from pytest_hermes_env.contract.source.names import (
+    BASE_METHODS,
+    LAYER_CONTEXT,
+    LAYER_ENV,
+    LAYER_LOOP,
+    LAYER_RESULT,
+    LAYER_ROLLOUTS,
+    REQUIRED_METHODS,
+    RESULT_FIELDS,
+)
+from pytest_hermes_env.contract.source.values import ANYTHING, NOTHING, Kind, Value, Values, has, joined, members, only
+
+__all__ = [
+    "ANYTHING",
+    "BASE_METHODS",
+    "LAYER_CONTEXT",
+    "LAYER_ENV",
+    "LAYER_LOOP",
+    "LAYER_RESULT",
+    "LAYER_ROLLOUTS",
+    "MUTATORS",
+    "NOTHING",
+    "REQUIRED_METHODS",
+    "RESULT_FIELDS",
+    "Access",
+    "Call",
+    "Change",
+    "ClassSource",
+    "External",
+    "FileProblem",
+    "FileReading",
+    "Flow",
+    "Frame",
+    "Function",
+    "FunctionNode",
+    "Kind",
+    "Module",
+    "Skipped",
+    "SourceTree",
+    "Standing",
+    "Value",
+    "Values",
+    "annotation_text",
+    "breach",
+    "calls_in",
+    "constructs",
+    "doubts",
+    "flat_statements",
+    "function_of",
+    "has",
+    "hung_on_self",
+    "in_order",
+    "instances",
+    "joined",
+    "last_name",
+    "members",
+    "only",
+    "read_class",
+    "read_classes",
+    "resolve",
+    "without_helpers",
+]

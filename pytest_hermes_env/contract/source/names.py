@@ -1,0 +1,34 @@
+"""The words of the Hermes environment layer that source is recognised by.
+
+The layer and Atropos are recognised by name and never parsed: source must be readable where neither is installed.
+"""
+
+from __future__ import annotations
+
+LAYER_ENV = "HermesAgentBaseEnv"
+LAYER_LOOP = "HermesAgentLoop"
+LAYER_CONTEXT = "ToolContext"
+LAYER_RESULT = "AgentResult"
+LAYER_NAMES = frozenset({LAYER_ENV, LAYER_LOOP, LAYER_CONTEXT, LAYER_RESULT, "HermesAgentEnvConfig", "ToolError"})
+
+ATROPOS_ENV = "BaseEnv"
+
+REQUIRED_METHODS = ("setup", "get_next_item", "format_prompt", "compute_reward", "evaluate")
+
+RESULT_FIELDS = frozenset(
+    {"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"}
+)
+
+LAYER_ROLLOUTS = frozenset({"collect_trajectory", "collect_trajectories"})
+"""Methods of the layer that drive a HermesAgentLoop with the group's tools, then call compute_reward."""
+
+BASE_METHODS = frozenset(
+    {
+        "add_rollouts_for_wandb", "add_train_workers", "cleanup", "cli", "config_init", "create_rollout_table",
+        "env_manager", "env_step_checks", "evaluate_log", "get_server_info", "get_status", "handle_env",
+        "handle_send_to_api", "load_checkpoint", "perf_stats", "postprocess_histories", "process_manager",
+        "register_env", "save_checkpoint", "setup_wandb", "wandb_log",
+        "_resolve_tools_for_group", "_use_managed_server",
+    }
+)  # fmt: skip
+"""Methods that the layer and Atropos give to every environment and that drive no agent loop."""

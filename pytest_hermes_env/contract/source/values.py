@@ -1,0 +1,111 @@
+"""What an expression may hold, as far as the source tells: the alphabet of `flow`.
+
+The values of an expression are a set. An empty set is None or "nothing known to matter"; it joins with anything without blurring it.
+`ANYTHING` in a set means that something else may be there, so that nothing is definite any more.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+
+class Kind(enum.Enum):
+    """What a value is."""
+
+    ANYTHING = enum.auto()
+    SELF = enum.auto()
+    SUPER = enum.auto()
+    ATTRIBUTE = enum.auto()
+    """An attribute of self that is no method; ``name`` is its name."""
+    PART = enum.auto()
+    """Something inside an attribute of self: an entry, a field; ``name`` is the attribute."""
+    METHOD = enum.auto()
+    """A function with its first argument bound; ``target`` is the Function."""
+    FUNCTION = enum.auto()
+    LOCAL = enum.auto()
+    """A nested def or a lambda; ``node`` is it, ``items[0]`` what it returns."""
+    CLASS = enum.auto()
+    EXTERNAL = enum.auto()
+    """A name from outside the tree; ``name`` is dotted."""
+    BASE_METHOD = enum.auto()
+    """A method that only the unparsed base of the class has; ``name`` is its name."""
+    INSTANCE = enum.auto()
+    """What calling a class gave; ``name`` is the known name among its classes, ``node`` the call."""
+    RESULT = enum.auto()
+    """An AgentResult."""
+    RUN = enum.auto()
+    """The bound ``run`` of a HermesAgentLoop; ``node`` is the loop's construction."""
+    TRUE = enum.auto()
+    FALSE = enum.auto()
+    TUPLE = enum.auto()
+    """A tuple of known length; ``items`` are the values of its members."""
+    MANY = enum.auto()
+    """A list or another series; ``items[0]`` is what its members may be."""
+    EMPTY = enum.auto()
+    """An empty literal list, tuple, dict or set."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """One thing that an expression may hold."""
+
+    kind: Kind
+    name: str = ""
+    node: ast.AST | None = None
+    items: tuple[frozenset[Value], ...] = ()
+    target: object = None
+
+
+Values = frozenset[Value]
+
+NOTHING: Values = frozenset()
+ANYTHING: Values = frozenset({Value(Kind.ANYTHING)})
+SELF: Values = frozenset({Value(Kind.SELF)})
+RESULT: Values = frozenset({Value(Kind.RESULT)})
+EMPTY: Values = frozenset({Value(Kind.EMPTY)})
+TRUE: Values = frozenset({Value(Kind.TRUE)})
+FALSE: Values = frozenset({Value(Kind.FALSE)})
+
+
+def one(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: object = None) -> Values:
+    """Return the set of a single value."""
+    return frozenset({Value(kind, name, node, (), target)})
+
+
+def many(members: Values) -> Values:
+    """Return a series whose members may be ``members``."""
+    return frozenset({Value(Kind.MANY, items=(members,))})
+
+
+def only(values: Values, kind: Kind) -> bool:
+    """Whether ``values`` is certainly of ``kind``."""
+    return bool(values) and all(value.kind is kind for value in values)
+
+
+def has(values: Values, kind: Kind) -> bool:
+    """Whether ``values`` may be of ``kind``."""
+    return any(value.kind is kind for value in values)
+
+
+def members(values: Values) -> Values:
+    """Return what iterating over ``values``, or indexing it, may give."""
+    found: Values = NOTHING
+    for value in values:
+        if value.kind in {Kind.MANY, Kind.TUPLE}:
+            found = found.union(*value.items)
+        elif value.kind in {Kind.ATTRIBUTE, Kind.PART}:
+            found |= {Value(Kind.PART, value.name)}
+        elif value.kind is not Kind.EMPTY:
+            found |= ANYTHING
+    return found
+
+
+def joined(every: Iterable[Values]) -> Values:
+    """Return the union."""
+    return NOTHING.union(*every)
