@@ -1,0 +1,117 @@
+"""Which turn of which conversation a request is, from the requests alone.
+
+The first request of a conversation is its *root*. A later request continues it when the root's messages are its own first
+messages. The turn is the number of assistant messages after the root, so assistant messages inside the prompt (few-shot
+examples) do not shift turns, rollouts of one group that ask at the same time never take each other's turns, and a
+rollout of the same item that starts again starts with the first turn.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+__all__ = ["Conversation", "ConversationIndex", "Place", "canonical_json", "text_of"]
+
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a request stands. ``turn`` counts from 0; ``prompt_bytes`` is the size of all messages as JSON."""
+
+    root: str
+    root_length: int
+    turn: int
+    prompt_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversation:
+    """One request, as a script function sees it. ``turn`` counts from 0; ``id`` is equal for all rollouts of one item."""
+
+    id: str
+    turn: int
+    messages: tuple[Mapping[str, object], ...]
+    root_length: int
+    tools: Mapping[str, Mapping[str, object]]
+    """The offered tools: name → JSON schema of the arguments (empty when the request gives none)."""
+    model: str
+    sampling: Mapping[str, object]
+    """All other fields of the request: temperature, max_tokens, n, ..."""
+
+    @property
+    def first_user(self) -> str:
+        """The text of the first user message, or '' when there is none."""
+        return next((text_of(message) for message in self.messages if message.get("role") == "user"), "")
+
+    @property
+    def last_message(self) -> Mapping[str, object]:
+        """The message that this request ends with."""
+        return self.messages[-1]
+
+    @property
+    def tool_results(self) -> tuple[str, ...]:
+        """The texts of the tool messages since the last assistant message, in order."""
+        found: list[str] = []
+        for message in reversed(self.messages):
+            if message.get("role") == "assistant":
+                break
+            if message.get("role") == "tool":
+                found.append(text_of(message))
+        return tuple(reversed(found))
+
+
+class ConversationIndex:
+    """Knows the roots seen so far. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._roots: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def locate(self, messages: Sequence[Mapping[str, object]]) -> Place:
+        """Return where the request with these messages stands, and remember it when it begins a conversation.
+
+        Each message is hashed once. Of several roots that fit, the longest wins: a request that was once answered as
+        some turn then always is that turn, whichever other conversations came in meanwhile.
+        """
+        chain, prompt_bytes = _hash_chain(messages)
+        with self._lock:
+            length = next((size for size in range(len(chain), 0, -1) if chain[size - 1] in self._roots), 0)
+            if length == 0:
+                length = len(chain)
+                self._roots.add(chain[-1])
+        turn = sum(1 for message in messages[length:] if message.get("role") == "assistant")
+        return Place(root=chain[length - 1].hex(), root_length=length, turn=turn, prompt_bytes=prompt_bytes)
+
+
+def text_of(message: Mapping[str, object]) -> str:
+    """Return the text of a message whose content is text, nothing, or a list of parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = (part.get("text") for part in content if isinstance(part, dict))
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""
+
+
+def canonical_json(value: object) -> bytes:
+    """Return the value as JSON bytes that do not depend on the order of keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _hash_chain(messages: Sequence[Mapping[str, object]]) -> tuple[list[bytes], int]:
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    chain: list[bytes] = []
+    total = 0
+    for message in messages:
+        data = canonical_json(message)
+        total += len(data)
+        digest.update(data)
+        chain.append(digest.copy().digest())
+    return chain, total

@@ -1,0 +1,101 @@
+"""Reads the body of a chat or completion request; what it cannot mean becomes an UnexpectedRequest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pytest_hermes_env.errors import UnexpectedRequest, shorten
+
+__all__ = ["chat_messages", "choice_count", "is_health_check", "parse_body", "prompts", "redact", "wants_usage"]
+
+SECRET_FIELDS = frozenset({"api_key", "apikey", "api-key", "authorization", "x-api-key"})
+HEALTH_MESSAGES = [{"role": "user", "content": "hi"}]
+MAX_CHOICES = 1024
+
+
+def parse_body(path: str, data: bytes) -> dict[str, object]:
+    """Return the JSON object of the body.
+
+    Raises: no JSON, or no object → UnexpectedRequest.
+    """
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise _bad(path, f"the body is no JSON ({exc})", data.decode("utf-8", "replace")) from exc
+    if not isinstance(body, dict):
+        raise _bad(path, "the body is no JSON object", repr(body))
+    return body
+
+
+def chat_messages(path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], ...]:
+    """Return the messages of a chat request.
+
+    Raises: missing, empty, or not all objects with a role → UnexpectedRequest.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise _bad(path, "'messages' must be a list with at least one message", repr(messages))
+    for message in messages:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise _bad(path, "each message must be an object with a 'role'", repr(message))
+    return tuple(messages)
+
+
+def prompts(path: str, body: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the prompts of a completion request as texts; token ids are written as a JSON list.
+
+    Raises: missing or of another type → UnexpectedRequest.
+    """
+    prompt = body.get("prompt")
+    several = prompt if isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt) else [prompt]
+    if not all(_is_prompt(one) for one in several):
+        raise _bad(path, "'prompt' must be text, token ids, or a list of them", repr(prompt))
+    return tuple(one if isinstance(one, str) else json.dumps(one) for one in several)
+
+
+def choice_count(path: str, body: Mapping[str, object]) -> int:
+    """Return ``n``, 1 when the request does not say.
+
+    Raises: not a whole number from 1 to 1024 → UnexpectedRequest.
+    """
+    n = body.get("n")
+    if n is None:
+        return 1
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_CHOICES:
+        raise _bad(path, f"'n' must be a whole number from 1 to {MAX_CHOICES}", repr(n))
+    return n
+
+
+def wants_usage(body: Mapping[str, object]) -> bool:
+    """Return whether a streamed answer shall end with a usage chunk."""
+    options = body.get("stream_options")
+    return isinstance(options, dict) and options.get("include_usage") is True
+
+
+def is_health_check(body: Mapping[str, object]) -> bool:
+    """Return whether this is the probe that Atropos sends once per second, which is no rollout.
+
+    Source: atroposlib 0.4.0, ``OpenAIServer.check_server_status_task``.
+    """
+    probes = body.get("messages") == HEALTH_MESSAGES or body.get("prompt") == "hi"
+    return probes and body.get("max_tokens") == 1 and not body.get("tools")
+
+
+def redact(body: Mapping[str, object]) -> dict[str, object]:
+    """Return the body without the values of fields that hold keys."""
+    return {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
+
+
+def _is_prompt(value: object) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, Sequence) and bool(value) and all(isinstance(token, int) for token in value)
+    )
+
+
+def _bad(path: str, what: str, seen: str) -> UnexpectedRequest:
+    return UnexpectedRequest(
+        f"the request to {path} cannot be read: {what}.\n"
+        f"  seen      {shorten(seen)}\n"
+        "  fix       send what OpenAI's API takes; see docs/reference/mock-model.md"
+    )

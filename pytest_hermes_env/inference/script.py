@@ -1,0 +1,174 @@
+"""What a mock model says in a whole conversation: `Script`. Standard library only.
+
+A script is a list of turns, or a function of the conversation. Several scripts may stand side by side: the first whose
+``when`` matches the first user message speaks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.inference.steps import STEP_TYPES, Turn, TurnLike, as_turn
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.inference.conversation import Conversation
+
+__all__ = ["Judge", "Policy", "Script", "ScriptLike", "When", "as_judge", "as_scripts"]
+
+Policy: TypeAlias = "Callable[[Conversation], TurnLike]"
+Judge: TypeAlias = "TurnLike | Policy"
+When: TypeAlias = str | re.Pattern[str] | Callable[[str], bool] | None
+ScriptLike: TypeAlias = "Script | TurnLike | Policy | Sequence[TurnLike] | Sequence[Script | Policy]"
+
+
+@dataclass(frozen=True, init=False)
+class Script:
+    """What the model says in one kind of conversation.
+
+    ``turns``: a list of turns, or a function ``policy(conversation) -> turn``.
+    ``when``: which conversations, by their first user message: text that it contains, a compiled pattern that is found
+    in it, or a predicate on it; None means any.
+    ``judge``: the answer to requests that offer no tools, when this script is for conversations that use tools.
+    ``name``: how errors and the journal call it.
+
+    Raises: a wrong type or an empty list → ScriptError.
+    """
+
+    turns: tuple[Turn, ...]
+    policy: Policy | None
+    when: When
+    judge: Turn | Policy | None
+    name: str | None
+
+    def __init__(
+        self,
+        turns: Sequence[TurnLike] | TurnLike | Policy,
+        *,
+        when: When = None,
+        judge: Judge | None = None,
+        name: str | None = None,
+    ) -> None:
+        policy = _policy("script", turns) if callable(turns) else None
+        object.__setattr__(self, "policy", policy)
+        object.__setattr__(self, "turns", () if callable(turns) else _turns(turns))
+        object.__setattr__(self, "when", _when(when))
+        object.__setattr__(self, "judge", as_judge(judge))
+        object.__setattr__(self, "name", _name(name))
+
+    def matches(self, first_user: str) -> bool:
+        """Return whether this script is for conversations that begin with that user message.
+
+        Raises: a predicate that raises → ScriptError.
+        """
+        if self.when is None:
+            return True
+        if isinstance(self.when, str):
+            return self.when in first_user
+        if isinstance(self.when, re.Pattern):
+            return self.when.search(first_user) is not None
+        try:
+            return bool(self.when(first_user))
+        except Exception as exc:
+            raise ScriptError(
+                f"the `when` predicate {_called(self.when)} raised {type(exc).__name__}: {shorten(exc)}.\n"
+                f"  seen      first user message {shorten(repr(first_user))}"
+            ) from exc
+
+    def describe(self) -> str:
+        """Return the turns as one line: ``1. call terminal(command='ls')   2. say 'done'``."""
+        if self.policy is not None:
+            return f"the function {_called(self.policy)}"
+        return "   ".join(f"{number}. {turn}" for number, turn in enumerate(self.turns, start=1))
+
+    def describe_when(self) -> str:
+        """Return which conversations this script is for, as words."""
+        if self.when is None:
+            return "any conversation"
+        if isinstance(self.when, str):
+            return f"first user message contains {shorten(repr(self.when))}"
+        if isinstance(self.when, re.Pattern):
+            return f"first user message matches {shorten(repr(self.when.pattern))}"
+        return f"{_called(self.when)}(first user message) is true"
+
+
+def as_scripts(value: ScriptLike | None) -> tuple[Script, ...]:
+    """Return what may be given as a script (script, turns, function, or several scripts) as scripts.
+
+    Raises: neither turns nor scripts, or a mixture → ScriptError.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, Script):
+        return (value,)
+    if isinstance(value, list | tuple) and any(_is_script(item) for item in value):
+        wrong = [item for item in value if not _is_script(item)]
+        if wrong:
+            raise ScriptError(
+                "give either turns or scripts, not both in one list.\n"
+                f"  seen      {type(wrong[0]).__name__} {shorten(repr(wrong[0]))} beside a script\n"
+                "  fix       wrap the turns: [Script([...]), Script([...])]"
+            )
+        return tuple(item if isinstance(item, Script) else Script(item) for item in value)
+    return (Script(value),)  # type: ignore[arg-type]  # `Script` rejects what is neither turns nor function
+
+
+def as_judge(value: Judge | None) -> Turn | Policy | None:
+    """Return the answer to judge questions as a turn or a function.
+
+    Raises: neither → ScriptError.
+    """
+    if value is None:
+        return None
+    return _policy("judge", value) if callable(value) else as_turn(value)
+
+
+def _is_script(value: object) -> bool:
+    return isinstance(value, Script) or callable(value)
+
+
+def _turns(value: object) -> tuple[Turn, ...]:
+    if isinstance(value, (str, Turn, *STEP_TYPES)):
+        return (as_turn(value),)
+    if not isinstance(value, list | tuple):
+        raise ScriptError(
+            f"a script is a list of turns or a function of the conversation; "
+            f"got {type(value).__name__} {shorten(repr(value))}.\n"
+            "  fix       Script([call('terminal', command='ls'), say('done')])"
+        )
+    if not value:
+        raise ScriptError("a script needs at least one turn, such as Script([say('done')]).")
+    return tuple(as_turn(item) for item in value)
+
+
+def _policy(role: str, value: Policy) -> Policy:
+    if inspect.isclass(value) or inspect.iscoroutinefunction(value):
+        kind = "class" if inspect.isclass(value) else "async function"
+        raise ScriptError(
+            f"a {role} may be a plain function of the conversation; got the {kind} {_called(value)}.\n"
+            f"  fix       def {role}(conversation): return say('done')"
+        )
+    return value
+
+
+def _when(value: When) -> When:
+    if value is None or isinstance(value, str | re.Pattern) or (callable(value) and not inspect.isclass(value)):
+        return value
+    raise ScriptError(
+        "`when` is text, a compiled pattern or a predicate on the first user message; "
+        f"got {type(value).__name__} {shorten(repr(value))}."
+    )
+
+
+def _name(value: str | None) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ScriptError(f"the name of a script is text; got {type(value).__name__} {shorten(repr(value))}.")
+    return value
+
+
+def _called(function: object) -> str:
+    return str(getattr(function, "__name__", None) or type(function).__name__)

@@ -1,0 +1,130 @@
+"""`MockServer`: a mock model behind real HTTP on loopback, in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from pytest_hermes_env.errors import ServerStartError
+from pytest_hermes_env.inference.journal import Exchange
+from pytest_hermes_env.inference.model import MockModel
+from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
+from pytest_hermes_env.inference.speaker import Speaker
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.inference.thread import ServerThread
+
+__all__ = ["MockServer"]
+
+
+class MockServer:
+    """A mock model at `base_url`, for any client of OpenAI's API.
+
+    ``script``: a list of turns, a `Script`, a function of the conversation, or several scripts and functions.
+    ``judge``: the answer to requests that offer no tools, for scripts that give none themselves.
+    ``port``: 0 takes a free one.
+    ``allow_leftovers``: whether `verify` accepts turns that nobody asked for; may be set later.
+    ``on_exchange``: called with each answered `Exchange`, in the server's thread.
+
+    Use as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
+    """
+
+    def __init__(
+        self,
+        script: ScriptLike | None = None,
+        *,
+        judge: Judge | None = None,
+        model: str = "mock-model",
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allow_leftovers: bool = False,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> None:
+        speaker = Speaker(as_scripts(script), as_judge(judge))
+        self._model = MockModel(speaker, name=model, on_exchange=on_exchange)
+        self._address = (host, port)
+        self._thread: ServerThread | None = None
+        self._port: int | None = None
+        self.allow_leftovers = allow_leftovers
+
+    def start(self) -> Self:
+        """Listen, and return when requests are served. Does nothing when already started.
+
+        Raises: the address cannot be used → ServerStartError.
+        """
+        if self._thread is None:
+            from pytest_hermes_env.inference.app import build_app  # noqa: PLC0415 -- starlette takes 40 ms
+            from pytest_hermes_env.inference.thread import ServerThread  # noqa: PLC0415 -- uvicorn takes 60 ms
+
+            thread = ServerThread(build_app(self._model), *self._address)
+            self._port = thread.port
+            thread.start()
+            self._thread = thread
+        return self
+
+    def stop(self) -> None:
+        """Close all connections, also those whose answer hangs, and end the thread. Does nothing when not started."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def model(self) -> str:
+        """The name of the model that the server offers."""
+        return self._model.name
+
+    @property
+    def port(self) -> int:
+        """The port, also after `stop`.
+
+        Raises: never started → ServerStartError.
+        """
+        if self._port is None:
+            raise ServerStartError(
+                "the mock server has no port yet, because it was not started.\n"
+                "  fix       use `with MockServer(...) as server:`, or call server.start()"
+            )
+        return self._port
+
+    @property
+    def url(self) -> str:
+        """The root of the server, without a slash at its end."""
+        host = self._address[0]
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
+    def base_url(self) -> str:
+        """What a client takes as ``base_url``: the root and ``/v1``."""
+        return f"{self.url}/v1"
+
+    @property
+    def journal(self) -> tuple[Exchange, ...]:
+        """All requests and answers so far, in the order in which the requests came in."""
+        return self._model.journal.snapshot()
+
+    def add(self, *scripts: ScriptLike) -> Self:
+        """Let more scripts speak, after those that are there; also while the server runs."""
+        for script in scripts:
+            self._model.speaker.add(as_scripts(script))
+        return self
+
+    def reset(self) -> None:
+        """Forget journal, conversations and problems, and keep the scripts: for a server that serves several tests."""
+        self._model.forget()
+
+    def verify(self) -> None:
+        """Return when every request was covered by a script and every turn was asked for.
+
+        Raises: one error that lists all problems, of the class of the first: UnexpectedRequest, ScriptError, or
+        LeftoverTurns (not with ``allow_leftovers``).
+        """
+        self._model.verify(allow_leftovers=self.allow_leftovers)

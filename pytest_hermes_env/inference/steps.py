@@ -1,0 +1,284 @@
+"""What a mock model says in one turn: steps, and turns made of steps. Standard library only.
+
+A step is a value, made by a small function: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`,
+`empty_choices`. A turn is one step or several: ``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+from pytest_hermes_env.errors import ScriptError, shorten
+
+__all__ = [
+    "Call",
+    "EmptyChoices",
+    "Fail",
+    "Garbage",
+    "Hang",
+    "Say",
+    "Step",
+    "Think",
+    "Turn",
+    "TurnLike",
+    "as_turn",
+    "call",
+    "call_raw",
+    "empty_choices",
+    "fail",
+    "garbage",
+    "hang",
+    "say",
+    "think",
+    "turn",
+    "unoffered",
+]
+
+T = TypeVar("T")
+CLIENT_ERROR = 400
+LAST_ERROR = 599
+DESCRIPTION_LIMIT = 80
+
+
+@dataclass(frozen=True, kw_only=True)
+class Say:
+    """The text of the answer."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"say {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Think:
+    """The reasoning of the answer, sent as ``reasoning_content``."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"think {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One tool call. ``arguments_text`` is what goes over the wire.
+
+    ``names`` are the argument names to check against the offered schema; None when the text is raw and not checked.
+    """
+
+    tool: str
+    arguments_text: str
+    names: tuple[str, ...] | None = None
+    is_offered: bool = True
+
+    def __str__(self) -> str:
+        if self.names is None:
+            inner = repr(self.arguments_text)
+        else:
+            inner = ", ".join(f"{name}={value!r}" for name, value in json.loads(self.arguments_text).items())
+        return f"call {self.tool}({shorten(inner, DESCRIPTION_LIMIT)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fail:
+    """An HTTP error instead of an answer. ``times``: only for that many attempts of one request, None for all."""
+
+    status: int
+    message: str
+    times: int | None = None
+
+    def __str__(self) -> str:
+        return f"fail {self.status}" if self.times is None else f"fail {self.status} (times={self.times})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hang:
+    """A delay before the rest of the turn."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"hang {self.seconds:g} s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garbage:
+    """A response body, sent with status 200, that is no completion."""
+
+    body: str
+
+    def __str__(self) -> str:
+        return f"garbage {shorten(repr(self.body), DESCRIPTION_LIMIT)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmptyChoices:
+    """A valid completion whose ``choices`` is an empty list."""
+
+    def __str__(self) -> str:
+        return "empty choices"
+
+
+Step: TypeAlias = Say | Think | Call | Fail | Hang | Garbage | EmptyChoices
+STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """All that the model says to one request."""
+
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return " + ".join(str(step) for step in self.steps)
+
+    def only(self, kind: type[T]) -> T | None:
+        """Return the step of that kind, or None. At most one exists, except for calls and hangs: see `every`."""
+        return next((step for step in self.steps if isinstance(step, kind)), None)
+
+    def every(self, kind: type[T]) -> tuple[T, ...]:
+        """Return all steps of that kind, in order."""
+        return tuple(step for step in self.steps if isinstance(step, kind))
+
+
+TurnLike: TypeAlias = Turn | Step | str | Sequence[Step | str]
+
+
+def say(text: str) -> Say:
+    """Return the step that answers with ``text``."""
+    return Say(text=_text("say", text))
+
+
+def think(text: str) -> Think:
+    """Return the step that reasons ``text`` before the answer."""
+    return Think(text=_text("think", text))
+
+
+def call(tool: str, /, **arguments: object) -> Call:
+    """Return the step that calls ``tool``. The request must offer the tool, and the tool's schema the arguments.
+
+    Raises: arguments that JSON cannot hold → ScriptError.
+    """
+    _tool_name("call", tool)
+    try:
+        text = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise ScriptError(
+            f"the arguments of call({tool!r}, ...) cannot be written as JSON: {exc}.\n"
+            f"  seen      {shorten(arguments)}\n"
+            "  fix       use strings, numbers, booleans, None, lists and dicts, or call_raw() for text that is not JSON"
+        ) from exc
+    return Call(tool=tool, arguments_text=text, names=tuple(arguments))
+
+
+def call_raw(tool: str, arguments_text: str) -> Call:
+    """Return the step that calls ``tool`` with that very text as arguments: malformed JSON, or arguments no schema has."""
+    _tool_name("call_raw", tool)
+    return Call(tool=tool, arguments_text=_text("call_raw", arguments_text))
+
+
+def unoffered(step: Call) -> Call:
+    """Return the call as one that may name a tool or arguments which the request does not offer."""
+    if not isinstance(step, Call):
+        raise ScriptError(f"unoffered() takes a call, as in unoffered(call('nope')); got {_seen(step)}.")
+    return replace(step, is_offered=False)
+
+
+def fail(status: int, message: str = "scripted failure", *, times: int | None = None) -> Fail:
+    """Return the step that answers with HTTP ``status``.
+
+    A client that retries sends the same messages again, so the same turn fails again. With ``times=2`` the first two
+    attempts of a request fail and the third gets the rest of the turn: ``turn(fail(500, times=2), say("ok"))``.
+    Attempts are counted by the openai client's own header ``x-stainless-retry-count``.
+    """
+    if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
+        raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {_seen(status)}.")
+    if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
+        raise ScriptError(f"fail(times=...) takes a whole number from 1, or None for always; got {_seen(times)}.")
+    return Fail(status=status, message=_text("fail", message), times=times)
+
+
+def hang(seconds: float) -> Hang:
+    """Return the step that delays the answer; alone it then answers with empty text. Units: seconds."""
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
+        raise ScriptError(f"hang() takes a finite number of seconds from 0; got {_seen(seconds)}.")
+    return Hang(seconds=float(seconds))
+
+
+def garbage(body: str) -> Garbage:
+    """Return the step that answers with status 200 and that raw body, as broken proxies do."""
+    return Garbage(body=_text("garbage", body))
+
+
+def empty_choices() -> EmptyChoices:
+    """Return the step that answers with a valid completion that has no choices, as overloaded providers do."""
+    return EmptyChoices()
+
+
+def turn(*steps: Step | str) -> Turn:
+    """Return one turn of all the steps together. A plain string means `say`.
+
+    Raises: no steps, not a step, two texts, or steps that exclude each other → ScriptError.
+    """
+    if not steps:
+        raise ScriptError("a turn needs at least one step, such as say('done').")
+    made = Turn(steps=tuple(_step(step) for step in steps))
+    for kind in (Say, Think, Fail, Garbage, EmptyChoices):
+        if len(made.every(kind)) > 1:
+            raise ScriptError(f"a turn has at most one {kind.__name__.lower()} step; got {made}.")
+    whole = [step for step in made.steps if _replaces_answer(step)]
+    others = [step for step in made.steps if step not in whole and not isinstance(step, Hang)]
+    if whole and (others or len(whole) > 1):
+        raise ScriptError(
+            f"{whole[0]} is a whole answer, so only hang() can stand beside it; got {made}.\n"
+            "  fix       put the other steps into a turn of their own; "
+            "for a failure that a retry gets past, use fail(500, times=1)"
+        )
+    return made
+
+
+def as_turn(value: TurnLike) -> Turn:
+    """Return what a script writer may write for a turn (text, step, list or tuple of steps, turn) as a `Turn`.
+
+    Raises: anything else → ScriptError.
+    """
+    if isinstance(value, Turn):
+        return value
+    if isinstance(value, list | tuple):
+        return turn(*value)
+    return turn(value)  # type: ignore[arg-type]  # `turn` rejects what is neither step nor text
+
+
+def _replaces_answer(step: Step) -> bool:
+    return isinstance(step, Garbage | EmptyChoices) or (isinstance(step, Fail) and step.times is None)
+
+
+def _step(value: Step | str) -> Step:
+    if isinstance(value, str):
+        return say(value)
+    if isinstance(value, STEP_TYPES):
+        return value
+    raise ScriptError(
+        f"a turn is made of steps, and {_seen(value)} is none.\n"
+        "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
+        "or a list of them for one turn"
+    )
+
+
+def _text(step: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ScriptError(f"{step}() takes text; got {_seen(value)}.")
+    return value
+
+
+def _tool_name(step: str, value: object) -> None:
+    if not isinstance(value, str) or not value:
+        raise ScriptError(f"{step}() takes the name of a tool first; got {_seen(value)}.")
+
+
+def _seen(value: object) -> str:
+    return f"{type(value).__name__} {shorten(repr(value))}"

@@ -1,0 +1,135 @@
+"""Runs an ASGI app with uvicorn in a daemon thread that starts and stops within milliseconds.
+
+uvicorn looks for its end every 0.1 s, waits 0.1 s more, and then waits for keep-alive connections to go. A test that
+starts a server of its own cannot pay that, so the main loop and the shutdown are replaced here.
+Source: uvicorn 0.54, ``uvicorn.server.Server``; works from 0.30.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from pytest_hermes_env.errors import ServerStartError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+__all__ = ["ServerThread"]
+
+BACKLOG = 2048
+MAX_PORT = 65535
+GRACE_S = 2.0
+
+
+class ServerThread:
+    """One server on one address. The port is taken when the object is made; `start` and `stop` once each.
+
+    Raises: the address cannot be used → ServerStartError.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+        self._socket = _listen(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            date_header=False,
+            server_header=False,
+        )
+        self._server = _PromptServer(config)
+        self._thread = threading.Thread(target=self._run, name=f"mock-model-{self.port}", daemon=True)
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Start the thread; return when it serves."""
+        self._thread.start()
+        self._ready.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise ServerStartError(f"the mock server could not start: {self._failure!r}.") from self._failure
+
+    def stop(self) -> None:
+        """Close listener and connections, and wait for the thread."""
+        self._server.stop_from_any_thread()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._server.run_until_stopped(self._socket, self._ready))
+        except BaseException as exc:  # noqa: BLE001 -- start() raises it again, in the thread that can see it
+            self._failure = exc
+        finally:
+            self._socket.close()
+            self._ready.set()
+
+
+class _PromptServer(uvicorn.Server):
+    """uvicorn's server with an event instead of a clock."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+
+    async def run_until_stopped(self, listener: socket.socket, ready: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.config.load()
+        self.config.http_protocol_class = _without_access_log(self.config.http_protocol_class)
+        self.lifespan = self.config.lifespan_class(self.config)
+        await self.startup(sockets=[listener])
+        ready.set()
+        await self._stop.wait()
+        await self.shutdown(sockets=[listener])
+
+    def stop_from_any_thread(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        # A request that hangs waits for its client to go: closing the connection under it is what ends it.
+        for connection in tuple(self.server_state.connections):
+            connection.transport.abort()
+        while self.server_state.connections:
+            await asyncio.sleep(0)
+        if self.server_state.tasks:
+            await asyncio.wait(tuple(self.server_state.tasks), timeout=GRACE_S)
+
+
+def _without_access_log(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+    # uvicorn's own switch also changes the process-wide logger, which other servers of the same process use.
+    class Quiet(protocol):  # type: ignore[misc, valid-type]  # the base is chosen by uvicorn at run time
+        access_log = property(lambda _: False, lambda _, value: None)
+
+    return Quiet
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not isinstance(port, int) or not 0 <= port <= MAX_PORT:
+        raise ServerStartError(f"the mock server cannot listen on port {port!r}: a port is a number from 0 to 65535.")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol left out, as in socket.create_server, asyncio does not set TCP_NODELAY on accepted connections,
+    # and every answer waits 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except (OSError, UnicodeError) as exc:
+        listener.close()
+        reason = exc.strerror if isinstance(exc, OSError) else str(exc)
+        raise ServerStartError(
+            f"the mock server cannot listen on {host}:{port}: {reason}.\n"
+            "  fix       stop what listens there, or use port 0, which takes a free port"
+        ) from exc
+    return listener

@@ -1,0 +1,123 @@
+"""A YAML document whose parts know their lines, so that an error can name one. Nothing here knows about scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.inference.offer import nearest_first
+
+__all__ = ["Node", "parse_yaml"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A value of the document. ``line`` counts from 1; a mapping holds Nodes by name, a list holds Nodes."""
+
+    value: str | int | float | bool | None | Mapping[str, Node] | tuple[Node, ...]
+    path: Path
+    line: int
+
+    def error(self, what: str, *more: str) -> ScriptError:
+        """Return the error that ``what`` is wrong in this line."""
+        return ScriptError("\n  ".join([f"{self.path}:{self.line}: {what}", *more]))
+
+    def fields(self, what: str, known: Sequence[str]) -> Mapping[str, Node]:
+        """Return the fields of a mapping that may have only the known ones.
+
+        Raises: no mapping, or an unknown field → ScriptError.
+        """
+        if not isinstance(self.value, Mapping):
+            raise self.error(f"{what} must be a mapping; got {self.describe()}.", f"known     {', '.join(known)}")
+        for name, field in self.value.items():
+            if name not in known:
+                listing = ", ".join(nearest_first(name, known))
+                raise field.error(f"{what} has no field {name!r}.", f"known     {listing}")
+        return self.value
+
+    def items(self, what: str) -> tuple[Node, ...]:
+        """Return the items of a list.
+
+        Raises: no list → ScriptError.
+        """
+        if not isinstance(self.value, tuple):
+            raise self.error(f"{what} must be a list; got {self.describe()}.")
+        return self.value
+
+    def text(self, what: str) -> str:
+        """Return a text.
+
+        Raises: no text → ScriptError.
+        """
+        if not isinstance(self.value, str):
+            raise self.error(f"{what} must be text; got {self.describe()}.", "fix       put the value in quotes")
+        return self.value
+
+    def plain(self) -> object:
+        """Return the value without lines."""
+        if isinstance(self.value, Mapping):
+            return {name: node.plain() for name, node in self.value.items()}
+        if isinstance(self.value, tuple):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def describe(self) -> str:
+        """Return the value as words, for an error."""
+        kind = {"NoneType": "nothing", "tuple": "a list", "dict": "a mapping"}.get(type(self.value).__name__)
+        if self.value is None:
+            return "nothing"
+        return f"{kind or type(self.value).__name__} {shorten(repr(self.plain()))}"
+
+
+def parse_yaml(path: Path) -> Node:
+    """Return the document in the file.
+
+    Raises: cannot be read, no YAML, or a field twice → ScriptError.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        raise ScriptError(f"the script {path} cannot be read: {reason}.") from exc
+    try:
+        loader = yaml.SafeLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return Node(value=None, path=path, line=1)
+            return _node(loader, root, path, frozenset())
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        line = mark.line + 1 if mark is not None else 1
+        raise ScriptError(f"{path}:{line}: this is no YAML: {shorten(exc.problem or exc)}.") from exc
+    except yaml.YAMLError as exc:
+        raise ScriptError(f"{path}: this is no YAML: {shorten(exc)}.") from exc
+
+
+def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozenset[int]) -> Node:
+    line = node.start_mark.line + 1
+    if id(node) in inside:
+        raise ScriptError(f"{path}:{line}: this value contains itself.")
+    inside |= {id(node)}
+    if isinstance(node, yaml.MappingNode):
+        fields: dict[str, Node] = {}
+        for key, value in node.value:
+            name, at = str(key.value), key.start_mark.line + 1
+            if name in fields:
+                raise ScriptError(f"{path}:{at}: the field {name!r} is here a second time.")
+            # A field is where its name is: a value may begin lines later.
+            fields[name] = Node(value=_node(loader, value, path, inside).value, path=path, line=at)
+        return Node(value=fields, path=path, line=line)
+    if isinstance(node, yaml.SequenceNode):
+        return Node(value=tuple(_node(loader, item, path, inside) for item in node.value), path=path, line=line)
+    value = loader.construct_object(node, deep=True)
+    if value is not None and not isinstance(value, str | int | float | bool):
+        # Dates and the like: a script has no use for them, so the author means the text.
+        value = str(node.value)
+    return Node(value=value, path=path, line=line)
