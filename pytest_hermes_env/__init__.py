@@ -1,0 +1,34 @@
+"""pytest-hermes-env: tests, contract checks and doubles for Hermes Agent RL environments.
+
+Everything public is here, and loaded on first use: importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.decorator import env_contract as env_contract
+    from pytest_hermes_env.inference import MockServer as MockServer
+    from pytest_hermes_env.inference import Script as Script
+    from pytest_hermes_env.inference import call as call
+    from pytest_hermes_env.inference import fail as fail
+    from pytest_hermes_env.inference import garbage as garbage
+    from pytest_hermes_env.inference import hang as hang
+    from pytest_hermes_env.inference import say as say
+    from pytest_hermes_env.inference import think as think
+
+__all__ = ["MockServer", "Script", "call", "env_contract", "fail", "garbage", "hang", "say", "think"]
+
+_HOMES = {"env_contract": "pytest_hermes_env.contract.decorator"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES.get(name, "pytest_hermes_env.inference")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

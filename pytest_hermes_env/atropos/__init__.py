@@ -1,0 +1,1 @@
+"""THE SERVICES AROUND IT: retries, clients, the trainer's API, wandb."""

@@ -1,0 +1,85 @@
+"""HTTP clients that end with the event loop they were used in, and calls that fail at the first failure.
+
+An openai client that is not closed fails the next test under ``-W error``, and it can only be closed in the loop that it was
+used in, which is gone when a fixture ends. `tame` gives a server a client whose connections close themselves with the loop. It
+also takes away the retries: three layers of them make one failing call into 27 requests and 17 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any
+
+import httpx
+
+__all__ = ["LoopBoundTransport", "release", "tame"]
+
+
+class LoopBoundTransport(httpx.AsyncBaseTransport):
+    """One connection pool per event loop, closed when its loop shuts down.
+
+    ``asyncio.run`` and every Runner close the asynchronous generators of their loop at the end; the pool's closing stands in
+    the ``finally`` of one.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[asyncio.AbstractEventLoop, httpx.AsyncHTTPTransport] = {}
+        self._guards: dict[asyncio.AbstractEventLoop, AsyncGenerator[None]] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send over the running loop's pool."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._pools:
+            self._pools[loop] = httpx.AsyncHTTPTransport()
+            guard = self._guards[loop] = self._close_with(loop)
+            await guard.__anext__()
+        return await self._pools[loop].handle_async_request(request)
+
+    async def _close_with(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            pool = self._pools.pop(loop, None)
+            self._guards.pop(loop, None)
+            if pool is not None:
+                await pool.aclose()
+
+    async def aclose(self) -> None:
+        """Close the running loop's pool; those of other loops close with theirs."""
+        guard = self._guards.get(asyncio.get_running_loop())
+        if guard is not None:
+            await guard.aclose()
+
+
+def tame(server: Any) -> None:
+    """Make one atroposlib server fail at the first failure, and close its connections with the event loop."""
+    from tenacity import stop_after_attempt  # noqa: PLC0415 - atroposlib's own
+
+    kind = type(server)
+    for name in dir(kind):
+        method = getattr(kind, name, None)
+        if hasattr(method, "retry_with"):
+            once = method.retry_with(stop=stop_after_attempt(1), reraise=True)
+            setattr(server, name, once.__get__(server))
+    client = getattr(server, "openai", None)
+    if client is not None:
+        http_client = httpx.AsyncClient(transport=LoopBoundTransport(), timeout=client.timeout)
+        server.openai = client.copy(max_retries=0, http_client=http_client)
+        _finish(client.close())
+
+
+def release(server: Any) -> None:
+    """Cancel a server's health check, if one still runs in an open loop."""
+    task = getattr(server, "check_task", None)
+    if task is not None and not task.done() and not task.get_loop().is_closed():
+        task.get_loop().call_soon_threadsafe(task.cancel)
+
+
+def _finish(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that has nothing to wait for: closing a client that was never used."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()

@@ -1,0 +1,86 @@
+"""``@env_contract(MyEnv)``: the contract as parametrized tests in a user's own test file."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import pytest
+
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.session import RuleCheck
+from pytest_hermes_env.errors import BadWaiver, UnknownRule
+from pytest_hermes_env.rollout.layer import layer_of
+
+__all__ = ["env_contract"]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+FIXTURE = "hermes_rule"
+
+
+def env_contract(
+    env_class: type, *, expected_failures: Mapping[str, str] | None = None
+) -> Callable[[Decorated], Decorated]:
+    """Judge ``env_class`` by the contract, one test per rule.
+
+    On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
+    needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
+    breach is accepted: the test is xfailed, and fails when the rule holds.
+
+    Raises: UnknownRule, BadWaiver, BadTarget, all when the module is imported.
+    """
+    layer_of(env_class)
+    waivers = _checked(expected_failures or {})
+    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, "")) for rule in ALL_RULES]
+    parametrize = pytest.mark.parametrize(FIXTURE, checks, ids=[rule.label for rule in ALL_RULES], indirect=True)
+
+    def decorate(target: Decorated) -> Decorated:
+        if inspect.isclass(target):
+            target.test_contract = parametrize(_method)  # type: ignore[attr-defined]
+            return target
+        return parametrize(_test(target))  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _method(self: object, hermes_rule: Callable[[], None]) -> None:
+    """One law of the contract."""
+    del self
+    hermes_rule()
+
+
+def _test(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a test that gives ``function`` the check, or runs the check itself when there is no parameter for it."""
+    takes_check = bool(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def test(hermes_rule: Callable[[], None]) -> None:
+        if takes_check:
+            function(hermes_rule)
+        else:
+            hermes_rule()
+            function()
+
+    test.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(FIXTURE, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    )
+    del test.__wrapped__  # type: ignore[attr-defined]
+    return test
+
+
+def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
+    known = [rule.id for rule in ALL_RULES]
+    for rule_id, reason in waivers.items():
+        if rule_id not in known:
+            nearest = difflib.get_close_matches(rule_id, known, n=3, cutoff=0.4)
+            raise UnknownRule(
+                f"expected_failures names {rule_id!r}, which is no rule. "
+                f"{'Nearest' if nearest else 'Rules'}: {', '.join(nearest or known)}."
+            )
+        if not isinstance(reason, str) or not reason.strip():
+            raise BadWaiver(f"expected_failures waives {rule_id} without a reason: write why a breach is accepted")
+    return dict(waivers)

@@ -1,0 +1,92 @@
+"""Both halves of every rule on one class: the source is read, the scenarios are collected once, the verdicts are joined.
+
+Place in the flow: the pytest doors ask a `ClassContract` for one rule after the other; `collect` runs at the first rule that
+needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_hermes_env.contract.evidence import ClassSource, Evidence
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.source import read_class
+from pytest_hermes_env.rollout.driver import Collection, collect
+
+__all__ = ["ClassContract", "RuleResult", "joined"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult:
+    """What one rule concluded about one class, from both halves."""
+
+    rule: Rule
+    outcome: Outcome
+    note: str
+    findings: tuple[Finding, ...] = ()
+
+
+class ClassContract:
+    """The contract of one class: its source and its collected scenarios, each read once."""
+
+    def __init__(self, env_class: type, *, sandbox: str, timeout_s: float) -> None:
+        self.env_class = env_class
+        self._sandbox = sandbox
+        self._timeout_s = timeout_s
+
+    @functools.cached_property
+    def source(self) -> ClassSource | None:
+        """The class as its file says it; None when there is no file to read."""
+        try:
+            path = inspect.getsourcefile(self.env_class)
+        except TypeError:
+            path = None
+        return read_class(Path(path), self.env_class.__qualname__) if path else None
+
+    @functools.cached_property
+    def evidence(self) -> Evidence:
+        """The frozen record of all scenarios."""
+        collection: Collection = collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
+        return Evidence(env_class=self.env_class, source=self.source, collection=collection)
+
+    def result(self, rule: Rule) -> RuleResult:
+        """Return what ``rule`` concludes about the class."""
+        static = self._static(rule)
+        dynamic = rule.dynamic(self.evidence) if rule.dynamic is not None else None
+        return joined(rule, static, dynamic)
+
+    def _static(self, rule: Rule) -> Verdict | None:
+        if rule.static is None:
+            return None
+        if self.source is None:
+            return undecided("the class has no source file that could be read")
+        return rule.static(self.source)
+
+
+def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
+    """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+    halves = [half for half in (static, dynamic) if half is not None]
+    findings = _distinct([finding for half in halves for finding in half.findings])
+    if findings:
+        notes = "; ".join(half.note for half in halves if half.note)
+        return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
+    if dynamic is None:
+        only = static or not_exercised("this rule has no half that could look")
+        return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
+        return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
+    note = dynamic.note
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED:
+        note = f"{note} (in the source: {static.note})"
+    return RuleResult(rule=rule, outcome=dynamic.outcome, note=note)
+
+
+def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Keep one finding per place: a breach that both halves saw is one breach."""
+    kept: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        kept.setdefault((str(Path(finding.path).absolute()) if finding.path else "", finding.line), finding)
+    return tuple(kept.values())

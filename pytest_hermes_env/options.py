@@ -1,0 +1,65 @@
+"""Every ``--hermes-*`` flag, ini value and marker, as one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["FLAGS", "INI_VALUES", "MARKERS", "Flag", "IniValue"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flag:
+    """One command-line flag; ``settings`` go to argparse."""
+
+    name: str
+    help: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IniValue:
+    """One value of the ini file."""
+
+    name: str
+    help: str
+    default: str = ""
+
+
+FLAGS = (
+    Flag(
+        name="--hermes-env",
+        help="Judge an environment by the contract: package.module:Class, path/to/file.py or path/to/file.py:Class. "
+        "One test item per rule; may be given several times. Without other arguments, only these are run.",
+        settings={"action": "append", "default": [], "metavar": "TARGET"},
+    ),
+    Flag(
+        name="--hermes-strict",
+        help="Breaches of severity warning fail, too.",
+        settings={"action": "store_true", "default": False},
+    ),
+    Flag(
+        name="--hermes-sandbox",
+        help="What answers the tools in contract checks. auto (default): hermes' own terminal and file tools, each rollout in a "
+        "directory of its own, for environments whose terminal_backend is local; a stub for the other tools and backends. "
+        "local and stub force one of them.",
+        settings={"choices": ("auto", "local", "stub"), "default": "auto"},
+    ),
+    Flag(
+        name="--hermes-timeout",
+        help="Seconds that one scenario of the contract may take (default: 60).",
+        settings={"type": float, "default": 60.0, "metavar": "SECONDS"},
+    ),
+    Flag(
+        name="--hermes-home",
+        help="HERMES_HOME during the test run: a directory, or `keep` for the one that is set. "
+        "Default: a temporary directory, also HOME of what hermes starts. The ini value hermes_home does the same.",
+        settings={"default": None, "metavar": "DIR"},
+    ),
+)
+
+INI_VALUES = (IniValue(name="hermes_home", help="Like --hermes-home; the flag wins."),)
+
+MARKERS: tuple[str, ...] = (
+    "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
+)

@@ -1,0 +1,158 @@
+"""The pytest plugin: hooks and fixtures, each a few lines that call a room.
+
+Importing this module loads pytest and the standard library, nothing else: it happens in every pytest run of every project that
+has this package installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
+from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.session import ContractSession
+    from pytest_hermes_env.inference.server import MockServer
+
+HOME = pytest.StashKey[HermesHome]()
+CONTRACT = pytest.StashKey["ContractSession"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags and ini values of `options`."""
+    group = parser.getgroup("hermes-env", "Hermes Agent RL environments")
+    for flag in FLAGS:
+        group.addoption(flag.name, help=flag.help, **flag.settings)
+    for value in INI_VALUES:
+        parser.addini(value.name, help=value.help, default=value.default)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give hermes a home of its own, register markers, and prepare the contract when it is asked for."""
+    config.stash[HOME] = HermesHome(config.getoption("hermes_home") or config.getini("hermes_home") or None)
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    if config.getoption("hermes_env") and config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = []
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Give hermes' home back."""
+    if HOME in config.stash:
+        config.stash[HOME].leave()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the versions that a result depends on."""
+    names = ("pytest-hermes-env", "atroposlib", "hermes-agent")
+    return f"{', '.join(f'{name} {_version(name)}' for name in names)}; HERMES_HOME {config.stash[HOME].path or 'not set'}"
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _contract(config: pytest.Config) -> ContractSession:
+    if CONTRACT not in config.stash:
+        from pytest_hermes_env.contract.session import ContractSession  # noqa: PLC0415 - only where it is used
+
+        config.stash[CONTRACT] = ContractSession(config)
+    return config.stash[CONTRACT]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add one item per rule for every class that ``--hermes-env`` names."""
+    if config.getoption("hermes_env"):
+        items.extend(_contract(config).items_of_targets(session))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Put back the variables that an environment built in this test may have set."""
+    del item
+    before = dict(os.environ)
+    result = yield
+    if "model_tools" in sys.modules:
+        restore_environment(before, only=touched_names(before))
+    return result
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collect ledger rows, also those that come from xdist's workers."""
+    rows = [value for name, value in report.user_properties if name == "hermes_env_rule"]
+    if rows and report.when == "call":
+        from pytest_hermes_env.contract import session as contract_session  # noqa: PLC0415
+
+        contract_session.remember(rows)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run whose contract exercised nothing."""
+    module = sys.modules.get("pytest_hermes_env.contract.session")
+    if module is not None and not hasattr(session.config, "workerinput"):
+        module.finish(session)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the ledger of every contract run."""
+    module = sys.modules.get("pytest_hermes_env.contract.session")
+    if module is not None:
+        module.write_ledgers(terminalreporter)
+
+
+@pytest.fixture(scope="session")
+def hermes_tokenizer() -> str:
+    """Path of a tiny local tokenizer with a ChatML template that knows tools; needs no hub and no torch."""
+    from pytest_hermes_env.rollout.builder import shared_tokenizer  # noqa: PLC0415
+
+    return shared_tokenizer()
+
+
+@pytest.fixture
+def hermes_rule(request: pytest.FixtureRequest) -> Callable[[], None]:
+    """One rule on one class, as ``@env_contract`` parametrizes it; call it to judge."""
+    check, session = request.param, _contract(request.config)
+    return lambda: check.run(request.node, session)
+
+
+@pytest.fixture
+def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
+    """A mock model on a free loopback port. Add scripts with ``mock_server.script(...)``; verified when the test ends."""
+    from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
+
+    allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
+    with MockServer(allow_leftovers=allowed) as server:
+        yield server
+    server.verify()
+
+
+@pytest.fixture
+def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """``make_env(EnvClass, *, script=None, server=None, config=None, **fields)``: an environment on a mock model.
+
+    See `pytest_hermes_env.rollout.builder.EnvironmentBuilder.build`. Clients are closed, scripts verified and ``os.environ``
+    restored when the test ends.
+    """
+    from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415
+
+    before = dict(os.environ)
+    allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
+    builder = EnvironmentBuilder(allow_leftovers=allowed)
+    try:
+        yield builder.build
+    finally:
+        try:
+            builder.close()
+        finally:
+            restore_environment(before)

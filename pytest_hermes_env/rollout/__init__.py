@@ -1,0 +1,1 @@
+"""WHAT HAPPENED: environments built for tests, run through named scenarios, and recorded."""

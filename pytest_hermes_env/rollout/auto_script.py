@@ -1,0 +1,85 @@
+"""What the mock model says when the author gave no script: it tries every tool that it is offered, then answers.
+
+Turn 1 calls the first tool alone, turn 2 calls the others together, turn 3 says that the task is done. Arguments are valid by
+each tool's JSON schema and harmless. A question without tools is taken for a judge's and answered with a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_hermes_env.inference.steps import call, say
+
+__all__ = ["arguments_for", "silent_policy", "tool_using_policy"]
+
+JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
+FINAL_ANSWER = "The task is done."
+SILENT_ANSWER = "I do not know."
+
+_HARMLESS: dict[str, dict[str, Any]] = {
+    "terminal": {"command": "echo hello"},
+    "process": {"action": "list"},
+    "write_file": {"path": "hermes_env_notes.txt", "content": "hello\n"},
+    "read_file": {"path": "hermes_env_notes.txt"},
+    "search_files": {"pattern": "hello"},
+    "patch": {"mode": "replace", "path": "hermes_env_notes.txt", "old_string": "hello", "new_string": "hello there"},
+}
+_ORDER = ("terminal", "write_file", "read_file", "search_files", "patch", "process")
+
+
+def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
+    """Return a policy that uses every tool and then answers, within ``max_turns`` model calls."""
+
+    def policy(conversation: Any) -> Any:
+        schemas = _schemas(conversation)
+        if not schemas:
+            return say(JUDGE_ANSWER)
+        calls = [call(name, **arguments_for(name, schemas[name])) for name in _sorted(schemas)]
+        turns: list[Any] = [calls[:1], calls[1:]] if len(calls) > 1 and max_turns > 2 else [calls]  # noqa: PLR2004
+        return turns[conversation.turn] if conversation.turn < len(turns) else say(FINAL_ANSWER)
+
+    return policy
+
+
+def silent_policy(conversation: Any) -> Any:
+    """Answer at once, without using a tool."""
+    return say(SILENT_ANSWER if _schemas(conversation) else JUDGE_ANSWER)
+
+
+def _schemas(conversation: Any) -> dict[str, dict[str, Any]]:
+    return dict(conversation.tools)
+
+
+def _sorted(names: Any) -> list[str]:
+    return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+
+
+def arguments_for(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments that ``schema`` accepts: its required properties, with the plainest values."""
+    properties = schema.get("properties") or {}
+    known = {key: value for key, value in _HARMLESS.get(name, {}).items() if key in properties}
+    required = schema.get("required") or ()
+    return known or {key: _plainest(properties.get(key) or {}) for key in required}
+
+
+def _plainest(schema: dict[str, Any]) -> Any:  # noqa: PLR0911 - one return per kind of schema
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if "default" in schema:
+        return schema["default"]
+    for word in ("anyOf", "oneOf", "allOf"):
+        if schema.get(word):
+            return _plainest(schema[word][0])
+    kind = schema.get("type", "string")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        properties = schema.get("properties") or {}
+        return {key: _plainest(properties.get(key) or {}) for key in schema.get("required") or ()}
+    if kind == "array":
+        return [_plainest(schema.get("items") or {})] * max(1, schema.get("minItems", 1))
+    if kind in {"integer", "number"}:
+        return max(schema.get("minimum", 1), 1)
+    return {"boolean": False, "null": None}.get(kind, "hello".ljust(schema.get("minLength", 0), "o"))

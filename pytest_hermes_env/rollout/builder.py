@@ -1,0 +1,159 @@
+"""Builds an environment for a test: on a mock server, with a local tokenizer, no wandb, no retries, nothing left behind."""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pytest_hermes_env.atropos import clients
+from pytest_hermes_env.errors import EnvironmentSetupError, shorten
+from pytest_hermes_env.rollout.layer import layer_of
+
+__all__ = ["EnvironmentBuilder", "shared_tokenizer"]
+
+GROUP_SIZE = 2
+"""Rollouts per group, unless the test says otherwise: the smallest size at which rollouts can meet."""
+
+_tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
+
+
+def shared_tokenizer() -> str:
+    """Return the path of the tiny tokenizer, built once per process and removed with it."""
+    if "chatml" not in _tokenizers:
+        from pytest_hermes_env.inference.tokens import build_tokenizer  # noqa: PLC0415 - heavy
+
+        directory = tempfile.TemporaryDirectory(prefix="hermes-env-tokenizer-")
+        build_tokenizer(Path(directory.name))
+        _tokenizers["chatml"] = directory
+    return _tokenizers["chatml"].name
+
+
+class EnvironmentBuilder:
+    """Builds environments, and releases all that they and their servers hold. One per test."""
+
+    def __init__(self, *, allow_leftovers: bool = False) -> None:
+        self._allow_leftovers = allow_leftovers
+        self._servers: list[Any] = []
+        self._mocks: list[Any] = []
+
+    def build(  # noqa: PLR0913 - a fixture's signature: every part is named by the caller
+        self, env_class: type, *, script: Any = None, server: Any = None, config: Any = None, **fields: Any
+    ) -> Any:
+        """Return an environment of ``env_class`` that asks a mock model; ``setup`` is not called yet.
+
+        ``script`` is what the model says (a list of turns, a Script, a function of the conversation); without one the model
+        uses every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
+        replaces what ``config_init`` gives. ``fields`` override single settings of it.
+
+        Raises: EnvironmentSetupError, BadTarget.
+        """
+        layer_of(env_class)
+        if script is not None and server is not None:
+            raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
+        settings = self._settings(env_class, config, fields)
+        endpoint = self._endpoint(server if server is not None else self._mock(script, settings))
+        try:
+            env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)  # type: ignore[call-arg]
+        except TypeError as error:
+            if not getattr(env_class, "__abstractmethods__", None):
+                raise
+            missing = ", ".join(sorted(env_class.__abstractmethods__))  # type: ignore[attr-defined]
+            raise EnvironmentSetupError(f"{env_class.__name__} cannot be built: it lacks {missing}") from error
+        for held in env.server.servers:
+            clients.tame(held)
+            self._servers.append(held)
+        return env
+
+    def close(self) -> None:
+        """Release clients and servers; then raise if a mock model was asked for something that its script does not hold.
+
+        Raises: UnexpectedRequest, LeftoverTurns, ScriptError.
+        """
+        for held in self._servers:
+            clients.release(held)
+        self._servers.clear()
+        mocks, self._mocks = self._mocks, []
+        for mock in mocks:
+            mock.stop()
+        for mock in mocks:
+            mock.verify()
+
+    def _mock(self, script: Any, settings: Any) -> Any:
+        from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
+        from pytest_hermes_env.rollout.auto_script import tool_using_policy  # noqa: PLC0415
+
+        if script is None:
+            script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
+        mock = MockServer(script, allow_leftovers=self._allow_leftovers).start()
+        self._mocks.append(mock)
+        return mock
+
+    def _endpoint(self, server: Any) -> Any:
+        from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
+
+        if isinstance(server, APIServerConfig):
+            return server
+        base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
+        if not isinstance(base_url, str):
+            raise EnvironmentSetupError(
+                f"make_env cannot use {shorten(server)} as a server: give a MockServer, a base URL or an APIServerConfig"
+            )
+        return APIServerConfig(
+            base_url=base_url,
+            model_name=getattr(server, "model", "mock-model"),
+            api_key="not-needed",
+            server_type="openai",
+            health_check=False,
+        )
+
+    def _settings(self, env_class: Any, config: Any, fields: dict[str, Any]) -> Any:
+        """Return the configuration: the class's own, made fit for a test, then ``fields``."""
+        config = initial_config(env_class) if config is None else config
+        known = type(config).model_fields
+        unknown = [name for name in fields if name not in known]
+        if unknown:
+            nearest = difflib.get_close_matches(unknown[0], known, n=3, cutoff=0.5)
+            raise EnvironmentSetupError(
+                f"{type(config).__name__} has no field {unknown[0]!r}."
+                + (f" Nearest: {', '.join(nearest)}." if nearest else f" Its fields: {', '.join(sorted(known))}.")
+            )
+        for_tests = {
+            "group_size": GROUP_SIZE,
+            "use_wandb": False,
+            "terminal_backend": "local",
+            "data_path_to_save_groups": None,
+            "data_dir_to_save_evals": None,
+        }
+        chosen = {name: value for name, value in for_tests.items() if name in known} | fields
+        if "tokenizer_name" in known:
+            chosen["tokenizer_name"] = _tokenizer(fields.get("tokenizer_name"))
+        try:
+            return type(config)(**(config.model_dump() | chosen))
+        except ValueError as error:
+            raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {error}") from error
+
+
+def _tokenizer(given: str | None) -> str:
+    if given is None:
+        return shared_tokenizer()
+    looks_like_path = given.startswith(("/", "./", "../", "~"))
+    if looks_like_path and not Path(given).expanduser().is_dir():
+        raise EnvironmentSetupError(
+            f"There is no tokenizer directory {given}. Leave tokenizer_name out to get the tiny local one, "
+            "or take the path from the hermes_tokenizer fixture."
+        )
+    return given
+
+
+def initial_config(env_class: Any) -> Any:
+    """Return the configuration that a class starts from: that of ``config_init`` if it gives one, else the bare class."""
+    from pydantic import BaseModel  # noqa: PLC0415 - heavy
+
+    try:
+        returned = env_class.config_init()
+    except Exception:  # noqa: BLE001 - HE105 judges config_init; here it only must not stand in the way
+        returned = None
+    first = returned[0] if isinstance(returned, tuple) and returned else returned
+    return first if isinstance(first, BaseModel) else env_class.env_config_cls()

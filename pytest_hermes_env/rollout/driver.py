@@ -1,0 +1,302 @@
+"""Puts one environment class through the scenarios, once each, and freezes what happened.
+
+Place in the flow: the contract asks for a `Collection` per class; its rules read it. The model is the mock server, the tools
+pass the seam: on the local backend the terminal and file tools are hermes' own, everything else is answered by a stub.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import io
+import logging
+import os
+import threading
+import traceback
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.rollout.buffers import snapshot
+from pytest_hermes_env.rollout.journal import Journal, recording
+from pytest_hermes_env.rollout.layer import Layer, layer_of
+from pytest_hermes_env.rollout.observer import Fault, Faults, watch_environment, watching_layer
+from pytest_hermes_env.rollout.scenario import SCENARIOS, Scenario
+
+__all__ = ["Collection", "collect"]
+
+PROBE = {"hermes_env/probe": 1.0}
+"""Metrics given to wandb_log in the scenario of that name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """All scenarios of one class. ``config_init`` is what that method returned, or the error that it raised."""
+
+    env_class: type
+    layer: Layer
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    config_init: Any = None
+    config_init_error: str = ""
+    setup_error: str = ""
+
+
+def collect(env_class: type, *, sandbox: str = "auto", timeout_s: float = 60.0) -> Collection:
+    """Run every scenario of ``env_class`` and return the frozen records. Blocks; may be called inside a running event loop.
+
+    ``sandbox``: ``local`` lets the terminal and file tools run for real, ``stub`` none, ``auto`` is local for environments on
+    the local backend. ``timeout_s`` is for each scenario, in seconds. Raises: BadTarget when the class is no environment.
+    """
+    collector = _Collector(env_class, sandbox, timeout_s)
+    environment = dict(os.environ)
+    try:
+        with _quiet():
+            return _in_a_loop_of_its_own(collector.run)
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def _in_a_loop_of_its_own(run: Callable[[], Awaitable[Collection]]) -> Collection:
+    """Run a coroutine function to its end, in this thread if it has no running loop, else in another one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run())  # type: ignore[arg-type]
+    outcome: list[Collection] = []
+    failure: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            outcome.append(asyncio.run(run()))  # type: ignore[arg-type]
+        except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
+            failure.append(error)
+
+    thread = threading.Thread(target=target, name="hermes-env-scenarios")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep injected failures and printed tables out of the test's output: what matters of them is in the records."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(level)
+
+
+class _CannotBuild(Exception):
+    """The class's constructor refused; that is a result of the run, not a failure of the harness."""
+
+
+class _Collector:
+    """One run through the scenarios."""
+
+    def __init__(self, env_class: type, sandbox: str, timeout_s: float) -> None:
+        self.env_class: Any = env_class
+        self.layer = layer_of(env_class)
+        self.sandbox = sandbox
+        self.timeout_s = timeout_s
+        self.faults = Faults()
+        self.scenarios: dict[str, Scenario] = {}
+
+    async def run(self) -> Collection:
+        returned, error = self._config_init()
+        setup_error = ""
+        try:
+            async with self._environment() as (env, mock):
+                await self._all(env, mock)
+        except _CannotBuild as failure:
+            setup_error = str(failure)
+        for name in SCENARIOS:
+            reason = f"the environment could not be built: {setup_error}" if setup_error else "an earlier scenario failed"
+            self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
+        return Collection(
+            env_class=self.env_class,
+            layer=self.layer,
+            scenarios=self.scenarios,
+            config_init=returned,
+            config_init_error=error,
+            setup_error=setup_error,
+        )
+
+    def _config_init(self) -> tuple[Any, str]:
+        try:
+            return self.env_class.config_init(), ""
+        except Exception as error:  # noqa: BLE001 - judged by a rule
+            return None, f"{type(error).__name__}: {shorten(str(error))}"
+
+    @contextlib.asynccontextmanager
+    async def _environment(self) -> AsyncIterator[tuple[Any, Any]]:
+        """Build the environment on a mock server, watched, and release everything afterwards."""
+        from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
+        from pytest_hermes_env.rollout.auto_script import silent_policy, tool_using_policy  # noqa: PLC0415
+        from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.seam import offering, watching_tools  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.stub import StubSandbox  # noqa: PLC0415
+
+        config = initial_config(self.env_class)
+        uses_tools = tool_using_policy(getattr(config, "max_agent_turns", 30))
+        self.is_silent = False
+        self.journal = Journal()
+
+        def policy(conversation: Any) -> Any:
+            return (silent_policy if self.is_silent else uses_tools)(conversation)
+
+        stub = StubSandbox(self._confinement(config))
+        builder = EnvironmentBuilder()
+        with (
+            MockServer(policy, allow_leftovers=True) as mock,
+            watching_layer(self.layer, self.faults),
+            watching_tools(lambda tool_call: self.journal.tool_calls.append(tool_call), stub.answer),
+            offering(_tools_of(config)),
+        ):
+            try:
+                env = builder.build(self.env_class, server=mock, config=config)
+            except Exception as error:
+                raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
+            watch_environment(env, self.layer, self.faults)
+            try:
+                yield env, mock
+            finally:
+                builder.close()
+
+    def _confinement(self, config: Any) -> Any:
+        if self.sandbox != "auto":
+            return self.sandbox
+        return "local" if getattr(config, "terminal_backend", "local") == "local" else "stub"
+
+    async def _all(self, env: Any, mock: Any) -> None:
+        """Run the scenarios in their order: later ones find the buffers that earlier ones filled."""
+        from pytest_hermes_env.atropos.wandb_capture import capturing_wandb  # noqa: PLC0415
+
+        item: Any = None
+
+        async def take_item() -> None:
+            nonlocal item
+            await env.setup()
+            item = await env.get_next_item()
+
+        await self._scenario("setup", env, mock, take_item)
+        if self.scenarios["setup"].error:
+            reason = f"setup failed: {self.scenarios['setup'].error}"
+            for name in SCENARIOS:
+                self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
+            return
+        if item is None:
+            self._without_training("get_next_item gave None: there is nothing to train on")
+        else:
+            await self._scenario("happy", env, mock, lambda: env.collect_trajectories(item))
+            self.is_silent = True
+            await self._scenario("silent", env, mock, lambda: env.collect_trajectories(item))
+            self.is_silent = False
+            await self._scenario(
+                "reward_raises", env, mock, lambda: env.collect_trajectories(item), fault="reward_raises"
+            )
+        await self._scenario("evaluate", env, mock, env.evaluate)
+        await self._scenario("evaluate_reward_raises", env, mock, env.evaluate, fault="reward_raises")
+        await self._scenario("evaluate_loop_raises", env, mock, env.evaluate, fault="loop_raises")
+        await self._scenario(
+            "evaluate_cancelled", env, mock, lambda: self._cancelled_in_reward(env), fault="reward_hangs"
+        )
+        for name, call in (
+            ("wandb_log", lambda: env.wandb_log(dict(PROBE))),
+            ("wandb_log_none", lambda: env.wandb_log(None)),
+            ("wandb_log_without", lambda: env.wandb_log()),
+        ):
+            with capturing_wandb(env) as logged:
+                await self._scenario(name, env, mock, call, logged=logged)
+
+    def _without_training(self, reason: str) -> None:
+        for name in ("happy", "silent", "reward_raises"):
+            self.scenarios[name] = Scenario(name=name, unavailable=reason)
+
+    async def _cancelled_in_reward(self, env: Any) -> None:
+        """Cancel evaluate() as soon as a reward is being computed in it."""
+        self.faults.reached.clear()
+        evaluation = asyncio.ensure_future(env.evaluate())
+        reached = asyncio.ensure_future(self.faults.reached.wait())
+        await asyncio.wait({evaluation, reached}, return_when=asyncio.FIRST_COMPLETED)
+        reached.cancel()
+        evaluation.cancel()
+        await asyncio.gather(evaluation, return_exceptions=True)
+
+    async def _scenario(  # noqa: PLR0913 - one scenario, all its parts
+        self,
+        name: str,
+        env: Any,
+        mock: Any,
+        act: Callable[[], Awaitable[Any]],
+        *,
+        fault: Fault = "none",
+        logged: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Run one scenario and freeze its record; what the environment raises is part of it."""
+        before, asked = snapshot(env), len(mock.journal)
+        self.faults.fault = fault
+        outcome, error, line = None, "", 0
+        with recording() as journal, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            self.journal = journal
+            try:
+                answer = act()
+                if hasattr(answer, "__await__"):
+                    outcome = await asyncio.wait_for(answer, self.timeout_s)
+            except TimeoutError:
+                error = f"no end within {self.timeout_s:g} s"
+            except Exception as raised:  # noqa: BLE001 - the record says it; rules judge it
+                error, line = f"{type(raised).__name__}: {shorten(str(raised))}", _line_of(raised, self.env_class)
+            del answer
+        self.faults.fault = "none"
+        group = outcome[0] if isinstance(outcome, tuple) and outcome else None
+        self.scenarios[name] = Scenario(
+            name=name,
+            error=error,
+            error_line=line,
+            events=tuple(journal.events),
+            tool_calls=tuple(journal.tool_calls),
+            requests=tuple(dict(exchange.request) for exchange in mock.journal[asked:]),
+            group=_frozen(group),
+            before=before,
+            after=snapshot(env),
+            logged=tuple(logged or ()),
+            warnings=tuple(str(warning.message) for warning in warned),
+        )
+
+
+def _frozen(group: Any) -> Any:
+    try:
+        return copy.deepcopy(group)
+    except Exception:  # noqa: BLE001 - a group of objects that cannot be copied is judged as it is
+        return group
+
+
+def _line_of(error: BaseException, env_class: type) -> int:
+    """Return the last line of the traceback that lies in the class's own file, or 0."""
+    import inspect  # noqa: PLC0415
+
+    path = inspect.getsourcefile(env_class)
+    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else 0
+
+
+def _tools_of(config: Any) -> list[str]:
+    """Return the tools of those named toolsets of which hermes would offer nothing here: for want of a key or a browser."""
+    import model_tools  # noqa: PLC0415 - hermes is heavy
+    import toolsets  # noqa: PLC0415
+
+    names = [name for name in getattr(config, "enabled_toolsets", None) or () if toolsets.validate_toolset(name)]
+    dark = [
+        name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)
+    ]
+    return [tool for name in dark for tool in toolsets.resolve_toolset(name)]

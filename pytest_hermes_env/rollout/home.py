@@ -1,0 +1,63 @@
+"""A home of its own for hermes-agent during a test run, and an environment that is put back afterwards.
+
+Importing hermes writes into HERMES_HOME, what it starts reads HOME, and four variables make it ask a person for approval. So
+a test run gets a temporary HERMES_HOME, with a directory in it that is HOME for started commands, before hermes is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment"]
+
+APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
+KEEP = "keep"
+TOUCHED_PREFIXES = ("HERMES_", "TERMINAL_")
+"""Variables that building an environment or importing hermes may set."""
+
+
+class HermesHome:
+    """HERMES_HOME for one test run; `leave` puts everything back and removes what was made."""
+
+    def __init__(self, chosen: str | None) -> None:
+        """Take over the environment. ``chosen`` is a directory, ``keep``, or None for a temporary directory."""
+        self._before = dict(os.environ)
+        self._temporary = ""
+        if chosen == KEEP:
+            self.path = os.environ.get("HERMES_HOME", "")
+        else:
+            if chosen is None:
+                self._temporary = tempfile.mkdtemp(prefix="pytest-hermes-home-")
+            self.path = str(Path(chosen or self._temporary).expanduser().absolute())
+            Path(self.path, "home").mkdir(parents=True, exist_ok=True)
+            os.environ["HERMES_HOME"] = self.path
+            os.environ["TERMINAL_HOME_MODE"] = "profile"
+        for name in APPROVAL_VARIABLES:
+            os.environ.pop(name, None)
+
+    def leave(self) -> None:
+        """Restore the variables that were taken over and remove the temporary directory."""
+        restore_environment(self._before, only=("HERMES_HOME", "TERMINAL_HOME_MODE", *APPROVAL_VARIABLES))
+        if self._temporary:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+
+def restore_environment(before: Mapping[str, str], *, only: tuple[str, ...] | None = None) -> None:
+    """Make ``os.environ`` what it was: all of it, or only the names in ``only``."""
+    names = set(os.environ) | set(before) if only is None else set(only)
+    for name in names:
+        if name in before:
+            if os.environ.get(name) != before[name]:
+                os.environ[name] = before[name]
+        else:
+            os.environ.pop(name, None)
+
+
+def touched_names(before: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that an environment may have set or changed since ``before``."""
+    names = set(os.environ) | set(before)
+    return tuple(name for name in names if name.startswith(TOUCHED_PREFIXES))

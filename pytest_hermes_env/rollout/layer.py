@@ -1,0 +1,206 @@
+"""Finds the environment layer that a class stands on, and the class itself.
+
+The harness serves any Hermes environment: one on the `environments` package of this distribution, or one on a checkout or fork
+that has its own. So it never imports the layer by name: the class under test leads to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pytest_hermes_env.errors import BadTarget, shorten
+
+__all__ = ["Layer", "Target", "find_class", "layer_of"]
+
+BASE = "HermesAgentBaseEnv"
+DEFAULT_PACKAGE = "environments"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The classes of one environment layer."""
+
+    base: type
+    agent_loop: ModuleType
+    tool_context: ModuleType
+
+    @property
+    def loop_class(self) -> type:
+        """The layer's HermesAgentLoop."""
+        return self.agent_loop.HermesAgentLoop  # type: ignore[no-any-return]
+
+    @property
+    def context_class(self) -> type:
+        """The layer's ToolContext."""
+        return self.tool_context.ToolContext  # type: ignore[no-any-return]
+
+
+def layer_of(cls: type) -> Layer:
+    """Return the layer below ``cls``. Raises: BadTarget when ``cls`` is no Hermes environment."""
+    base = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ == BASE), None)
+    if base is None:
+        raise BadTarget(_not_an_environment(cls))
+    package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
+    return Layer(
+        base=base,
+        agent_loop=_neighbour(package, "agent_loop"),
+        tool_context=_neighbour(package, "tool_context"),
+    )
+
+
+def _neighbour(package: str, name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"{package}.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
+
+
+def _not_an_environment(cls: type) -> str:
+    names = [ancestor.__name__ for ancestor in cls.__mro__]
+    if "BaseEnv" in names:
+        return (
+            f"{cls.__qualname__} is an Atropos environment (it derives from BaseEnv), but not a Hermes one: the contract judges "
+            f"classes that derive from {BASE}."
+        )
+    return (
+        f"{cls.__qualname__} is not an environment: it does not derive from {BASE}. "
+        f"Its bases are {', '.join(names[1:-1]) or 'none'}."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a user named: ``package.module:Class``, ``path/to/file.py`` or ``path/to/file.py:Class``."""
+
+    text: str
+    module: str
+    class_name: str
+
+
+def parse_target(text: str) -> Target:
+    """Split a target. Raises: BadTarget when it has neither form."""
+    module, colon, class_name = text.rpartition(":")
+    if not colon or (len(module) == 1 and module.isalpha()):
+        module, class_name = text, ""
+    if not module.endswith(".py") and not class_name:
+        raise BadTarget(f"{text!r} names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class")
+    return Target(text=text, module=module, class_name=class_name)
+
+
+def find_class(text: str) -> list[type]:
+    """Import what ``text`` names and return its environment classes, one when it names one.
+
+    Raises: BadTarget when the module cannot be imported, or holds no environment.
+    """
+    target = parse_target(text)
+    module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
+    if target.class_name:
+        found = getattr(module, target.class_name, None)
+        if not isinstance(found, type):
+            known = [cls.__name__ for cls in _environments(module)]
+            raise BadTarget(
+                f"{target.module} has no class {target.class_name}. Environments in it: {', '.join(known) or 'none'}."
+            )
+        layer_of(found)
+        return [found]
+    classes = _environments(module)
+    if not classes:
+        seen = [name for name, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
+        raise BadTarget(
+            f"{target.module} defines no environment: no class in it derives from {BASE}. "
+            f"Classes in it: {', '.join(seen) or 'none'}."
+        )
+    return classes
+
+
+def _environments(module: ModuleType) -> list[type]:
+    """Return the environment classes that ``module`` itself defines and no other class of it builds upon."""
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and value.__module__ == module.__name__
+        and value.__name__ != BASE
+        and any(ancestor.__name__ == BASE for ancestor in value.__mro__)
+    ]
+    leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
+    concrete = [cls for cls in own if not getattr(cls, "__abstractmethods__", None)]
+    return list(dict.fromkeys([*(cls for cls in own if cls in concrete or cls in leaves)]))
+
+
+def _load_module(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise BadTarget(_import_failure(name, error)) from error
+    finally:
+        sys.path.remove(str(Path.cwd()))
+
+
+def _load_file(path: Path) -> ModuleType:
+    """Import a file by path, under its dotted name when its directory's packages lead there."""
+    path = path.resolve()
+    if not path.is_file():
+        raise BadTarget(f"There is no file {path}")
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path):
+            return module
+    directory = str(path.parent)
+    name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadTarget(f"{path} cannot be loaded as a Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.append(directory)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if not isinstance(error, Exception):
+            raise
+        raise BadTarget(_import_failure(str(path), error)) from error
+    finally:
+        sys.path.remove(directory)
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """Return a name under which the file's relative imports work: dotted, when directories above are packages."""
+    parts = [path.stem]
+    directory = path.parent
+    while (directory / "__init__.py").is_file():
+        parts.insert(0, directory.name)
+        directory = directory.parent
+    if len(parts) > 1:
+        package = ".".join(parts[:-1])
+        sys.path.append(str(directory))
+        try:
+            importlib.import_module(package)
+        except Exception as error:
+            raise BadTarget(_import_failure(package, error)) from error
+        finally:
+            sys.path.remove(str(directory))
+        return ".".join(parts)
+    taken: Any = sys.modules.get(path.stem)
+    return path.stem if taken is None else f"{path.stem}_{abs(hash(path)):x}"
+
+
+def _import_failure(what: str, error: Exception) -> str:
+    import traceback  # noqa: PLC0415
+
+    if isinstance(error, SyntaxError):
+        return f"{what} does not parse: {error.msg} ({error.filename}, line {error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    return (
+        f"{what} cannot be imported: {type(error).__name__}: {shorten(str(error))}{where}. "
+        f"`hermes-env check` judges a file without importing it."
+    )
