@@ -217,7 +217,9 @@ class CallReader(ExpressionReader):
             return first or ANYTHING
         if name in _SERIES:
             return many(members(first)) if first and first != EMPTY else (ANYTHING if arguments else EMPTY)
-        if name == "dict" and not arguments and not call.keywords:
+        if name in {"dict", "Counter", "OrderedDict"} and not arguments and not call.keywords:
+            return EMPTY
+        if name == "defaultdict" and len(arguments) <= 1 and not call.keywords:
             return EMPTY
         if name == "enumerate":
             return many(frozenset({Value(Kind.TUPLE, items=(ANYTHING, members(first)))}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
         return FileReading(path=path, problem=module)
     classes: list[ClassSource] = []
     skipped: list[Skipped] = []
-    for source in _classes_in(module):
+    for source in classes_in(module):
         reason, is_environment = _reason_to_skip(source)
         if reason:
             skipped.append(
@@ -59,12 +60,29 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
     return FileReading(path=path, classes=tuple(classes), skipped=tuple(skipped))
 
 
-def read_class(path: str, name: str, tree: SourceTree | None = None) -> ClassSource | FileProblem | None:
-    """Return the class ``name`` of a file, whatever it is, or None if the file has no such class."""
-    module = (tree or SourceTree()).read(path)
+def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
+    """Return the class of a file by its name or qualified name, whatever it is; None if there is none or no parsing it."""
+    module = (tree or SourceTree()).read(os.fspath(path))
     if isinstance(module, FileProblem):
-        return module
-    return next((source for source in _classes_in(module) if source.name == name), None)
+        return None
+    return next((source for source in classes_in(module) if source.name == name), None) or _nested(module, name)
+
+
+def _nested(module: Module, name: str) -> ClassSource | None:
+    """Return a class by its qualified name, those inside functions included."""
+    pending: list[tuple[str, ast.AST]] = [("", module.tree)]
+    while pending:
+        prefix, node = pending.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                if prefix + child.name == name:
+                    return class_of(child, module)
+                pending.append((f"{prefix}{child.name}.", child))
+            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                pending.append((f"{prefix}{child.name}.<locals>.", child))
+            elif isinstance(child, (ast.stmt, ast.ExceptHandler)):
+                pending.append((prefix, child))
+    return None
 
 
 def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
@@ -97,7 +115,7 @@ def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
     return result
 
 
-def _classes_in(module: Module) -> Iterator[ClassSource]:
+def classes_in(module: Module) -> Iterator[ClassSource]:
     """Yield the classes at module level and inside other classes, those under an if or a try included."""
     pending: list[ast.stmt] = list(module.tree.body)[::-1]
     while pending:

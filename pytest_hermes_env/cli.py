@@ -1,0 +1,144 @@
+"""The command ``hermes-env``: check, rules, explain, mock.
+
+``check`` reads source and imports nothing of it: neither the files that it judges, nor atroposlib, nor pytest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import HermesEnvError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+DISTRIBUTION = "pytest-hermes-env"
+OK, FINDINGS, USAGE = 0, 1, 2
+
+_EPILOG = """\
+examples:
+  hermes-env check environments/                     judge every environment below a directory
+  hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
+  hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
+  hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
+
+exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrongly
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code: 0 clean, 1 findings, 2 wrong use."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser(has_mock=words[:1] == ["mock"])
+    try:
+        options = parser.parse_args(words)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE
+    if options.version:
+        print(f"hermes-env {_version()}")
+        return OK
+    if options.run is None:
+        parser.print_help(sys.stderr)
+        return USAGE
+    try:
+        return int(options.run(options))
+    except UsageError as error:
+        print(f"hermes-env: error: {error}", file=sys.stderr)
+        return USAGE
+    except HermesEnvError as error:
+        print(f"hermes-env: error: {type(error).__name__}: {error}", file=sys.stderr)
+        return FINDINGS
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes
+        return FINDINGS
+
+
+def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hermes-env",
+        description="Judge Hermes Agent RL environments by their contract, without running them.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    check = commands.add_parser(
+        "check",
+        help="judge environment classes by reading their source",
+        description="Judge environment classes by reading their source. Nothing of it is imported or run.",
+    )
+    check.add_argument("paths", nargs="+", metavar="PATH", help="file, directory, or path/to/file.py:Class")
+    check.add_argument("--select", action="append", default=[], metavar="IDS", help="only these rules: HE301,HE8")
+    check.add_argument("--ignore", action="append", default=[], metavar="IDS", help="not these rules: HE802")
+    check.add_argument("--strict", action="store_true", help="warnings fail too")
+    check.set_defaults(run=_check)
+
+    rules = commands.add_parser("rules", help="list the rules")
+    rules.set_defaults(run=_rules)
+
+    explain = commands.add_parser("explain", help="say what a rule means, why it matters and how to mend a breach")
+    explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
+    explain.set_defaults(run=_explain)
+
+    mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=has_mock)
+    if has_mock:
+        from pytest_hermes_env.inference import command  # noqa: PLC0415  # it loads a web server
+
+        command.add_arguments(mock)
+        mock.set_defaults(run=command.run)
+    return parser
+
+
+def _check(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.contract.check import check_paths, select_rules  # noqa: PLC0415  # only this command needs it
+    from pytest_hermes_env.contract.report import report_lines  # noqa: PLC0415
+
+    rules = select_rules(_ids(options.select), _ids(options.ignore))
+    report = check_paths(options.paths, rules)
+    print("\n".join(report_lines(report, is_strict=options.strict, has_colour=_has_colour())))
+    return report.exit_code(is_strict=options.strict)
+
+
+def _rules(options: argparse.Namespace) -> int:
+    del options
+    from pytest_hermes_env.contract.report import rule_table  # noqa: PLC0415
+    from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
+
+    print("\n".join(rule_table(ALL_RULES)))
+    return OK
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.contract.check import find_rule  # noqa: PLC0415
+    from pytest_hermes_env.contract.report import explain_lines  # noqa: PLC0415
+
+    print("\n".join(explain_lines(find_rule(options.rule))))
+    return OK
+
+
+def _ids(values: Sequence[str]) -> list[str]:
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
+
+
+def _has_colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # only --version needs it
+
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

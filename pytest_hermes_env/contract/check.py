@@ -1,0 +1,217 @@
+"""The static engine: files in, verdicts out. Nothing that is judged is imported, no process is started.
+
+Place in the flow: `hermes-env check` and the pytest doors call it; it reads classes through `source` and asks each rule's static
+half. What only a rollout can show is entered as not exercised.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.source import (
+    ClassSource,
+    FileProblem,
+    FileReading,
+    Skipped,
+    SourceTree,
+    Standing,
+    read_class,
+    read_classes,
+    without_helpers,
+)
+from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["StaticReport", "check_paths", "check_source", "find_rule", "select_rules"]
+
+_NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
+_FILE_RULE = "HE111"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StaticReport:
+    """What was found in some paths: a ledger for each environment class, and the files that could not be judged."""
+
+    files: int
+    ledgers: tuple[Ledger, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+    @cached_property
+    def findings(self) -> tuple[tuple[Rule, Finding], ...]:
+        """All findings by place; one in a base that several environments share comes once."""
+        found = {
+            (finding.path, finding.line, finding.column, entry.rule.id, finding.message): (entry.rule, finding)
+            for ledger in self.ledgers
+            for entry in ledger.entries
+            if not entry.waiver
+            for finding in entry.findings
+        }
+        return tuple(found[key] for key in sorted(found))
+
+    def exit_code(self, *, is_strict: bool = False) -> int:
+        """Return 1 when something is broken, cannot be judged, or was not exercised at all; else 0."""
+        broken = any(ledger.failures(is_strict=is_strict) or ledger.is_vacuous for ledger in self.ledgers)
+        return int(broken or bool(self.problems))
+
+
+def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
+    """Judge one class by the static halves of ``rules``."""
+    return Ledger(subject=source.label, entries=tuple(_entry(rule, source) for rule in rules))
+
+
+def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES) -> StaticReport:
+    """Judge all environment classes in files and directories; ``path.py:Class`` judges one class.
+
+    Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found.
+    """
+    tree = SourceTree()
+    targets = list(paths)
+    readings: dict[str, FileReading] = {}
+    chosen: dict[str, ClassSource] = {}
+    for target in targets:
+        path, name = _split(target)
+        if name:
+            readings.setdefault(os.path.abspath(path), _reading_of(path, name, tree, chosen))
+            continue
+        for file in _files(path):
+            readings[os.path.abspath(file)] = read_classes(file, tree)
+    judged = without_helpers(readings.values())
+    classes = {source.label: source for reading in judged for source in reading.classes} | chosen
+    report = StaticReport(
+        files=len(readings),
+        ledgers=tuple(check_source(source, rules) for source in classes.values()),
+        problems=tuple(reading.problem for reading in judged if reading.problem),
+        skipped=tuple(item for reading in judged for item in reading.skipped),
+    )
+    if not report.ledgers and not report.problems:
+        raise BadTarget(_nothing_found(targets, report))
+    return report
+
+
+def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
+    """Return the rules whose ids begin with one of ``select`` (all but opinions, when empty) and with none of ``ignore``.
+
+    Raises: UnknownRule when a word fits no rule.
+    """
+    for word in (*select, *ignore):
+        if not any(rule.id.startswith(word.upper()) for rule in ALL_RULES):
+            raise UnknownRule(_unknown(word))
+    chosen = [
+        rule
+        for rule in ALL_RULES
+        if (any(rule.id.startswith(word.upper()) for word in select) if select else rule.severity is not Severity.OPINION)
+    ]
+    return tuple(rule for rule in chosen if not any(rule.id.startswith(word.upper()) for word in ignore))
+
+
+def find_rule(word: str) -> Rule:
+    """Return the rule with the id or the name ``word``. Raises: UnknownRule."""
+    for rule in ALL_RULES:
+        if word.upper() == rule.id or word in {rule.name, rule.label}:
+            return rule
+    raise UnknownRule(_unknown(word))
+
+
+def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
+    verdict = _verdict(rule, source)
+    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings)
+
+
+def _verdict(rule: Rule, source: ClassSource) -> Verdict:
+    if rule.static is None:
+        return not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
+    try:
+        return rule.static(source)
+    except RecursionError:
+        return undecided("the source nests too deeply to be followed")
+    except Exception as error:  # noqa: BLE001  # strange source must not stop the other rules; the ledger shows the fault
+        return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
+
+
+def _split(target: str) -> tuple[str, str]:
+    path, colon, name = target.rpartition(":")
+    is_class = bool(colon) and all(part.isidentifier() for part in name.split(".")) and not os.path.exists(target)
+    return (path, name) if is_class else (target, "")
+
+
+def _reading_of(path: str, name: str, tree: SourceTree, chosen: dict[str, ClassSource]) -> FileReading:
+    """Read one class of a file, whatever it is called a helper for."""
+    if not os.path.isfile(path):
+        raise BadTarget(f"{path} is not a file; path/to/file.py:Class is needed")
+    reading = read_classes(path, tree)
+    if reading.problem:
+        return FileReading(path=path, problem=reading.problem)
+    source = read_class(path, name, tree)
+    seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
+    if source is None:
+        nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
+        hint = f" Did you mean {nearest[0]}?" if nearest else ""
+        raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
+    if source.standing in {Standing.ATROPOS, Standing.OTHER}:
+        raise BadTarget(f"{path}:{name} is {source.standing}; a class that leads to HermesAgentBaseEnv is needed")
+    chosen[source.label] = source
+    return FileReading(path=path)
+
+
+def _files(path: str) -> list[str]:
+    """Return the Python files of a path, hidden directories, virtual environments and build output left out."""
+    if os.path.isfile(path):
+        if not path.endswith((".py", ".pyi")):
+            raise BadTarget(f"{path} is not a Python file")
+        return [path]
+    if not os.path.isdir(path):
+        raise BadTarget(f"{path} does not exist")
+    found = sorted(_walk(path))
+    if not found:
+        raise BadTarget(f"{path} holds no Python file")
+    return found
+
+
+def _walk(path: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(path):
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _NO_SOURCE
+            and not name.startswith(".")
+            and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
+        ]
+        for name in files:
+            if name.endswith(".py"):
+                yield os.path.normpath(os.path.join(folder, name))
+
+
+def _nothing_found(targets: list[str], report: StaticReport) -> str:
+    lines = [
+        f"no Hermes environment in {', '.join(targets)} ({report.files} Python {'file' if report.files == 1 else 'files'} read)",
+        "  looked for  classes whose bases lead to HermesAgentBaseEnv",
+    ]
+    if report.skipped:
+        lines.append(f"  seen        {shorten(', '.join(_told(item) for item in report.skipped), 600)}")
+    lines.append("  fix         name the file that defines the environment, or its directory")
+    return "\n".join(lines)
+
+
+def _told(item: Skipped) -> str:
+    return item.name if item.reason == "no environment" else f"{item.name} ({item.reason})"
+
+
+def _unknown(word: str) -> str:
+    ids = [rule.id for rule in ALL_RULES]
+    names = {rule.name: rule.id for rule in ALL_RULES}
+    near = difflib.get_close_matches(word.upper(), ids, n=1, cutoff=0.4)
+    near = near or [names[name] for name in difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.4)]
+    if word.upper() == _FILE_RULE:
+        return f"{_FILE_RULE} file-parses is not a rule to choose: a file that does not parse is always reported"
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"there is no rule {word!r}.{hint} `hermes-env rules` lists them: {', '.join(ids)}."

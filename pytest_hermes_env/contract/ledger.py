@@ -1,0 +1,106 @@
+"""The account of a run: what each rule concluded about one class, and what was never looked at.
+
+A rule that was not exercised has not passed, and a run in which nothing was exercised proves nothing: `Ledger.is_vacuous`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["Ledger", "LedgerEntry", "summarise"]
+
+WAIVED = "waived"
+_WORDS = ("passed", "failed", WAIVED, "undecided", "not applicable", "not exercised")
+_EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised")
+_COLUMN = max(map(len, _WORDS)) + 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """What one rule concluded about one class. ``waiver`` is the reason why a breach is accepted, if it is."""
+
+    rule: Rule
+    outcome: Outcome
+    note: str = ""
+    findings: tuple[Finding, ...] = ()
+    waiver: str = ""
+
+    @property
+    def word(self) -> str:
+        """The outcome as the ledger calls it."""
+        return WAIVED if self.waiver and self.outcome is Outcome.FAILED else self.outcome.value
+
+    @property
+    def reason(self) -> str:
+        """Why the rule did not simply pass or fail."""
+        return self.waiver if self.word == WAIVED else self.note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The entries of one class, one for each rule of the run."""
+
+    subject: str
+    entries: tuple[LedgerEntry, ...]
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """How many rules came to each outcome; those that none came to are left out."""
+        words = [entry.word for entry in self.entries]
+        return {word: words.count(word) for word in _WORDS if word in words}
+
+    @property
+    def ran(self) -> int:
+        """How many rules saw their law hold or break."""
+        return sum(self.counts.get(word, 0) for word in ("passed", "failed", WAIVED))
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether nothing at all was exercised, so that the run proves nothing."""
+        return self.ran == 0
+
+    def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
+        """Return the entries that fail the run: broken laws of severity error, with ``is_strict`` also of severity warning."""
+        weighs = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
+        return tuple(entry for entry in self.entries if entry.word == "failed" and entry.rule.severity in weighs)
+
+    def headline(self) -> str:
+        """Return the counts as one line."""
+        total = len(self.entries)
+        counts = ", ".join(f"{count} {word}" for word, count in self.counts.items())
+        return f"{total} {'rule' if total == 1 else 'rules'}: {counts or 'none'}"
+
+    def summary_lines(self) -> list[str]:
+        """Return the account as text: the counts, then each reason with the rules that it concerns."""
+        lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
+        if self.is_vacuous:
+            lines.append("  nothing was exercised: this run proves nothing")
+        return lines
+
+
+def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> list[str]:
+    """Return one line for each outcome that needs a reason, and reason: the rules, how often, and the reason."""
+    found: dict[tuple[str, str], list[str]] = {}
+    subjects: dict[tuple[str, str], set[str]] = {}
+    every = list(ledgers)
+    for ledger in every:
+        for entry in ledger.entries:
+            key = (entry.word, entry.reason)
+            ids = found.setdefault(key, [])
+            if entry.rule.id not in ids:
+                ids.append(entry.rule.id)
+            subjects.setdefault(key, set()).add(ledger.subject)
+    lines = []
+    for word in words:
+        for (known, reason), ids in found.items():
+            if known == word:
+                times = f" (in {len(subjects[known, reason])} classes)" if len(every) > 1 else ""
+                lines.append(f"{word:<{_COLUMN}}{', '.join(sorted(ids))}{times}  {reason}".rstrip())
+    return lines

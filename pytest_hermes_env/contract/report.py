@@ -1,0 +1,133 @@
+"""Findings, ledgers and rules as text for people. Editors can jump to a finding: its line begins with path:line:column."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.ledger import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.contract.check import StaticReport
+    from pytest_hermes_env.contract.ledger import Ledger
+    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.contract.source import FileProblem
+
+__all__ = ["explain_lines", "finding_lines", "law", "problem_lines", "report_lines", "rule_table"]
+
+WIDTH = 110
+_FEW_CLASSES = 3
+_RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
+_SECTIONS = ("What", "Why", "Fix", "Source")
+
+PARSES_WHY = "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
+PARSES_FIX = "Run `python -m py_compile FILE` and mend the line that it names."
+
+
+def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
+    """Return one finding as text. ``is_brief`` leaves out why it matters and how to mend it."""
+    lines = [_headline(_place(finding), rule.id, rule.name, finding.message, has_colour=has_colour)]
+    if finding.scenario:
+        lines += _folded("in", f"scenario {finding.scenario}")
+    if finding.seen:
+        lines += _folded("seen", finding.seen)
+    if not is_brief:
+        lines += [*_folded("why", rule.section("Why")), *_folded("fix", rule.section("Fix"))]
+    return lines
+
+
+def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
+    """Return a file that could not be judged as text."""
+    place = f"{problem.path}:{problem.line}:{problem.column}"
+    lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
+    if not is_brief:
+        lines += [*_folded("why", PARSES_WHY), *_folded("fix", PARSES_FIX.replace("FILE", problem.path))]
+    return lines
+
+
+def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
+    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a last line that sums up."""
+    blocks: list[list[str]] = []
+    explained: set[str] = set()
+    for problem in report.problems:
+        blocks.append(problem_lines(problem, is_brief=problem.id in explained, has_colour=has_colour))
+        explained.add(problem.id)
+    for rule, finding in report.findings:
+        blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
+        explained.add(rule.id)
+    notes = [f"{item.path}:{item.line}: {item.name}: {item.reason}" for item in report.skipped if item.is_environment]
+    if notes:
+        blocks.append(notes)
+    if len(report.ledgers) <= _FEW_CLASSES:
+        blocks += [_ledger_lines(ledger) for ledger in report.ledgers]
+    else:
+        blocks.append([f"{ledger.subject}  {ledger.headline()}" for ledger in report.ledgers])
+        blocks.append(summarise(report.ledgers))
+    blocks.append([_last_line(report, is_strict=is_strict, has_colour=has_colour)])
+    return [line for block in blocks if block for line in (*block, "")][:-1]
+
+
+def law(rule: Rule) -> str:
+    """Return the law of a rule as a sentence."""
+    first, _, _ = rule.doc.partition("\n\n")
+    return " ".join(first.splitlines()[1:])
+
+
+def rule_table(rules: Iterable[Rule]) -> list[str]:
+    """Return all rules as a table: id, name, severity, how it is seen."""
+    rows = [("id", "law", "severity", "seen")]
+    for rule in rules:
+        halves = [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None]
+        rows.append((rule.id, rule.name, rule.severity.value, ", ".join(halves) or "rollout"))
+    widths = [max(len(row[index]) for row in rows) for index in range(4)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def explain_lines(rule: Rule) -> list[str]:
+    """Return the documentation of a rule as text."""
+    lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *textwrap.wrap(law(rule), WIDTH)]
+    for title in _SECTIONS:
+        lines += ["", title, *textwrap.wrap(rule.section(title), WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    return lines
+
+
+def _ledger_lines(ledger: Ledger) -> list[str]:
+    first, *rest = ledger.summary_lines()
+    return [f"{ledger.subject}  {first}", *rest]
+
+
+def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> str:
+    found = len(report.findings) + len(report.problems)
+    undecided = sum(ledger.counts.get("undecided", 0) for ledger in report.ledgers)
+    parts = [_counted(found, "finding") if found else "no findings"]
+    if undecided:
+        parts.append(f"{undecided} undecided")
+    vacuous = sum(ledger.is_vacuous for ledger in report.ledgers)
+    if vacuous:
+        parts.append(f"nothing exercised in {_counted(vacuous, 'class', 'classes')}")
+    scope = f"{_counted(report.files, 'file')}, {_counted(len(report.ledgers), 'environment')}"
+    line = f"{scope}: {', '.join(parts)}"
+    if not has_colour:
+        return line
+    return f"{_RED if report.exit_code(is_strict=is_strict) else _BOLD}{line}{_END}"
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.path}:{finding.line}:{finding.column}" if finding.path else ""
+
+
+def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool) -> str:
+    where = f"{place}: " if place else ""
+    if has_colour:
+        return f"{_BOLD}{where}{_END}{_RED}{rule_id}{_END} {name}: {message}"
+    return f"{where}{rule_id} {name}: {message}"
+
+
+def _folded(word: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=f"  {word:<4} ", subsequent_indent="       ")
+
+
+def _counted(count: int, word: str, plural: str = "") -> str:
+    return f"{count} {word if count == 1 else plural or word + 's'}"

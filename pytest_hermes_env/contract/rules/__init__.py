@@ -1,0 +1,16 @@
+"""Every rule of the contract, one file each, in the order of their ids."""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.rules.he101_required_methods import RULE as HE101
+from pytest_hermes_env.contract.rules.he105_config_init import RULE as HE105
+from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
+from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
+from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
+from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
+from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
+from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
+from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
+from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
+
+ALL_RULES = (HE101, HE105, HE301, HE401, HE501, HE601, HE701, HE702, HE801, HE802)

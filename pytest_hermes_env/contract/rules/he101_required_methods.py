@@ -1,0 +1,34 @@
+"""HE101 required-methods
+An environment gives setup, get_next_item, format_prompt, compute_reward and evaluate, itself or from another environment.
+
+What: the five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not count:
+there they are abstract.
+
+Why: Python refuses to build a class with an abstract method left open, and it says so only when the environment is started:
+after the model server was brought up and the dataset was fetched. A training job fails after minutes of GPU time for a name
+that was misspelt.
+
+Fix: write the missing methods. An evaluation-only benchmark still needs get_next_item; it may return None. Check the spelling
+of methods that you did write.
+
+Source: environments.hermes_base_env.HermesAgentBaseEnv (abstract methods); atroposlib 0.4.0, envs/base.py, BaseEnv(ABC).
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import REQUIRED_METHODS, ClassSource, breach
+from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed, undecided
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for the five methods in the class and in every base that can be read."""
+    if not source.missing:
+        return passed(f"{', '.join(REQUIRED_METHODS)} exist")
+    names = ", ".join(source.missing)
+    if source.unreadable:
+        return undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
+    verb = "is" if len(source.missing) == 1 else "are"
+    return failed([breach(source, source.node, f"{names} {verb} missing")])
+
+
+RULE = Rule(id="HE101", name="required-methods", severity=Severity.ERROR, doc=__doc__, static=static)

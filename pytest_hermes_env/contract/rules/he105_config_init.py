@@ -1,0 +1,103 @@
+"""HE105 config-init
+config_init is a classmethod that returns a config and a list of server configs.
+
+What: the class, or a base that can be read, has a classmethod config_init; each of its returns gives two values, and the second
+is a list of APIServerConfig.
+
+Why: a single APIServerConfig is not an error in Atropos. It takes anything that is not a list for "find my servers yourself" and
+talks to http://localhost:9004 to 9007. The model that you named is never asked: the run hangs, or retries until it gives up, while
+the machines that you rented stand idle. Without a config_init of its own the class gets the same default.
+
+Fix: return (env_config, [APIServerConfig(...)]), with the brackets, from a method under @classmethod.
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.config_init; envs/server_handling/server_manager.py, ServerManager.__init__.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import ClassSource, Function, Kind, Value, Values, breach, in_order, only
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PAIR = 2
+_FALLS_BACK = "Atropos ignores anything but a list here and falls back to localhost:9004-9007"
+_NONE = (
+    "no config_init: the class inherits Atropos' default, which names no server and falls back to localhost:9004-9007"
+)
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at what each return of config_init gives."""
+    function = source.methods.get("config_init")
+    if function is None:
+        if source.unreadable or source.has("config_init"):
+            return undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
+        return failed([breach(source, source.node, _NONE)])
+    findings = list(_signature(function))
+    open_questions: list[int] = []
+    frame = source.flow.entry(function)
+    if not frame.returned and not function.is_generator:
+        findings.append(breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed"))
+    for node, values in frame.returned:
+        fault = _fault(node, values)
+        if fault:
+            findings.append(breach(function, node, fault))
+        elif not _is_pair_with_list(values):
+            open_questions.append(node.lineno)
+    if findings:
+        return failed(in_order(findings))
+    if open_questions:
+        return undecided(f"what config_init returns on line {open_questions[0]} is computed")
+    return passed("config_init is a classmethod that returns a config and a list")
+
+
+def _signature(function: Function) -> Iterator[Finding]:
+    if not function.is_classmethod and "staticmethod" not in function.decorators:
+        yield breach(function, function.node, "config_init is not a classmethod; Atropos calls it on the class")
+    if function.is_async:
+        yield breach(function, function.node, "config_init is async; Atropos does not await it")
+
+
+def _fault(node: ast.Return, values: Values) -> str:
+    """Return what is certainly wrong with one return, or an empty string."""
+    if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        return "config_init returns None; (config, [APIServerConfig(...)]) is needed"
+    for value in values:
+        if value.kind is Kind.INSTANCE:
+            return f"config_init returns one value, a {value.name}; the list of server configs is missing"
+        if value.kind is Kind.TUPLE and len(value.items) != _PAIR:
+            return f"config_init returns {len(value.items)} values; two are needed, the config and the list of server configs"
+        if value.kind is Kind.TUPLE:
+            fault = _fault_of_servers(value.items[1])
+            if fault:
+                return fault
+    return ""
+
+
+def _fault_of_servers(values: Values) -> str:
+    for value in values:
+        if value.kind is Kind.INSTANCE and value.name == "ServerBaseline":
+            return "config_init returns a ServerBaseline, which names no server and falls back to localhost:9004-9007"
+        if value.kind is Kind.INSTANCE:
+            return f"config_init returns a single {value.name} instead of a list; {_FALLS_BACK}"
+        if value.kind is Kind.TUPLE:
+            return f"config_init returns the server configs as a tuple instead of a list; {_FALLS_BACK}"
+        if value.kind is Kind.EMPTY:
+            return "config_init returns an empty list of server configs; Atropos reads the first one"
+    return ""
+
+
+def _is_pair_with_list(values: Values) -> bool:
+    return only(values, Kind.TUPLE) and all(_is_list(value) for value in values)
+
+
+def _is_list(pair: Value) -> bool:
+    return only(pair.items[1], Kind.MANY)
+
+
+RULE = Rule(id="HE105", name="config-init", severity=Severity.ERROR, doc=__doc__, static=static)

@@ -1,0 +1,303 @@
+"""HE601 cleanup-in-finally
+Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is opened.
+
+What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally calls cleanup() on
+it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate that drives a HermesAgentLoop of its
+own opens a ToolContext for the same task_id and cleans it. The context that the base class hands to compute_reward is the base's to
+clean.
+
+Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its lifetime runs out
+(an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the machine
+runs out of memory, or the cloud sends the bill.
+
+Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes inside the try, the
+loop's run included.
+
+Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    LAYER_CONTEXT,
+    LAYER_LOOP,
+    Access,
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    Value,
+    Values,
+    breach,
+    calls_in,
+    constructs,
+    doubts,
+    in_order,
+    last_name,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    not_applicable,
+    passed,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REGISTERS = frozenset({"callback", "push_async_callback", "push", "addCleanup", "addAsyncCleanup", "addfinalizer"})
+_HARMLESS = re.compile(
+    r"^(time|uuid|logging|datetime)\.|^(bool|dict|frozenset|id|isinstance|len|list|print|range|repr|set|str|tuple|type)$"
+)
+_HARMLESS_METHODS = frozenset(
+    {"append", "copy", "critical", "debug", "error", "exception", "get", "info", "items", "keys", "log", "values", "warning"}
+)
+_RELEASES = re.compile(r"clean_?up|tear_?down|release")
+_MAX_HANDED_UP = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Doubt:
+    """Why the source cannot tell about one ToolContext."""
+
+    line: int
+    reason: str
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
+    frames = source.flow.every_frame()
+    opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
+    told = [answer for node, frame in opened.items() if (answer := _judge(source, frame, node, node, 0))]
+    findings = [item for item in told if isinstance(item, Finding)]
+    unsure = [item for item in told if isinstance(item, _Doubt)]
+    leak = _leak_in_evaluate(source)
+    if isinstance(leak, Finding):
+        findings.append(leak)
+    elif leak is not None:
+        unsure.append(leak)
+    if findings:
+        return failed(in_order(findings))
+    if unsure:
+        return undecided(f"line {unsure[0].line}: {unsure[0].reason}")
+    if not opened:
+        return not_applicable("opens no ToolContext of its own")
+    return passed(f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally")
+
+
+def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
+    start = source.flow.method("evaluate")
+    if start is None:
+        return None
+    frames = source.flow.reached_without(start, "compute_reward")
+    calls = list(calls_in(frames))
+    loops = [call for call in calls if constructs(call, LAYER_LOOP)]
+    if not loops or any(constructs(call, LAYER_CONTEXT) or _RELEASES.search(call.name) for call in calls):
+        return None
+    if any(_RELEASES.search(getattr(access.node, "attr", "")) for frame in frames for access in frame.reads):
+        return None
+    doubt = next(doubts(frames), None)
+    if doubt is not None:
+        return _Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
+    message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
+    return breach(loops[0].function, loops[0].node, message)
+
+
+def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
+    """Judge a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
+    function = frame.function
+    statement = function.statement_of(node)
+    line = getattr(node, "lineno", 0)
+    if isinstance(statement, (ast.With, ast.AsyncWith)) and (entered := _entered(function, node)) is not None:
+        return entered
+    cleaning = [item for item in _cleaning(source, frame, opened) if function.scope_of(item) is function.scope_of(node)]
+    trouble = _trouble(function, statement, cleaning)
+    if trouble == "":
+        return None
+    if _is_handed_up(frame, opened):
+        return _judge_callers(source, frame, opened, node, depth)
+    if cleaning and trouble:
+        return breach(function, node, f"{function.name} opens a ToolContext, but {trouble}")
+    if cleaning:
+        cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
+        message = f"{function.name} cleans its ToolContext up outside a finally (line {cleaned}): an exception before it leaks"
+        return breach(function, node, message)
+    escape = _escape(frame, opened)
+    if escape:
+        return _Doubt(line=line, reason=f"the ToolContext {escape}")
+    return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
+
+
+def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
+    callers = {
+        edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame
+    }
+    unsure = _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+    if not callers or depth >= _MAX_HANDED_UP:
+        return unsure
+    told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
+    for kind in (Finding, _Doubt):
+        for item in told:
+            if isinstance(item, kind):
+                return item
+    return None
+
+
+def _entered(function: Function, node: ast.AST) -> Finding | _Doubt | None:
+    """Judge a ToolContext that is made inside the head of a with statement."""
+    for child, parent in function.ancestors(node):
+        if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
+            message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"
+            return breach(function, node, message)
+        if isinstance(parent, ast.withitem) and child is parent.context_expr:
+            return _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
+        if isinstance(parent, ast.stmt):
+            break
+    return None
+
+
+def _cleaning(source: ClassSource, frame: Frame, opened: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of ``frame`` that clean the context up: ctx.cleanup, or a call of something that does so."""
+    for access in frame.reads:
+        if _cleans(access, opened):
+            yield access.node
+    for node, target in frame.edges:
+        for inner in source.flow.reached_from(target):
+            if inner is not frame and any(_cleans(access, opened) for access in inner.reads):
+                yield node
+                break
+    yield from _through_local(frame, [access.node for access in frame.reads if _cleans(access, opened)])
+
+
+def _through_local(frame: Frame, cleaning: list[ast.Attribute | ast.Subscript]) -> Iterator[ast.AST]:
+    """Yield calls of nested functions that clean up, and the places where such a function is handed over."""
+    scopes = {frame.function.scope_of(node) for node in cleaning}
+    for call in frame.calls:
+        if any(value.kind is Kind.LOCAL and value.node in scopes for value in call.callee):
+            yield call.node
+        for node, values in zip(call.node.args, call.arguments, strict=True):
+            if any(value.kind is Kind.LOCAL and value.node in scopes for value in values):
+                yield node
+
+
+def _cleans(access: Access, opened: ast.AST) -> bool:
+    return isinstance(access.node, ast.Attribute) and access.node.attr == "cleanup" and _holds(access.base, opened)
+
+
+def _trouble(function: Function, statement: ast.stmt, cleaning: list[ast.AST]) -> str | None:
+    """Return "" when the context is safe, a sentence when something comes between, None when no finally cleans it."""
+    tries = {found for node in cleaning if (found := function.finally_of(node)) is not None}
+    registered = {function.statement_of(node) for node in cleaning if _is_registered(function, node)}
+    between: str = ""
+    current: ast.stmt = statement
+    for child, parent in function.ancestors(statement):
+        if isinstance(parent, ast.Try) and parent in tries and child not in parent.finalbody:
+            return ""
+        if not isinstance(child, ast.stmt):
+            continue
+        current = child
+        for follower in _followers(current, parent):
+            if follower in registered or follower in tries:
+                return between
+            if any(item in tries for item in ast.walk(follower) if isinstance(item, ast.Try)) and isinstance(
+                follower, (ast.With, ast.AsyncWith, ast.If)
+            ):
+                between = between or _risk(follower, tries)
+                return between
+            between = between or _risk(follower, tries)
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.AsyncFor, ast.While)):
+            break
+    return None
+
+
+def _followers(statement: ast.stmt, parent: ast.AST) -> list[ast.stmt]:
+    """Return the statements that run after ``statement`` inside ``parent``."""
+    blocks = [getattr(parent, name, None) for name in ("body", "orelse", "finalbody")]
+    for index, block in enumerate(blocks):
+        if isinstance(block, list) and statement in block:
+            found = list(block[block.index(statement) + 1 :])
+            if isinstance(parent, ast.Try):
+                for later in blocks[index + 1 :]:
+                    found += later or []
+            return found
+    return []
+
+
+def _is_registered(function: Function, node: ast.AST) -> bool:
+    parent = function.parents.get(node)
+    return isinstance(parent, ast.Call) and node in parent.args and last_name(parent.func) in _REGISTERS
+
+
+def _risk(statement: ast.stmt, covered: set[ast.Try]) -> str:
+    """Return what may go wrong in a statement between the construction and its try, or an empty string."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        if node in covered or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            continue
+        if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)):
+            return f"line {node.lineno} awaits before the try that cleans it up"
+        if isinstance(node, (ast.Raise, ast.Assert)) or (isinstance(node, ast.Call) and not _is_harmless(node)):
+            return f"line {node.lineno} can raise before the try that cleans it up"
+        if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+            return f"line {node.lineno} leaves before the try that cleans it up"
+        pending.extend(ast.iter_child_nodes(node))
+    return ""
+
+
+def _is_harmless(call: ast.Call) -> bool:
+    text = ast.unparse(call.func)
+    name = last_name(call.func)
+    return bool(_HARMLESS.match(text)) or name == LAYER_LOOP or (
+        isinstance(call.func, ast.Attribute) and name in _HARMLESS_METHODS
+    )
+
+
+def _is_handed_up(frame: Frame, opened: ast.AST) -> bool:
+    return _holds(frame.returns, opened)
+
+
+def _escape(frame: Frame, opened: ast.AST) -> str:
+    """Return where the context goes when it leaves the sight of ``frame``, or an empty string."""
+    for change in frame.changes:
+        if _holds(change.value, opened):
+            return f"is kept on self.{change.attribute}"
+    if _holds(frame.yields, opened):
+        return "is yielded to a caller"
+    for call in frame.calls:
+        if any(_holds(values, opened) for values in call.every_argument) and not _is_known(call):
+            return f"is handed to {call.name}(...), which cannot be read"
+    parents = frame.function.parents
+    around = parents.get(opened)
+    if isinstance(around, (ast.Dict, ast.Set, ast.List, ast.ListComp, ast.DictComp)):
+        return "is kept in a container"
+    return ""
+
+
+def _is_known(call: Call) -> bool:
+    return bool(call.callee) and all(
+        value.kind in {Kind.METHOD, Kind.FUNCTION, Kind.LOCAL, Kind.BASE_METHOD} for value in call.callee
+    )
+
+
+def _holds(values: Values, opened: ast.AST) -> bool:
+    return any(_is_it(value, opened) for value in values)
+
+
+def _is_it(value: Value, opened: ast.AST) -> bool:
+    if value.kind is Kind.INSTANCE:
+        return value.node is opened
+    return any(_holds(items, opened) for items in value.items)
+
+
+RULE = Rule(id="HE601", name="cleanup-in-finally", severity=Severity.ERROR, doc=__doc__, static=static)

@@ -1,0 +1,134 @@
+"""HE701 evaluates-as-an-agent
+evaluate drives a HermesAgentLoop with tools over its items.
+
+What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run is awaited, or the
+rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare chat_completion, a stub, a constant or a loop
+without tools is a breach.
+
+Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the curve that decides
+which checkpoint is kept says nothing about the skill that was trained, and the API money of every evaluation is spent on the wrong number.
+
+Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names, task_id=uuid,
+temperature=0.0, ...), await agent.run(messages), then score the result.
+
+Source: environments.agent_loop.HermesAgentLoop; atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    LAYER_LOOP,
+    LAYER_ROLLOUTS,
+    Call,
+    ClassSource,
+    Function,
+    Kind,
+    breach,
+    calls_in,
+    constructs,
+    doubts,
+    in_order,
+    last_name,
+    only,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LOGS = frozenset({"critical", "debug", "error", "exception", "info", "log", "print", "warn", "warning"})
+_COMPLETIONS = frozenset({"chat_completion", "completion"})
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for a loop with tools in what evaluate reaches."""
+    start = source.flow.method("evaluate")
+    if start is None:
+        if source.unreadable or source.has("evaluate"):
+            return undecided("evaluate is not in code that can be read")
+        return not_applicable("there is no evaluate (HE101)")
+    frames = source.flow.reached_without(start, "compute_reward")
+    calls = list(calls_in(frames))
+    if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
+        return passed("evaluate uses the rollouts of the base class")
+    loops = [call for call in calls if constructs(call, LAYER_LOOP)]
+    kept = _kept_on_self(source)
+    if loops or any(_runs_kept(call, kept) for call in calls):
+        findings = in_order(finding for call in loops for finding in _fault_of_loop(call, calls))
+        if findings and len(findings) >= len({call.node for call in loops}):
+            return failed(findings)
+        return passed("evaluate drives a HermesAgentLoop with tools")
+    doubt = next(doubts(frames), None)
+    if doubt is not None:
+        return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+    return failed([_without_loop(start.function, calls)])
+
+
+def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
+    node = loop.node
+    if "**" not in loop.keywords and not any(isinstance(item, ast.Starred) for item in node.args):
+        given = loop.keywords.get("tool_schemas")
+        written = next((word.value for word in node.keywords if word.arg == "tool_schemas"), None)
+        if given is None and len(loop.arguments) > 1:
+            given, written = loop.arguments[1], node.args[1]
+        is_none = isinstance(written, ast.Constant) and written.value is None
+        if given is None or is_none or only(given, Kind.EMPTY):
+            yield breach(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
+            return
+    runs = [call for call in calls if any(value.kind is Kind.RUN and value.node is node for value in call.callee)]
+    if not runs:
+        if not _escapes(loop, calls):
+            yield breach(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
+    elif all(isinstance(call.function.parents.get(call.node), ast.Expr) for call in runs):
+        yield breach(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
+
+
+def _escapes(loop: Call, calls: list[Call]) -> bool:
+    """Whether the loop is handed to something else, which may run it."""
+    if any(call.name == "run" and not any(value.kind is Kind.RUN for value in call.callee) for call in calls):
+        return True
+    given = (value for call in calls for values in call.every_argument for value in values)
+    return any(value.kind is Kind.INSTANCE and value.node is loop.node for value in given)
+
+
+def _kept_on_self(source: ClassSource) -> frozenset[str]:
+    """Return the attributes of self that hold a HermesAgentLoop."""
+    return frozenset(
+        change.attribute
+        for frame in source.flow.every_frame()
+        for change in frame.changes
+        for value in change.value
+        if change.how == "set" and value.kind is Kind.INSTANCE and value.name == LAYER_LOOP
+    )
+
+
+def _runs_kept(call: Call, kept: frozenset[str]) -> bool:
+    return call.name == "run" and any(value.kind is Kind.ATTRIBUTE and value.name in kept for value in call.receiver)
+
+
+def _without_loop(function: Function, calls: list[Call]) -> Finding:
+    for call in calls:
+        if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
+            message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
+            return breach(call.function, call.node, message)
+    if all(map(_is_idle, function.node.body)):
+        return breach(function, function.node, "evaluate is a stub: it evaluates nothing")
+    return breach(function, function.node, "evaluate drives no HermesAgentLoop")
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement only passes, returns or raises something constant, or logs."""
+    if isinstance(statement, (ast.Pass, ast.Raise)):
+        return True
+    value = getattr(statement, "value", None)
+    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
+        return last_name(value.func) in _LOGS
+    if not isinstance(statement, (ast.Return, ast.Expr, ast.Assign)):
+        return False
+    return value is None or not any(isinstance(node, (ast.Call, ast.Await)) for node in ast.walk(value))
+
+
+RULE = Rule(id="HE701", name="evaluates-as-an-agent", severity=Severity.ERROR, doc=__doc__, static=static)

@@ -1,0 +1,285 @@
+"""HE702 eval-rolls-back-buffers
+What the training buffers on self held before evaluate, they hold after it, also when it raises.
+
+What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item) and that evaluate
+changes too, most often by calling compute_reward, is put back by evaluate in a finally.
+
+Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its rewards are left in
+the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates and thrown away good checkpoints, days of
+GPU time each, for a step that only the bookkeeping made.
+
+Fix: before the loop remember the state (n = len(self.rewards_buffer), or a copy), and in a finally put it back (del self.rewards_buffer[n:]).
+Or keep compute_reward free of bookkeeping and append where training collects.
+
+Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the same object.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, only
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TRAINING = ("compute_reward", "collect_trajectory", "collect_trajectories", "get_next_item", "score", "postprocess_histories")
+_NO_BUFFER = re.compile(r"cache|memo$|_lock$|^(server|tokenizer|config|wandb|__dict__)$|^\*$")
+_MODE = re.compile(
+    r"(^|_)(eval|evals|evaluate|evaluating|evaluation|heldout|held_out|mode|phase|record|recording|split|train|training)(_|$)",
+    re.IGNORECASE,
+)
+_REGISTERS = frozenset({"callback", "push_async_callback"})
+_REFILLS = frozenset({"extend", "update", "add", "append", "part", "extendleft"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Site:
+    """One place in code that only evaluate reaches, from which training buffers change."""
+
+    frame: Frame
+    node: ast.AST
+    attributes: frozenset[str]
+    calls: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reach:
+    """What training reaches, what evaluate reaches, and what each changes on self."""
+
+    source: ClassSource
+    start: Frame
+
+    @cached_property
+    def training(self) -> tuple[Frame, ...]:
+        return self.source.flow.reached(*_TRAINING)
+
+    @cached_property
+    def shared(self) -> frozenset[Function]:
+        return frozenset(frame.function for frame in self.training)
+
+    @cached_property
+    def kept(self) -> frozenset[str]:
+        """Attributes that training changes in place."""
+        changes = (change for frame in self.training for change in frame.changes if _adds_to(change))
+        return frozenset(change.attribute for change in changes if not _NO_BUFFER.search(change.attribute))
+
+    @cached_property
+    def own(self) -> tuple[Frame, ...]:
+        """Frames that evaluate reaches and training does not."""
+        return tuple(
+            frame for frame in self.source.flow.reached_from(self.start) if frame.function not in self.shared
+        )
+
+    @cached_property
+    def restores(self) -> tuple[tuple[Frame, Change], ...]:
+        """Changes in evaluate's own code that may put a buffer back."""
+        return tuple((frame, change) for frame in self.own for change in frame.changes if not _grows(frame, change))
+
+    @cached_property
+    def sites(self) -> tuple[_Site, ...]:
+        return tuple(site for frame in self.own for site in self._sites_in(frame))
+
+    def _sites_in(self, frame: Frame) -> Iterator[_Site]:
+        for node, target in frame.edges:
+            if target.function in self.shared:
+                reached = self.source.flow.reached_from(target)
+                changed = {change.attribute for inner in reached for change in inner.changes if _adds_to(change)}
+                if touched := frozenset(changed & self.kept):
+                    yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
+        for change in frame.changes:
+            lost = change.how == "clear" or (change.how == "set" and only(change.value, Kind.EMPTY))
+            if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
+                yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
+
+    def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
+        """Return the changes that put ``attribute`` back; emptying it counts only together with filling it again."""
+        mine = [(frame, change) for frame, change in self.restores if change.attribute == attribute]
+        empties = [pair for pair in mine if pair[1].how == "clear" or only(pair[1].value, Kind.EMPTY)]
+        aliases = [pair for pair in mine if _is_alias(pair[1])] if not empties and self._in_place(attribute) else []
+        if not any(pair not in empties and pair not in aliases for pair in mine):
+            return []
+        return [pair for pair in mine if pair not in aliases]
+
+    def _in_place(self, attribute: str) -> bool:
+        """Whether training changes the object that the attribute holds, so that a second name for it saves nothing."""
+        changes = (change for frame in self.training for change in frame.changes if change.attribute == attribute)
+        return any(change.how not in {"set", "add"} for change in changes)
+
+
+def static(source: ClassSource) -> Verdict:
+    """Compare what evaluate changes on self with what training keeps there, and look for what puts it back."""
+    start = source.flow.method("evaluate")
+    if start is None:
+        if source.unreadable or source.has("evaluate"):
+            return undecided("evaluate is not in code that can be read")
+        return not_applicable("there is no evaluate (HE101)")
+    reach = _Reach(source=source, start=start)
+    if not reach.kept:
+        if source.unreadable:
+            return undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
+        return not_applicable("training keeps no buffers on self")
+    if not reach.sites:
+        unread = next((call for call in calls_in(reach.own) if _scores_elsewhere(call.name, call.callee)), None)
+        if unread is not None:
+            return undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
+        return passed("evaluate leaves the training buffers alone")
+    findings = in_order(finding for site in reach.sites for finding in _judge(reach, site))
+    if not findings:
+        return passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
+    doubt = _doubt(reach)
+    return undecided(doubt) if doubt else failed(findings)
+
+
+def _judge(reach: _Reach, site: _Site) -> Iterator[Finding]:
+    never, late = set(), set()
+    for attribute in site.attributes:
+        restores = reach.puts_back(attribute)
+        if not restores:
+            never.add(attribute)
+        elif not any(_is_sure(reach, site, frame, change) for frame, change in restores):
+            late.add(attribute)
+    how = f"calls {site.calls}, which changes" if site.calls else "changes"
+    name = site.frame.function.name
+    if never:
+        message = f"{name} {how} {_names(never)} of training; nothing puts that back"
+        yield breach(site.frame.function, site.node, message)
+    if late:
+        message = f"{name} {how} {_names(late)} of training; not rolled back when evaluation raises"
+        yield breach(site.frame.function, site.node, message)
+
+
+def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
+    """Whether ``change`` is made in a finally, or on an exit stack, around ``site``."""
+    for holder, node in _ways_to(reach, frame, change.node):
+        found = holder.function.finally_of(node)
+        if found is not None and _covers(reach, holder, found, site):
+            return True
+        parent = holder.function.parents.get(node)
+        for call in holder.calls:
+            if call.name in _REGISTERS and (node is call.node or parent is call.node):
+                return True
+        scope = holder.function.scope_of(node)
+        for call in holder.calls:
+            handed = any(value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item)
+            called = any(value.kind is Kind.LOCAL and value.node is scope for value in call.callee)
+            if handed and call.name in _REGISTERS:
+                return True
+            if called and (outer := holder.function.finally_of(call.node)) and _covers(reach, holder, outer, site):
+                return True
+    return False
+
+
+def _ways_to(reach: _Reach, frame: Frame, node: ast.AST) -> Iterator[tuple[Frame, ast.AST]]:
+    """Yield the place itself and the places in evaluate's own code from which it is called."""
+    pending = [(frame, node)]
+    seen: set[tuple[int, int]] = set()
+    while pending:
+        holder, place = pending.pop()
+        if (id(holder), id(place)) in seen:
+            continue
+        seen.add((id(holder), id(place)))
+        yield holder, place
+        pending += [(caller, edge) for caller in reach.own for edge, target in caller.edges if target is holder]
+
+
+def _covers(reach: _Reach, holder: Frame, found: ast.Try, site: _Site) -> bool:
+    """Whether the body of a try holds the site, a call that leads to it, or the yield of a context manager."""
+    inside = {item for part in (found.body, found.handlers, found.orelse) for block in part for item in ast.walk(block)}
+    if holder.function is site.frame.function and site.node in inside:
+        return True
+    if any(isinstance(item, (ast.Yield, ast.YieldFrom)) for item in inside):
+        return True
+    return any(
+        edge in inside and any(item.function is site.frame.function for item in reach.source.flow.reached_from(target))
+        for edge, target in holder.edges
+    ) or (holder.function is site.frame.function and _is_in_called_scope(holder, inside, site.node))
+
+
+def _is_in_called_scope(holder: Frame, inside: set[ast.AST], node: ast.AST) -> bool:
+    """Whether ``node`` stands in a nested function that is used inside the try."""
+    scope = holder.function.scope_of(node)
+    for call in holder.calls:
+        if call.node in inside:
+            every = [call.callee, *call.every_argument]
+            if any(value.kind is Kind.LOCAL and value.node is scope for values in every for value in values):
+                return True
+    return False
+
+
+def _adds_to(change: Change) -> bool:
+    """Whether a change in training adds to what is kept, and does not merely replace a value."""
+    if change.how != "set":
+        return True
+    if not isinstance(change.node, ast.Attribute):
+        return False
+    statement = change.function.statement_of(change.node)
+    value = getattr(statement, "value", None)
+    return value is not None and any(
+        isinstance(node, ast.Attribute) and node.attr == change.attribute for node in ast.walk(value)
+    )
+
+
+def _grows(frame: Frame, change: Change) -> bool:
+    """Whether a change in evaluate's own code adds to the buffer and does not put it back."""
+    if change.how in {"set", "slice", "clear", "delete", "pop", "popleft", "popitem", "remove", "discard"}:
+        return False
+    return frame.function.finally_of(change.node) is None and not _refills(frame, change)
+
+
+def _refills(frame: Frame, change: Change) -> bool:
+    """Whether the statement follows a clear() of the same attribute in its own block."""
+    return change.how in _REFILLS and any(
+        other.attribute == change.attribute
+        and other.how == "clear"
+        and frame.function.parents.get(frame.function.statement_of(other.node))
+        is frame.function.parents.get(frame.function.statement_of(change.node))
+        for other in frame.changes
+    )
+
+
+def _is_alias(change: Change) -> bool:
+    """Whether the attribute is given what it held, not a copy of it."""
+    return any(value.kind is Kind.ATTRIBUTE and value.name == change.attribute for value in change.value)
+
+
+def _doubt(reach: _Reach) -> str:
+    """Return why breaches that were seen may be none."""
+    for _, change in reach.restores:
+        if change.attribute == "*":
+            return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed"
+    flags = {change.attribute for _, change in reach.restores if change.how == "set"} - reach.kept
+    for frame in reach.training:
+        for change in frame.changes:
+            if change.attribute in reach.kept and _adds_to(change) and (word := _guard(frame, flags, reach.kept)):
+                return f"what training keeps seems to depend on {word}"
+    return ""
+
+
+def _guard(frame: Frame, flags: set[str], kept: frozenset[str]) -> str:
+    """Return the words of a test in ``frame`` that asks whether this is an evaluation, or an empty string."""
+    for node in ast.walk(frame.function.node):
+        if not isinstance(node, (ast.If, ast.IfExp)):
+            continue
+        for part in ast.walk(node.test):
+            word = getattr(part, "attr", "") or getattr(part, "id", "") or getattr(part, "value", "")
+            if isinstance(word, str) and word not in kept and (word in flags or _MODE.search(word)):
+                return word
+    return ""
+
+
+def _scores_elsewhere(name: str, callee: object) -> bool:
+    kinds = {value.kind for value in callee} if isinstance(callee, frozenset) else set()
+    return name == "compute_reward" and not kinds & {Kind.METHOD, Kind.FUNCTION, Kind.BASE_METHOD}
+
+
+def _names(attributes: set[str] | frozenset[str]) -> str:
+    return ", ".join(f"self.{name}" for name in sorted(attributes))
+
+
+RULE = Rule(id="HE702", name="eval-rolls-back-buffers", severity=Severity.ERROR, doc=__doc__, static=static)

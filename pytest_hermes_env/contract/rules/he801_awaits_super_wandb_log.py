@@ -1,0 +1,194 @@
+"""HE801 awaits-super-wandb-log
+An override of wandb_log awaits super().wandb_log with its metrics, on every path, after the last metric was added.
+
+What: every way through wandb_log that does not raise comes past `await super().wandb_log(metrics)`; metrics are given; nothing is added to
+them afterwards. Clearing buffers afterwards is fine.
+
+Why: only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with empty charts, and
+nobody sees that the reward collapsed on the first. An early return loses the base's own numbers (tool errors, completion lengths, server
+times) for that step.
+
+Fix: collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not self.buffer: return` into an
+if around the metrics.
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log; environments.hermes_base_env.HermesAgentBaseEnv.wandb_log.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import Call, ClassSource, Frame, Function, Kind, breach, has, in_order
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_ADDS = frozenset({"update", "setdefault"})
+_NOT_YET = frozenset({False})
+_DEAD: frozenset[bool] = frozenset()
+
+
+def static(source: ClassSource) -> Verdict:
+    """Walk every path of each wandb_log that can be read."""
+    overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
+    if not overrides:
+        if source.unreadable or source.has("wandb_log"):
+            return undecided("wandb_log may be overridden in code that cannot be read")
+        return not_applicable("wandb_log is not overridden")
+    findings = in_order(finding for item in overrides for finding in _judge(source, item))
+    return failed(findings) if findings else passed("every path of wandb_log awaits super().wandb_log(metrics)")
+
+
+def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+    frame = source.flow.entry(function)
+    supers = {call.node: call for call in frame.calls if _is_super(call)}
+    helpers = {node for node, target in frame.edges if _helper_logs(source, frame, target)} - supers.keys()
+    if not supers and not helpers:
+        yield breach(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
+        return
+    for node, call in supers.items():
+        if function.is_async and not _is_awaited(function, node):
+            yield breach(function, node, "super().wandb_log(...) is not awaited: it never runs")
+        elif not _gives_metrics(call):
+            yield breach(function, node, "super().wandb_log() is called without the metrics: they are lost")
+    walk = _Walk(logs=frozenset({*supers, *helpers}), metrics=_metrics_of(supers))
+    end = walk.block(function.node.body, _NOT_YET)
+    for returned in walk.early:
+        yield breach(function, returned, "wandb_log returns before it awaits super().wandb_log(metrics)")
+    for statement in walk.late:
+        yield breach(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
+    if False in end and not walk.early:
+        first = min(walk.logs, key=lambda node: getattr(node, "lineno", 0))
+        yield breach(function, first, "super().wandb_log is reached on some paths of wandb_log only")
+
+
+def _is_super(call: Call) -> bool:
+    if call.name != "wandb_log":
+        return False
+    if has(call.receiver, Kind.SUPER):
+        return True
+    named = has(call.receiver, Kind.CLASS) or has(call.receiver, Kind.EXTERNAL)
+    return named and bool(call.arguments) and has(call.arguments[0], Kind.SELF)
+
+
+def _helper_logs(source: ClassSource, frame: Frame, target: Frame) -> bool:
+    return target.function.name != "wandb_log" and any(
+        _is_super(call) for inner in source.flow.reached_from(target) if inner is not frame for call in inner.calls
+    )
+
+
+def _is_awaited(function: Function, node: ast.AST) -> bool:
+    """Whether the coroutine is awaited, or handed to something that awaits it."""
+    parent = function.parents[node]
+    if isinstance(parent, (ast.Await, ast.Call, ast.Starred, ast.List, ast.Tuple)):
+        return True
+    if isinstance(parent, (ast.Assign, ast.NamedExpr, ast.AnnAssign)):
+        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+        names = {item.id for item in targets if isinstance(item, ast.Name)}
+        return any(
+            isinstance(other, ast.Await) and isinstance(other.value, ast.Name) and other.value.id in names
+            for other in function.own_nodes()
+        )
+    return False
+
+
+def _gives_metrics(call: Call) -> bool:
+    given = list(call.node.args)
+    if not has(call.receiver, Kind.SUPER):
+        given = given[1:]
+    values = given + [word.value for word in call.node.keywords]
+    return any(not (isinstance(item, ast.Constant) and item.value is None) for item in values)
+
+
+def _metrics_of(supers: dict[ast.Call, Call]) -> frozenset[str]:
+    """Return the names of the dicts that are handed to super().wandb_log."""
+    given = [item for node in supers for item in (*node.args, *(word.value for word in node.keywords))]
+    return frozenset(item.id for item in given if isinstance(item, ast.Name)) - {"self"}
+
+
+@dataclass(kw_only=True)
+class _Walk:
+    """A walk along the paths of a function; a state says whether super().wandb_log was called on the way."""
+
+    logs: frozenset[ast.AST]
+    metrics: frozenset[str]
+    early: list[ast.stmt] = field(default_factory=list)
+    late: list[ast.stmt] = field(default_factory=list)
+
+    def block(self, body: list[ast.stmt], states: frozenset[bool]) -> frozenset[bool]:
+        """Return the states at the end of a block; none if its end is never reached."""
+        for statement in body:
+            if not states:
+                break
+            states = self._statement(statement, states)
+        return states
+
+    def _statement(self, node: ast.stmt, states: frozenset[bool]) -> frozenset[bool]:
+        match node:
+            case ast.If(test=test):
+                states = self._expression(test, states)
+                return self.block(node.body, states) | self.block(node.orelse, states)
+            case ast.For() | ast.AsyncFor():
+                states = self._expression(node.iter, states)
+                return self.block(node.orelse, states | self.block(node.body, states))
+            case ast.While():
+                return self.block(node.orelse, states | self.block(node.body, states))
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    states = self._expression(item.context_expr, states)
+                return self.block(node.body, states)
+            case ast.Try() | ast.TryStar():
+                return self._try(node, states)
+            case ast.Match():
+                ends = [self.block(case.body, states) for case in node.cases]
+                return states.union(*ends)
+        if isinstance(node, _SCOPES):
+            return states
+        after = self._expression(node, states)
+        if isinstance(node, ast.Return):
+            if False in after:
+                self.early.append(node)
+            return _DEAD
+        if isinstance(node, ast.Raise):
+            return _DEAD
+        if states == {True} and self._adds(node):
+            self.late.append(node)
+        return after
+
+    def _try(self, node: ast.Try | ast.TryStar, states: frozenset[bool]) -> frozenset[bool]:
+        raised: frozenset[bool] = frozenset()
+        done = states
+        for statement in node.body:
+            if not done:
+                break
+            after = self._statement(statement, done)
+            raised |= after if self._logs_in(statement) and after else done
+            done = after
+        done = self.block(node.orelse, done)
+        ends = done.union(*(self.block(handler.body, raised) for handler in node.handlers))
+        return self.block(node.finalbody, ends) if ends else ends
+
+    def _expression(self, node: ast.AST, states: frozenset[bool]) -> frozenset[bool]:
+        return frozenset({True}) if self._logs_in(node) else states
+
+    def _logs_in(self, node: ast.AST) -> bool:
+        return any(item in self.logs for item in ast.walk(node))
+
+    def _adds(self, node: ast.stmt) -> bool:
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        holders = [item.value for item in targets if isinstance(item, ast.Subscript)]
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            if node.value.func.attr in _ADDS:
+                holders.append(node.value.func.value)
+        return any(isinstance(item, ast.Name) and item.id in self.metrics for item in holders)
+
+
+RULE = Rule(id="HE801", name="awaits-super-wandb-log", severity=Severity.ERROR, doc=__doc__, static=static)
