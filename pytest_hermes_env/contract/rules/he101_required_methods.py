@@ -16,8 +16,21 @@ Source: environments.hermes_base_env.HermesAgentBaseEnv (abstract methods); atro
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import REQUIRED_METHODS, ClassSource, breach
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.evidence import (
+    REQUIRED_METHODS,
+    ClassSource,
+    Evidence,
+    breach,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    passed,
+    undecided,
+)
 
 
 def static(source: ClassSource) -> Verdict:
@@ -31,4 +44,26 @@ def static(source: ClassSource) -> Verdict:
     return failed([breach(source, source.node, f"{names} {verb} missing")])
 
 
-RULE = Rule(id="HE101", name="required-methods", severity=Severity.ERROR, doc=__doc__, static=static)
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the class itself: each method is there, concrete, and not the layer's stub."""
+    missing = [name for name in REQUIRED_METHODS if _is_missing(evidence, name)]
+    if not missing:
+        return passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
+    path, line = evidence.at_class()
+    message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
+    return failed([Finding(message=message, path=path, line=line)])
+
+
+def _is_missing(evidence: Evidence, name: str) -> bool:
+    owner = evidence.owner(name)
+    return owner is None or bool(getattr(vars(owner)[name], "__isabstractmethod__", False))
+
+
+RULE = Rule(
+    id="HE101",
+    name="required-methods",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

@@ -18,8 +18,26 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, Function, Kind, Value, Values, breach, in_order, only
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Evidence,
+    Function,
+    Kind,
+    Value,
+    Values,
+    breach,
+    in_order,
+    only,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +59,7 @@ def static(source: ClassSource) -> Verdict:
     findings = list(_signature(function))
     open_questions: list[int] = []
     frame = source.flow.entry(function)
-    if not frame.returned and not function.is_generator:
+    if not frame.returned and not frame.is_generator:
         findings.append(breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed"))
     for node, values in frame.returned:
         fault = _fault(node, values)
@@ -100,4 +118,45 @@ def _is_list(pair: Value) -> bool:
     return only(pair.items[1], Kind.MANY)
 
 
-RULE = Rule(id="HE105", name="config-init", severity=Severity.ERROR, doc=__doc__, static=static)
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what config_init() really returned."""
+    fault = _fault_seen(evidence)
+    if not fault:
+        config, servers = evidence.collection.config_init
+        return passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
+    path, line = evidence.at_method("config_init")
+    return failed([Finding(message=fault, path=path, line=line)])
+
+
+def _fault_seen(evidence: Evidence) -> str:
+    if evidence.collection.config_init_error:
+        return f"config_init() raised {evidence.collection.config_init_error}"
+    returned = evidence.collection.config_init
+    if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - a pair
+        return f"config_init() returned {type(returned).__name__}, not (config, [APIServerConfig, ...])"
+    config, servers = returned
+    if not _is_a(config, "BaseEnvConfig"):
+        return f"the first value of config_init() is {type(config).__name__}, not a BaseEnvConfig"
+    if not isinstance(servers, list):
+        return (
+            f"the second value of config_init() is {type(servers).__name__}, not a list: Atropos ignores it and waits for "
+            "model servers on localhost:9004 to 9007"
+        )
+    strangers = [type(server).__name__ for server in servers if not _is_a(server, "APIServerConfig")]
+    if strangers or not servers:
+        return f"the second value of config_init() must hold APIServerConfig, and holds {strangers or 'nothing'}"
+    return ""
+
+
+def _is_a(value: object, name: str) -> bool:
+    return any(cls.__name__ == name for cls in type(value).__mro__)
+
+
+RULE = Rule(
+    id="HE105",
+    name="config-init",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

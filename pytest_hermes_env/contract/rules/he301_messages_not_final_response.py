@@ -25,14 +25,27 @@ from pytest_hermes_env.contract.evidence import (
     Access,
     Call,
     ClassSource,
+    Evidence,
     Frame,
     Kind,
+    Reward,
+    UnknownRead,
     breach,
     has,
     in_order,
     only,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_exercised,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,4 +110,40 @@ def _text(node: ast.expr) -> str:
     return text if len(text) <= 40 else text[:39] + "…"  # noqa: PLR2004  # a line of a message
 
 
-RULE = Rule(id="HE301", name="messages-not-final-response", severity=Severity.ERROR, doc=__doc__, static=static)
+SCENARIOS = ("happy", "silent", "evaluate")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what compute_reward asked of a result that tells when it is asked for what it does not have."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not any(scenario.of(Reward) for scenario in ran):
+        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
+    reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
+    findings = [
+        Finding(
+            message=f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have",
+            path=read.place.path,
+            line=read.place.line,
+            scenario=name,
+        )
+        for name, read in reads
+        if not read.guarded
+    ]
+    guarded = sorted({read.name for _, read in reads if read.guarded})
+    note = "compute_reward read only fields that AgentResult has"
+    return judged(findings, f"{note}; guarded reads of {', '.join(guarded)} never find anything" if guarded else note)
+
+
+def _spelt(name: str) -> str:
+    return f"result{name}" if name.startswith("[") else f"result.{name}"
+
+
+RULE = Rule(
+    id="HE301",
+    name="messages-not-final-response",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

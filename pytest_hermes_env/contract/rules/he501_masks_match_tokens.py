@@ -15,6 +15,77 @@ Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Rule, Severity
+from typing import Any
 
-RULE = Rule(id="HE501", name="masks-match-tokens", severity=Severity.ERROR, doc=__doc__)
+from pytest_hermes_env.contract.evidence import (
+    Evidence,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_applicable,
+    not_exercised,
+)
+
+SCENARIOS = ("happy", "silent")
+IGNORED = -100
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at every sequence of every group that was collected."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        return not_applicable(evidence.why_missing(*SCENARIOS)) if _is_evaluation_only(evidence) else not_exercised(
+            evidence.why_missing(*SCENARIOS)
+        )
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories", "postprocess_histories")
+    findings: list[Finding] = []
+    sequences = 0
+    for scenario in ran:
+        for group in _groups(scenario.group):
+            for index, (tokens, masks) in enumerate(_rows(group)):
+                sequences += 1
+                fault = _fault(tokens, masks)
+                if fault:
+                    message = f"sequence {index} of the group: {fault}"
+                    findings.append(Finding(message=message, path=path, line=line, scenario=scenario.name))
+    if not sequences:
+        reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
+        return not_exercised(reasons or "collect_trajectories gave no group")
+    return judged(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
+
+
+def _is_evaluation_only(evidence: Evidence) -> bool:
+    return "get_next_item gave None" in evidence.why_missing(*SCENARIOS)
+
+
+def _groups(group: Any) -> list[dict[str, Any]]:
+    return [part for part in (group if isinstance(group, list) else [group]) if isinstance(part, dict)]
+
+
+def _rows(group: dict[str, Any]) -> list[tuple[list[int], list[int]]]:
+    tokens, masks = list(group.get("tokens") or ()), list(group.get("masks") or ())
+    masks += [[]] * (len(tokens) - len(masks))
+    return list(zip(tokens, masks, strict=False))
+
+
+def _fault(tokens: list[int], masks: list[int]) -> str:
+    if len(tokens) != len(masks):
+        return f"{len(tokens)} tokens, {len(masks)} masks"
+    for position, (token, mask) in enumerate(zip(tokens, masks, strict=True)):
+        if mask not in {IGNORED, token}:
+            return f"position {position} has token {token} and mask {mask}"
+    return ""
+
+
+RULE = Rule(
+    id="HE501",
+    name="masks-match-tokens",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

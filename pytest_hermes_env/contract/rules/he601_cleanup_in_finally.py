@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,15 @@ from pytest_hermes_env.contract.evidence import (
     Access,
     Call,
     ClassSource,
+    Cleaned,
+    ContextOpened,
+    Evidence,
     Frame,
     Function,
     Kind,
+    LoopStarted,
+    Place,
+    Scenario,
     Value,
     Values,
     breach,
@@ -47,7 +54,9 @@ from pytest_hermes_env.contract.rule import (
     Severity,
     Verdict,
     failed,
+    judged,
     not_applicable,
+    not_exercised,
     passed,
     undecided,
 )
@@ -300,4 +309,63 @@ def _is_it(value: Value, opened: ast.AST) -> bool:
     return any(_holds(items, opened) for items in value.items)
 
 
-RULE = Rule(id="HE601", name="cleanup-in-finally", severity=Severity.ERROR, doc=__doc__, static=static)
+SCENARIOS = (
+    "happy",
+    "reward_raises",
+    "evaluate",
+    "evaluate_reward_raises",
+    "evaluate_loop_raises",
+    "evaluate_cancelled",
+)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        return not_exercised(evidence.why_missing(*SCENARIOS))
+    findings: list[Finding] = []
+    opened = 0
+    for scenario in ran:
+        cleaned = Counter(event.number for event in scenario.of(Cleaned))
+        released = {event.task_id for event in scenario.of(Cleaned)}
+        contexts = [event for event in scenario.of(ContextOpened) if not event.by_layer]
+        loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
+        opened += len(contexts) + len(loops)
+        findings += [
+            _finding(event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}", scenario)
+            for event in contexts
+            if cleaned[event.number] != 1
+        ]
+        owners = {event.task_id for event in scenario.of(ContextOpened)}
+        findings += [
+            _finding(event.place, "the sandbox of the agent loop started here was never released", scenario)
+            for event in loops
+            if event.task_id not in released | owners and scenario.name == "evaluate"
+        ]
+    if not opened:
+        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
+    return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+
+
+def _times(count: int) -> str:
+    return "never cleaned up" if count == 0 else f"cleaned up {count} times"
+
+
+def _finding(place: Place, message: str, scenario: Scenario) -> Finding:
+    return Finding(message=message, path=place.path, line=place.line, scenario=scenario.name)
+
+
+def _one_per_line(findings: list[Finding]) -> list[Finding]:
+    return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
+
+
+RULE = Rule(
+    id="HE601",
+    name="cleanup-in-finally",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

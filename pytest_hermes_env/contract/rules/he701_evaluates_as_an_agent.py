@@ -24,8 +24,10 @@ from pytest_hermes_env.contract.evidence import (
     LAYER_ROLLOUTS,
     Call,
     ClassSource,
+    Evidence,
     Function,
     Kind,
+    LoopStarted,
     breach,
     calls_in,
     constructs,
@@ -34,7 +36,17 @@ from pytest_hermes_env.contract.evidence import (
     last_name,
     only,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,4 +143,37 @@ def _is_idle(statement: ast.stmt) -> bool:
     return value is None or not any(isinstance(node, (ast.Call, ast.Await)) for node in ast.walk(value))
 
 
-RULE = Rule(id="HE701", name="evaluates-as-an-agent", severity=Severity.ERROR, doc=__doc__, static=static)
+SCENARIOS = ("evaluate",)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what evaluate() asked of the model, and how."""
+    evaluation = evidence.scenario("evaluate")
+    if not evaluation.happened:
+        return not_exercised(evaluation.unavailable)
+    loops = evaluation.of(LoopStarted)
+    with_tools = [loop for loop in loops if loop.tools]
+    if with_tools:
+        return passed(f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools")
+    path, line = evidence.at_method("evaluate")
+    if loops:
+        path, line = loops[0].place.path, loops[0].place.line
+        message = f"evaluate() ran {len(loops)} agent loops without any tool"
+    elif evaluation.requests:
+        message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
+    else:
+        message = "evaluate() never asked the model"
+    if evaluation.error:
+        message += f"; it raised {evaluation.error}"
+    return failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
+
+
+RULE = Rule(
+    id="HE701",
+    name="evaluates-as-an-agent",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -22,8 +22,33 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, only
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.evidence import (
+    Change,
+    ClassSource,
+    Evidence,
+    Frame,
+    Function,
+    Kind,
+    LoopStarted,
+    Reward,
+    breach,
+    calls_in,
+    changed,
+    in_order,
+    only,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -282,4 +307,51 @@ def _names(attributes: set[str] | frozenset[str]) -> str:
     return ", ".join(f"self.{name}" for name in sorted(attributes))
 
 
-RULE = Rule(id="HE702", name="eval-rolls-back-buffers", severity=Severity.ERROR, doc=__doc__, static=static)
+TRAINING = ("happy", "silent", "reward_raises")
+EVALUATIONS = ("evaluate", "evaluate_reward_raises", "evaluate_loop_raises", "evaluate_cancelled")
+SCENARIOS = (*TRAINING, *EVALUATIONS)
+WORDS = {
+    "evaluate": "evaluate()",
+    "evaluate_reward_raises": "an evaluate() whose reward raised",
+    "evaluate_loop_raises": "an evaluate() whose agent loop raised",
+    "evaluate_cancelled": "an evaluate() that was cancelled",
+}
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare what training filled before and after evaluate(), also when evaluation fails or is cancelled."""
+    training = evidence.scenarios(*TRAINING)
+    if not training:
+        return not_exercised(evidence.why_missing(*TRAINING))
+    buffers = {name for scenario in training for name in changed(scenario.before, scenario.after)}
+    if not buffers:
+        return not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
+    evaluations = [run for run in evidence.scenarios(*EVALUATIONS) if run.of(LoopStarted) or run.of(Reward)]
+    if not evaluations:
+        return not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
+    polluted = {
+        run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))
+    }
+    path, line = evidence.at_method("evaluate")
+    findings = [
+        Finding(
+            message=f"training buffers differ after {WORDS[name]}: {', '.join(f'self.{attribute}' for attribute in names)}",
+            path=path,
+            line=line,
+            scenario=name,
+        )
+        for name, names in polluted.items()
+    ]
+    kept = ", ".join(f"self.{name}" for name in sorted(buffers))
+    return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged")
+
+
+RULE = Rule(
+    id="HE702",
+    name="eval-rolls-back-buffers",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

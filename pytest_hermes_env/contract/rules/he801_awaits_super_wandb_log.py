@@ -20,8 +20,30 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Call, ClassSource, Frame, Function, Kind, breach, has, in_order
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.evidence import (
+    Call,
+    ClassSource,
+    Evidence,
+    Frame,
+    Function,
+    Kind,
+    Scenario,
+    breach,
+    has,
+    in_order,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,4 +213,41 @@ class _Walk:
         return any(isinstance(item, ast.Name) and item.id in self.metrics for item in holders)
 
 
-RULE = Rule(id="HE801", name="awaits-super-wandb-log", severity=Severity.ERROR, doc=__doc__, static=static)
+SCENARIOS = ("wandb_log", "wandb_log_none", "wandb_log_without")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look whether the metrics arrived at wandb."""
+    if not evidence.is_own("wandb_log"):
+        return not_applicable("wandb_log is not overridden")
+    ran = [run for run in evidence.scenarios(*SCENARIOS) if not run.error]
+    if not ran:
+        first = evidence.scenario("wandb_log")
+        if not first.error:
+            return not_exercised(evidence.why_missing(*SCENARIOS))
+        path, line = evidence.at_method("wandb_log")
+        message = f"wandb_log(metrics) raised {first.error}"
+        return failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
+    path, line = evidence.at_method("wandb_log")
+    findings = [
+        Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
+        for run in ran
+        if not run.logged
+    ]
+    return judged(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
+
+
+def _cause(run: Scenario) -> str:
+    forgotten = any("wandb_log" in warning and "never awaited" in warning for warning in run.warnings)
+    return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
+
+
+RULE = Rule(
+    id="HE801",
+    name="awaits-super-wandb-log",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

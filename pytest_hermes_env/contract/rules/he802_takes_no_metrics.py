@@ -18,8 +18,25 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, Function, breach, in_order
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Evidence,
+    Function,
+    breach,
+    in_order,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -300,4 +317,37 @@ def _sure(test: ast.expr, *, holds: bool) -> frozenset[str]:
     return frozenset()
 
 
-RULE = Rule(id="HE802", name="takes-no-metrics", severity=Severity.ERROR, doc=__doc__, static=static)
+SCENARIOS = ("wandb_log_none", "wandb_log_without")
+CALLS = {"wandb_log_none": "wandb_log(None)", "wandb_log_without": "wandb_log()"}
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Call it with None and without an argument."""
+    if not evidence.is_own("wandb_log"):
+        return not_applicable("wandb_log is not overridden")
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        return not_exercised(evidence.why_missing(*SCENARIOS))
+    with_metrics = evidence.scenario("wandb_log")
+    failing = [run for run in ran if run.error]
+    if failing and with_metrics.error:
+        return not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
+    path, line = evidence.at_method("wandb_log")
+    findings = [
+        Finding(
+            message=f"{CALLS[run.name]} raised {run.error}", path=path, line=run.error_line or line, scenario=run.name
+        )
+        for run in failing
+    ]
+    return judged(findings[:1], "wandb_log(None) and wandb_log() came back")
+
+
+RULE = Rule(
+    id="HE802",
+    name="takes-no-metrics",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

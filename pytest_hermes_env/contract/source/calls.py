@@ -83,7 +83,7 @@ class CallReader(ExpressionReader):
         self.frame.edges.append((node, frame))
         if function.is_context_manager:
             return frame.yields or ANYTHING
-        if frame.yields or function.is_generator:
+        if frame.is_generator:
             return many(frame.yields)
         return frame.returns if frame.is_done else frame.returns or ANYTHING
 

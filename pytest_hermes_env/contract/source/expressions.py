@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Resolved, resolve, resolve_attribute
 from pytest_hermes_env.contract.source.classes import resolve_name as resolve_module_name
 from pytest_hermes_env.contract.source.flow import Access, Flow, Frame
-from pytest_hermes_env.contract.source.functions import Function
+from pytest_hermes_env.contract.source.functions import Function, children
 from pytest_hermes_env.contract.source.modules import Module
 from pytest_hermes_env.contract.source.names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUTS, REQUIRED_METHODS
 from pytest_hermes_env.contract.source.values import (
@@ -47,16 +47,13 @@ class ExpressionReader:
         self.module = frame.function.module
         self.env: dict[str, Values] = dict(frame.entry)
         self._reads: dict[ast.AST, int] = {}
-        self._handlers: dict[type[ast.AST], Callable[[ast.AST], Values]] = {
-            kind: getattr(self, f"_{kind.__name__}") for kind in _KINDS
-        }
 
     def value(self, node: ast.AST) -> Values:
         """Return what ``node`` may hold, noting what is seen on the way."""
-        handler = self._handlers.get(type(node))
+        handler = _HANDLERS.get(type(node))
         if handler is not None:
-            return handler(node)
-        for child in ast.iter_child_nodes(node):
+            return handler(self, node)
+        for child in children(node):
             self.value(child)
         return ANYTHING
 
@@ -276,10 +273,12 @@ class ExpressionReader:
         return self.define(node)
 
     def _Yield(self, node: ast.Yield) -> Values:
+        self.frame.is_generator = True
         self.frame.yields |= self.value(node.value) if node.value else NOTHING
         return ANYTHING
 
     def _YieldFrom(self, node: ast.YieldFrom) -> Values:
+        self.frame.is_generator = True
         self.frame.yields |= members(self.value(node.value))
         return ANYTHING
 
@@ -297,8 +296,11 @@ def named(target: Resolved | None) -> Values:
     return ANYTHING
 
 
-_KINDS = (
-    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.Await, ast.NamedExpr, ast.BoolOp, ast.UnaryOp,
-    ast.BinOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.ListComp, ast.SetComp,
-    ast.GeneratorExp, ast.DictComp, ast.Lambda, ast.Yield, ast.YieldFrom,
-)  # fmt: skip
+_HANDLERS: dict[type[ast.AST], Callable[[ExpressionReader, Any], Values]] = {
+    kind: getattr(ExpressionReader, f"_{kind.__name__}")
+    for kind in (
+        ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.Await, ast.NamedExpr, ast.BoolOp, ast.UnaryOp,
+        ast.BinOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.ListComp,
+        ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda, ast.Yield, ast.YieldFrom,
+    )
+}  # fmt: skip

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.source.functions import Function
-from pytest_hermes_env.contract.source.names import LAYER_RESULT
 from pytest_hermes_env.contract.source.values import ANYTHING, NOTHING, RESULT, SELF, Kind, Value, Values
 
 if TYPE_CHECKING:
@@ -89,6 +88,7 @@ class Frame:
     returned: list[tuple[ast.Return, Values]] = field(default_factory=list)
     returns: Values = NOTHING
     yields: Values = NOTHING
+    is_generator: bool = False
     is_done: bool = False
 
 
@@ -180,8 +180,8 @@ class Flow:
             offset = 0 if function.is_static else 1
             for name in names[offset + 1 : offset + 2]:
                 entry[name] = frozenset(value for value in entry[name] if value.kind is not Kind.ANYTHING) or RESULT
-        for name, text in function.annotations.items():
-            if LAYER_RESULT in text and "[" not in text.replace("Optional[", "") and name in entry:
+        for name in function.result_parameters:
+            if name in entry:
                 known = {value for value in entry[name] if value.kind is not Kind.ANYTHING}
                 entry[name] = frozenset(known) or RESULT
         for item in function.node.args.kwonlyargs:

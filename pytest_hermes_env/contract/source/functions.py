@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.source.names import LAYER_RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONTEXT_MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
+_QUOTED_RESULT = re.compile(rf"\s*(?:Optional\[)?[\w.]*\b{LAYER_RESULT}\]?(\s*\|\s*None)?\s*")
 _PROPERTIES = frozenset({"property", "cached_property"})
 
 
@@ -78,11 +82,6 @@ class Function:
         return bool(_CONTEXT_MANAGERS & self.decorators)
 
     @cached_property
-    def is_generator(self) -> bool:
-        """Whether it yields."""
-        return any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in self.own_nodes())
-
-    @cached_property
     def positional(self) -> tuple[str, ...]:
         """Names of the parameters that can be given by position, self included."""
         arguments = self.node.args
@@ -99,11 +98,11 @@ class Function:
         return found
 
     @cached_property
-    def annotations(self) -> Mapping[str, str]:
-        """Annotations of the parameters, as text."""
+    def result_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that are annotated as AgentResult."""
         arguments = self.node.args
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        return {item.arg: annotation_text(item.annotation) for item in every if item.annotation is not None}
+        return tuple(item.arg for item in every if is_result_annotation(item.annotation))
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
@@ -112,9 +111,10 @@ class Function:
         pending: list[ast.AST] = [self.node]
         while pending:
             node = pending.pop()
-            for child in ast.iter_child_nodes(node):
+            inner = children(node)
+            for child in inner:
                 found[child] = node
-                pending.append(child)
+            pending += inner
         return found
 
     def ancestors(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -152,7 +152,19 @@ class Function:
             node = pending.pop()
             yield node
             if not isinstance(node, (*_SCOPES, ast.ClassDef)):
-                pending.extend([*ast.iter_child_nodes(node)][::-1])
+                pending += reversed(children(node))
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes right below ``node``; quicker than `ast.iter_child_nodes`, and it leaves Load and Store out."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        part = getattr(node, name, None)
+        if part.__class__ is list:
+            found += [item for item in part if isinstance(item, ast.AST)]
+        elif isinstance(part, ast.AST) and not isinstance(part, ast.expr_context):
+            found.append(part)
+    return found
 
 
 def function_of(node: FunctionNode, module: Module, owner: ClassSource | None = None) -> Function:
@@ -169,6 +181,17 @@ def last_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_result_annotation(node: ast.AST | None) -> bool:
+    """Whether an annotation says AgentResult, perhaps quoted, perhaps optional."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and _QUOTED_RESULT.fullmatch(node.value) is not None
+    if isinstance(node, ast.BinOp):
+        return is_result_annotation(node.left) or is_result_annotation(node.right)
+    if isinstance(node, ast.Subscript):
+        return last_name(node.value) == "Optional" and is_result_annotation(node.slice)
+    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == LAYER_RESULT
 
 
 def annotation_text(node: ast.expr) -> str:

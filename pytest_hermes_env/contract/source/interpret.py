@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.source.calls import CallReader, hung_on_self
 from pytest_hermes_env.contract.source.classes import resolve_binding
 from pytest_hermes_env.contract.source.expressions import named
-from pytest_hermes_env.contract.source.functions import annotation_text
+from pytest_hermes_env.contract.source.functions import is_result_annotation
 from pytest_hermes_env.contract.source.modules import import_bindings
-from pytest_hermes_env.contract.source.names import LAYER_RESULT
 from pytest_hermes_env.contract.source.values import (
     ANYTHING,
     NOTHING,
@@ -170,8 +169,7 @@ class Interpreter(CallReader):
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         self.env = dict(outer)
         for item in every:
-            typed = item.annotation is not None and annotation_text(item.annotation).endswith(LAYER_RESULT)
-            self.env[item.arg] = bound.get(item.arg, RESULT if typed else NOTHING)
+            self.env[item.arg] = bound.get(item.arg, RESULT if is_result_annotation(item.annotation) else NOTHING)
         self._ends = []
         self._nested.append(NOTHING)
         if isinstance(node, ast.Lambda):

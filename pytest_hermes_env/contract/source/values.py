@@ -7,16 +7,15 @@ The values of an expression are a set. An empty set is None or "nothing known to
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Iterable
 
 
-class Kind(enum.Enum):
-    """What a value is."""
+class Kind(enum.IntEnum):
+    """What a value is. An int, because a plain Enum hashes slowly and values live in sets."""
 
     ANYTHING = enum.auto()
     SELF = enum.auto()
@@ -51,9 +50,8 @@ class Kind(enum.Enum):
     """An empty literal list, tuple, dict or set."""
 
 
-@dataclass(frozen=True)
-class Value:
-    """One thing that an expression may hold."""
+class Value(NamedTuple):
+    """One thing that an expression may hold. A tuple, because ten thousands of them are made, hashed and compared."""
 
     kind: Kind
     name: str = ""
