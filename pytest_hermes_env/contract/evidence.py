@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from pytest_hermes_env.contract.source import (
     ANYTHING,
     BASE_METHODS,
@@ -52,23 +58,35 @@ from pytest_hermes_env.contract.source import (
     resolve,
     without_helpers,
 )
+from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.journal import (
+    Cleaned,
+    ContextOpened,
+    EvaluationLogged,
+    LoopEnded,
+    LoopStarted,
+    Place,
+    Reward,
+    UnknownRead,
+)
+from pytest_hermes_env.rollout.scenario import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_hermes_env.rollout.driver import Collection
 
 __all__ = [
     "ANYTHING",
-    "BASE_METHODS",
-    "LAYER_CONTEXT",
-    "LAYER_ENV",
-    "LAYER_LOOP",
-    "LAYER_RESULT",
-    "LAYER_ROLLOUTS",
-    "MUTATORS",
-    "NOTHING",
-    "REQUIRED_METHODS",
-    "RESULT_FIELDS",
     "Access",
+    "BASE_METHODS",
     "Call",
     "Change",
     "ClassSource",
+    "Cleaned",
+    "ContextOpened",
+    "EvaluationLogged",
+    "Evidence",
     "External",
     "FileProblem",
     "FileReading",
@@ -77,15 +95,31 @@ __all__ = [
     "Function",
     "FunctionNode",
     "Kind",
+    "LAYER_CONTEXT",
+    "LAYER_ENV",
+    "LAYER_LOOP",
+    "LAYER_RESULT",
+    "LAYER_ROLLOUTS",
+    "LoopEnded",
+    "LoopStarted",
+    "MUTATORS",
     "Module",
+    "NOTHING",
+    "Place",
+    "REQUIRED_METHODS",
+    "RESULT_FIELDS",
+    "Reward",
+    "Scenario",
     "Skipped",
     "SourceTree",
     "Standing",
+    "UnknownRead",
     "Value",
     "Values",
     "annotation_text",
     "breach",
     "calls_in",
+    "changed",
     "constructs",
     "doubts",
     "flat_statements",
@@ -103,3 +137,108 @@ __all__ = [
     "resolve",
     "without_helpers",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """Everything that a rule's dynamic half may look at: the class, its source, and the record of every scenario."""
+
+    env_class: type
+    source: ClassSource | None
+    layer_base: type
+    collect: Callable[[], Collection]
+
+    @functools.cached_property
+    def collection(self) -> Collection:
+        """The record of all scenarios; they are run when the first rule asks."""
+        return self.collect()
+
+    def scenario(self, name: str) -> Scenario:
+        """Return the record of one scenario."""
+        return self.collection.scenarios[name]
+
+    def scenarios(self, *names: str) -> list[Scenario]:
+        """Return the records of those scenarios that were run."""
+        return [scenario for name in names if (scenario := self.scenario(name)).happened]
+
+    def why_missing(self, *names: str) -> str:
+        """Return why none of these scenarios was run."""
+        return next((scenario.unavailable for name in names if (scenario := self.scenario(name)).unavailable), "")
+
+    def is_own(self, method: str) -> bool:
+        """Tell whether a method is the environment's, or inherited from another one, and not the layer's."""
+        return self.owner(method) is not None
+
+    def owner(self, method: str) -> type | None:
+        """Return the class that defines ``method``, above the layer's base; None when only the layer does."""
+        for cls in self.env_class.__mro__:
+            if cls is self.layer_base:
+                return None
+            if method in vars(cls):
+                return cls
+        return None
+
+    def at_class(self) -> tuple[str, int]:
+        """Return path and line of the class statement."""
+        return _place_of(self.env_class)
+
+    def at_method(self, *methods: str) -> tuple[str, int]:
+        """Return path and line of the first of these methods that the environment defines, else of the class."""
+        for method in methods:
+            owner = self.owner(method)
+            function = vars(owner).get(method) if owner is not None else None
+            function = getattr(function, "__func__", function)
+            if callable(function):
+                path, line = _place_of(inspect.unwrap(function))
+                if path:
+                    return path, line
+        return self.at_class()
+
+    def at_return(self, method: str, value: object) -> tuple[str, int]:
+        """Return path and line of the return statement that gave ``value``, where the source tells, else of the method."""
+        path, line = self.at_method(method)
+        returns = self._returns(method)
+        constant = [node for node in returns if _gives(node, value)]
+        if len(constant) == 1:
+            return path, constant[0].lineno
+        if len(returns) == 1 and value is not None:
+            return path, returns[0].lineno
+        return path, line
+
+    def _returns(self, method: str) -> list[ast.Return]:
+        function = self.source.methods.get(method) if self.source is not None else None
+        return [] if function is None else _own_returns(function.node)
+
+
+def _place_of(thing: object) -> tuple[str, int]:
+    try:
+        path = inspect.getsourcefile(thing)  # type: ignore[arg-type]
+        lines, first = inspect.getsourcelines(thing)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return "", 0
+    decorators = next((number for number, line in enumerate(lines) if line.lstrip().startswith(_STATEMENTS)), 0)
+    return path or "", first + decorators
+
+
+_STATEMENTS = ("class ", "def ", "async def ")
+
+
+def _own_returns(function: ast.AST) -> list[ast.Return]:
+    """Return a function's own return statements, not those of functions inside it."""
+    found: list[ast.Return] = []
+    waiting = list(ast.iter_child_nodes(function))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return):
+            found.append(node)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _gives(node: ast.Return, value: object) -> bool:
+    if node.value is None:
+        return value is None
+    if not isinstance(node.value, ast.Constant):
+        return False
+    return node.value.value is value or (type(node.value.value) is type(value) and node.value.value == value)

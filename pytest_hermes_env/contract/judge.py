@@ -6,15 +6,22 @@ needs it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
+import linecache
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import ClassSource, Evidence
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.source import read_class
-from pytest_hermes_env.rollout.driver import Collection, collect
+from pytest_hermes_env.rollout.layer import layer_of
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.driver import Collection
 
 __all__ = ["ClassContract", "RuleResult", "joined"]
 
@@ -44,13 +51,23 @@ class ClassContract:
             path = inspect.getsourcefile(self.env_class)
         except TypeError:
             path = None
-        return read_class(Path(path), self.env_class.__qualname__) if path else None
+        return read_class(path, self.env_class.__qualname__) if path else None
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """The frozen record of all scenarios."""
-        collection: Collection = collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
-        return Evidence(env_class=self.env_class, source=self.source, collection=collection)
+        """What the dynamic halves may look at; the scenarios are run when the first rule asks for one."""
+
+        def run_scenarios() -> Collection:
+            from pytest_hermes_env.rollout.driver import collect  # noqa: PLC0415 - only where rollouts are run
+
+            return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
+
+        return Evidence(
+            env_class=self.env_class,
+            source=self.source,
+            layer_base=layer_of(self.env_class).base,
+            collect=run_scenarios,
+        )
 
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""
@@ -69,7 +86,7 @@ class ClassContract:
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
     """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
-    findings = _distinct([finding for half in halves for finding in half.findings])
+    findings = _merged(static.findings if static else (), dynamic.findings if dynamic else ())
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
@@ -84,8 +101,24 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
     return RuleResult(rule=rule, outcome=dynamic.outcome, note=note)
 
 
-def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Keep one finding per place: a breach that both halves saw is one breach."""
+def _merged(static: tuple[Finding, ...], dynamic: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Join what both halves found, one finding per place.
+
+    The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
+    beside one from the source, which then names the scenario that confirmed it.
+    """
+    if not static:
+        return _one_per_place(dynamic)
+    confirmed = next((finding.scenario for finding in dynamic), "")
+    shown = [dataclasses.replace(finding, scenario=finding.scenario or confirmed) for finding in static]
+    return _one_per_place([*shown, *(finding for finding in dynamic if not _is_definition(finding))])
+
+
+def _is_definition(finding: Finding) -> bool:
+    return linecache.getline(finding.path, finding.line).lstrip().startswith(("def ", "async def ", "class ", "@"))
+
+
+def _one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     kept: dict[tuple[str, int], Finding] = {}
     for finding in findings:
         kept.setdefault((str(Path(finding.path).absolute()) if finding.path else "", finding.line), finding)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from pytest_hermes_env.contract.judge import ClassContract, RuleResult
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import finding_lines
-from pytest_hermes_env.contract.rule import Outcome, Rule, Severity
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import BadTarget, BadWaiver
 from pytest_hermes_env.rollout.layer import find_class
@@ -141,7 +142,19 @@ def raise_usage(message: str) -> None:
 
 
 def _failure(rule: Rule, result: RuleResult) -> list[str]:
-    return [line for finding in result.findings for line in finding_lines(rule, finding)]
+    return [
+        line
+        for number, finding in enumerate(result.findings)
+        for line in finding_lines(rule, _from_here(finding), is_brief=number > 0)
+    ]
+
+
+def _from_here(finding: Finding) -> Finding:
+    """Name the file from the working directory when it lies below it."""
+    here = Path.cwd()
+    path = Path(finding.path)
+    is_below = path.is_absolute() and path.is_relative_to(here)
+    return replace(finding, path=str(path.relative_to(here))) if is_below else finding
 
 
 def remember(rows: Iterable[Any]) -> None:

@@ -135,13 +135,14 @@ def _environments(module: ModuleType) -> list[type]:
 
 
 def _load_module(name: str) -> ModuleType:
-    sys.path.insert(0, str(Path.cwd()))
+    here = str(Path.cwd())
+    sys.path.append(here)  # last: a project file must not hide one of hermes' top-level modules
     try:
         return importlib.import_module(name)
     except Exception as error:
         raise BadTarget(_import_failure(name, error)) from error
     finally:
-        sys.path.remove(str(Path.cwd()))
+        sys.path.remove(here)
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -47,7 +47,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         if not reward.injected and not _stopped_by_unknown_read(reward, scenario)
     ]
     if not rewards:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
+        stopped = any(scenario.of(Reward) for scenario in ran)
+        reason = "every call of compute_reward stopped at a read that HE301 reports" if stopped else "nobody called compute_reward"
+        return not_exercised(evidence.why_missing(*SCENARIOS) or reason)
     findings: dict[int, Finding] = {}
     for name, reward in rewards:
         fault = f"raised {reward.error}" if reward.error else _fault(reward.value)

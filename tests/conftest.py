@@ -1,0 +1,3 @@
+"""Shared set-up: pytester, and the same home for hermes in every test of a worker."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,193 @@
+"""The pytest doors of the contract: --hermes-env and @env_contract, as a user meets them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
+BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"
+
+
+def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    """Run pytest with warnings as errors, in a process of its own."""
+    return pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", *args)
+
+
+def test_a_good_environment_passes_every_rule(pytester: pytest.Pytester) -> None:
+    """Ten items pass, and the ledger says that all were exercised. Other tests of the project are not collected."""
+    pytester.makepyfile("def test_of_the_project(): raise AssertionError")
+
+    result = run(pytester, "--hermes-env", GOOD, "-v")
+
+    result.assert_outcomes(passed=10)
+    result.stdout.fnmatch_lines(["*TerminalTestEnv?HE501-masks-match-tokens? PASSED*", "*contract of *TerminalTestEnv*"])
+
+
+def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
+    """-k HE7 runs the rules about evaluation."""
+    result = run(pytester, "--hermes-env", GOOD, "-k", "HE7")
+
+    result.assert_outcomes(passed=2, deselected=8)
+
+
+def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
+    """-n 2 gives the same outcomes and one whole ledger."""
+    result = run(pytester, "--hermes-env", GOOD, "-n", "2")
+
+    result.assert_outcomes(passed=10)
+    result.stdout.fnmatch_lines(["*contract of *TerminalTestEnv*"])
+
+
+def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pytester) -> None:
+    """Each mistake of the tutorial's environment is shown at its line, with why and fix."""
+    result = run(pytester, "--hermes-env", str(BAD))
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    failing = sorted(line.split("[")[1].split("]")[0][:5] for line in result.outlines if line.startswith("FAILED"))
+    assert failing == ["HE105", "HE301", "HE601", "HE702", "HE801"]
+    result.stdout.fnmatch_lines(["*word_count_env.py:*HE301*", "*why*", "*fix*"])
+
+
+def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
+    """path.py:Class judges that class."""
+    result = run(pytester, "--hermes-env", f"{BAD}:WordCountEnv", "-k", "HE101")
+
+    result.assert_outcomes(passed=1, deselected=9)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("no_such_module:Env", "no_such_module cannot be imported: ModuleNotFoundError"),
+        ("json:JSONDecoder", "JSONDecoder is not an environment: it does not derive from HermesAgentBaseEnv."),
+        ("just_words", "'just_words' names no class: write package.module:Class, path/to/file.py or path/to/file.py:Class"),
+        ("missing.py", "There is no file"),
+        (GOOD.replace("TerminalTestEnv", "NoEnv", 1), "has no class NoEnv"),
+        ("broken.py", "broken.py does not parse: invalid syntax"),
+        ("plain.py", "plain.py defines no environment: no class in it derives from HermesAgentBaseEnv. Classes in it: Plain."),
+        ("raising.py", "cannot be imported: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, message: str) -> None:
+    """What cannot be judged ends the run with exit code 4 and one clear line."""
+    pytester.path.joinpath("broken.py").write_text("class Env(:\n", encoding="utf-8")
+    pytester.path.joinpath("plain.py").write_text("class Plain: ...\n", encoding="utf-8")
+    pytester.path.joinpath("raising.py").write_text("1 / 0\n", encoding="utf-8")
+
+    result = run(pytester, "--hermes-env", target)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert any(message in line for line in [*result.errlines, *result.outlines]), [*result.errlines, *result.outlines]
+
+
+DECORATED = """
+import importlib.util, sys
+from pytest_hermes_env import env_contract
+
+spec = importlib.util.spec_from_file_location("word_count_env", {bad!r})
+module = importlib.util.module_from_spec(spec)
+sys.modules["word_count_env"] = module
+spec.loader.exec_module(module)
+"""
+
+
+def test_a_decorated_function_is_one_test_per_rule(pytester: pytest.Pytester) -> None:
+    """Waived rules are expected failures, with their reason in the ledger; the others pass or fail."""
+    pytester.makepyfile(
+        DECORATED.format(bad=str(BAD))
+        + """
+REASONS = {"HE105": "old", "HE301": "old", "HE601": "old", "HE702": "old", "HE801": "old"}
+
+@env_contract(module.WordCountEnv, expected_failures=REASONS)
+def test_contract(check):
+    check()
+"""
+    )
+
+    result = run(pytester)
+
+    outcomes = result.parseoutcomes()
+    assert outcomes["xfailed"] == 5
+    assert "failed" not in outcomes
+    result.stdout.fnmatch_lines(["*contract of *WordCountEnv*", "*waived*"])
+
+
+def test_a_decorated_class_gets_the_tests(pytester: pytest.Pytester) -> None:
+    """On a class the contract becomes a method."""
+    pytester.makepyfile(
+        """
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env import env_contract
+
+@env_contract(TerminalTestEnv)
+class TestTerminal:
+    def test_of_its_own(self): ...
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(passed=11)
+
+
+@pytest.mark.parametrize(
+    ("waivers", "message"),
+    [
+        ('{"HE999": "why"}', "expected_failures names 'HE999', which is no rule."),
+        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why a breach is accepted"),
+    ],
+)
+def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:
+    """An unknown rule or an empty reason never gets as far as a test."""
+    pytester.makepyfile(
+        f"""
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env import env_contract
+
+@env_contract(TerminalTestEnv, expected_failures={waivers})
+def test_contract(check): check()
+"""
+    )
+
+    result = run(pytester)
+
+    result.assert_outcomes(errors=1)
+    assert any(message in line for line in result.outlines)
+
+
+def test_a_waiver_for_a_rule_that_holds_fails(pytester: pytest.Pytester) -> None:
+    """A stale waiver is taken away, not kept."""
+    pytester.makepyfile(
+        """
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env import env_contract
+
+@env_contract(TerminalTestEnv, expected_failures={"HE101": "not yet"})
+def test_contract(check): check()
+"""
+    )
+
+    result = run(pytester, "-k", "HE101")
+
+    result.assert_outcomes(failed=1, deselected=9)
+    result.stdout.fnmatch_lines(["*HE101 is waived for TerminalTestEnv (not yet), but it is passed:*Take the waiver away.*"])
+
+
+def test_a_run_that_exercised_nothing_fails(pytester: pytest.Pytester) -> None:
+    """Selecting only rules that do not apply is not a green run."""
+    pytester.makepyfile(
+        env="""
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+class QuietEnv(TerminalTestEnv):
+    async def get_next_item(self):
+        return None
+"""
+    )
+
+    result = run(pytester, "--hermes-env", "env.py", "-k", "HE501")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(skipped=1, deselected=9)

@@ -1,0 +1,183 @@
+"""The fixtures make_env, mock_server and hermes_tokenizer, in suites of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+IMPORTS = """
+import asyncio, os, threading
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from pytest_hermes_env import MockServer, call, fail, say
+"""
+
+
+def run(pytester: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
+    """Run a suite with warnings as errors, in a process of its own."""
+    pytester.makepyfile(IMPORTS + body)
+    return pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", *args)
+
+
+def test_an_environment_runs_on_a_script(pytester: pytest.Pytester) -> None:
+    """A group is collected from a scripted conversation with hermes' own tools, without a warning and without a leftover."""
+    result = run(
+        pytester,
+        """
+def test_group(make_env):
+    threads = threading.active_count()
+    env = make_env(
+        TerminalTestEnv,
+        script=[call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")],
+        group_size=3,
+    )
+
+    async def collect():
+        await env.setup()
+        return await env.collect_trajectories(await env.get_next_item())
+
+    group, backlog = asyncio.run(collect())
+
+    assert group["scores"] == [1.0, 1.0, 1.0]
+    assert backlog == []
+
+def test_again(make_env):
+    env = make_env(TerminalTestEnv)
+    asyncio.run(env.setup())
+    assert (env.config.group_size, env.config.use_wandb, env.config.terminal_backend) == (2, False, "local")
+""",
+    )
+
+    result.assert_outcomes(passed=2)
+
+
+def test_the_environment_variables_are_restored(pytester: pytest.Pytester) -> None:
+    """What a constructor exports is gone when the test ends."""
+    result = run(
+        pytester,
+        """
+before = dict(os.environ)
+
+def test_exports(make_env):
+    make_env(TerminalTestEnv, terminal_timeout=7)
+    assert os.environ["TERMINAL_TIMEOUT"] == "7"
+
+def test_restored():
+    assert os.environ.get("TERMINAL_TIMEOUT") == before.get("TERMINAL_TIMEOUT")
+""",
+    )
+
+    result.assert_outcomes(passed=2)
+
+
+def test_a_failing_server_costs_one_request(pytester: pytest.Pytester) -> None:
+    """The three layers of retries are off: a 500 is seen at once, and once."""
+    result = run(
+        pytester,
+        """
+def test_once(make_env, mock_server):
+    mock_server.add([fail(500)])
+    env = make_env(TerminalTestEnv, server=mock_server, group_size=1)
+
+    async def collect():
+        await env.setup()
+        return await env.collect_trajectories(await env.get_next_item())
+
+    group, _ = asyncio.run(collect())
+
+    assert len(mock_server.journal) == 1
+    assert set(group["masks"][0]) == {-100}
+""",
+    )
+
+    result.assert_outcomes(passed=1)
+
+
+def test_an_unscripted_request_fails_the_test_at_its_end(pytester: pytest.Pytester) -> None:
+    """The loop swallows the model's refusal, so the fixture fails the test once more."""
+    result = run(
+        pytester,
+        """
+def test_short_script(make_env):
+    env = make_env(TerminalTestEnv, script=[call("terminal", command="true")], group_size=1)
+
+    async def collect():
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+
+    asyncio.run(collect())
+""",
+    )
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*UnexpectedRequest*"])
+
+
+def test_left_over_turns_fail_the_test_unless_allowed(pytester: pytest.Pytester) -> None:
+    """A turn that nobody asked for is a mistake in the test or in the environment; the marker allows it."""
+    result = run(
+        pytester,
+        """
+import pytest
+
+def collect(env):
+    async def run():
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+    asyncio.run(run())
+
+def test_left_over(make_env):
+    collect(make_env(TerminalTestEnv, script=[say("Done."), say("Never asked for.")], group_size=1))
+
+@pytest.mark.hermes_allow_leftovers
+def test_allowed(make_env):
+    collect(make_env(TerminalTestEnv, script=[say("Done."), say("Never asked for.")], group_size=1))
+""",
+    )
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*LeftoverTurns*"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("dict, script=[say('x')]", "dict is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none."),
+        (
+            "TerminalTestEnv, max_turns=3",
+            "TerminalTestEnvConfig has no field 'max_turns'. Nearest: max_agent_turns",
+        ),
+        (
+            "TerminalTestEnv, tokenizer_name='/no/such/tokenizer'",
+            "There is no tokenizer directory /no/such/tokenizer. Leave tokenizer_name out to get the tiny local one, "
+            "or take the path from the hermes_tokenizer fixture.",
+        ),
+        (
+            "TerminalTestEnv, script=[say('x')], server='http://127.0.0.1:1/v1'",
+            "make_env was given both script and server; a server has its own script: give one",
+        ),
+        (
+            "TerminalTestEnv, server=42",
+            "make_env cannot use 42 as a server: give a MockServer, a base URL or an APIServerConfig",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(pytester: pytest.Pytester, arguments: str, message: str) -> None:
+    """Each wrong use of make_env says what was wrong and what to give instead."""
+    result = run(pytester, f"def test_wrong(make_env):\n    make_env({arguments})\n")
+
+    result.assert_outcomes(failed=1)
+    assert any(message in line for line in result.outlines), result.outlines
+
+
+def test_the_tokenizer_is_a_local_directory(pytester: pytest.Pytester) -> None:
+    """hermes_tokenizer gives a path that transformers loads without a hub."""
+    result = run(
+        pytester,
+        """
+def test_tokenizer(hermes_tokenizer):
+    from transformers import AutoTokenizer
+    tokenizer = AutoTokenizer.from_pretrained(hermes_tokenizer)
+    assert tokenizer.decode(tokenizer.encode("héllo")) == "héllo"
+""",
+    )
+
+    result.assert_outcomes(passed=1)
