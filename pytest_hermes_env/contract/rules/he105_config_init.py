@@ -26,6 +26,7 @@ from pytest_hermes_env.contract.evidence import (
     Value,
     Values,
     breach,
+    has,
     in_order,
     only,
 )
@@ -105,7 +106,7 @@ def _fault_of_servers(values: Values) -> str:
             return f"config_init returns a single {value.name} instead of a list; {_FALLS_BACK}"
         if value.kind is Kind.TUPLE:
             return f"config_init returns the server configs as a tuple instead of a list; {_FALLS_BACK}"
-        if value.kind is Kind.EMPTY:
+        if value.kind is Kind.EMPTY and len(values) == 1:
             return "config_init returns an empty list of server configs; Atropos reads the first one"
     return ""
 
@@ -115,7 +116,7 @@ def _is_pair_with_list(values: Values) -> bool:
 
 
 def _is_list(pair: Value) -> bool:
-    return only(pair.items[1], Kind.MANY)
+    return has(pair.items[1], Kind.MANY) and all(value.kind in {Kind.MANY, Kind.EMPTY} for value in pair.items[1])
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -97,7 +97,9 @@ class ClassSource:
         found: list[ClassSource | External] = []
         for base in self.node.bases:
             target = resolve(self.module, base)
-            if isinstance(target, (ClassSource, External)):
+            if isinstance(target, ClassSource) and target.name == LAYER_ENV:
+                found.append(External(dotted=f"{target.path}.{LAYER_ENV}"))
+            elif isinstance(target, (ClassSource, External)):
                 found.append(target)
             else:
                 found.append(External(dotted=f"<{ast.unparse(base)}>"))
@@ -265,6 +267,8 @@ def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = f
     if name in module.names:
         return None
     for star in module.stars:
+        if name in LAYER_NAMES and _is_layer_file(star):
+            return External(dotted=f"{star}.{name}")
         source = module.imported(star)
         target = resolve_name(source, name, seen) if source else None
         if target is not None:
@@ -283,11 +287,11 @@ def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str,
         return function_of(binding.node, module)
     if not binding.module:
         return resolve(module, binding.node, seen)
-    if is_standard(binding.module):
+    if is_standard(binding.module) or (not binding.attribute and _is_layer_file(binding.module)):
         return External(dotted=_joined(binding.module, binding.attribute))
     if not binding.attribute:
         return module.imported(binding.module) or External(dotted=binding.module)
-    if binding.attribute in LAYER_NAMES and binding.module.rpartition(".")[2] in _LAYER_FILES:
+    if binding.attribute in LAYER_NAMES and _is_layer_file(binding.module):
         return External(dotted=_joined(binding.module, binding.attribute))
     source = module.imported(binding.module)
     target = resolve_name(source, binding.attribute, seen) if source else None
@@ -305,7 +309,7 @@ def resolve_attribute(
         return resolve_name(base, name, seen)
     if isinstance(base, External):
         dotted = _joined(base.dotted, name)
-        if name in LAYER_NAMES or is_standard(dotted):
+        if name in LAYER_NAMES or is_standard(dotted) or _is_layer_file(dotted):
             return External(dotted=dotted)
         return module.imported(dotted) or External(dotted=dotted)
     if isinstance(base, ClassSource):
@@ -314,6 +318,10 @@ def resolve_attribute(
                 return class_of(statement, base.module)
         return base.methods.get(name)
     return None
+
+
+def _is_layer_file(dotted: str) -> bool:
+    return dotted.rpartition(".")[2] in _LAYER_FILES
 
 
 def _joined(module: str, name: str) -> str:
