@@ -15,7 +15,7 @@ __all__ = [
     "ToolSchema",
 ]
 
-JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 
@@ -45,7 +45,7 @@ class Message(TypedDict, total=False):
     """One message of a conversation. ``content`` may be text, nothing, or a list of parts."""
 
     role: Required[str]
-    content: str | None | list[ContentPart]
+    content: str | list[ContentPart] | None
     tool_calls: list[ToolCall]
     tool_call_id: str
     name: str

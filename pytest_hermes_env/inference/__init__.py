@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.script import Script
     from pytest_hermes_env.inference.server import MockServer
-    from pytest_hermes_env.inference.tokens import build_tokenizer
     from pytest_hermes_env.inference.steps import (
         Turn,
+        TurnLike,
         call,
         call_raw,
         empty_choices,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         turn,
         unoffered,
     )
+    from pytest_hermes_env.inference.tokens import build_tokenizer
     from pytest_hermes_env.inference.yaml_script import load_script
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "MockServer",
     "Script",
     "Turn",
+    "TurnLike",
     "build_tokenizer",
     "call",
     "call_raw",

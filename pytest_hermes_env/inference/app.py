@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pytest_hermes_env.inference.model import MockModel, Reply
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pytest_hermes_env.inference.model import MockModel, Reply
 
 __all__ = ["build_app"]
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError
 
 if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
     from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.server import MockServer
 

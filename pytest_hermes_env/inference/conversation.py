@@ -1,18 +1,21 @@
 """Which turn of which conversation a request is, from the requests alone.
 
-The first request of a conversation is its *root*. A later request continues it when the root's messages are its own first
-messages. The turn is the number of assistant messages after the root, so assistant messages inside the prompt (few-shot
-examples) do not shift turns, rollouts of one group that ask at the same time never take each other's turns, and a
-rollout of the same item that starts again starts with the first turn.
+The first request of a conversation is its *root*. A later request continues it when the root's messages are its own
+first messages. The turn is the number of assistant messages after the root, so assistant messages inside the prompt
+(few-shot examples) do not shift turns, rollouts of one group that ask at the same time never take each other's turns,
+and a rollout of the same item that starts again starts with the first turn.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["Conversation", "ConversationIndex", "Place", "canonical_json", "text_of"]
 
@@ -31,7 +34,10 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """One request, as a script function sees it. ``turn`` counts from 0; ``id`` is equal for all rollouts of one item."""
+    """One request, as a script function sees it.
+
+    ``turn`` counts from 0; ``id`` is the same for all rollouts of one item.
+    """
 
     id: str
     turn: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_hermes_env.inference.conversation import Conversation
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_hermes_env.inference.conversation import Conversation
 
 __all__ = ["Exchange", "Journal", "Kind"]
 
@@ -18,10 +20,10 @@ Kind: TypeAlias = Literal["chat", "judge", "completion", "models", "health", "un
 class Exchange:
     """One request and its answer. No header is kept, so no key is.
 
-    ``conversation`` and ``turn`` (from 0) are None where the request has none. ``response`` is the body: a dict, the raw
-    text of `garbage`, or None while the answer is pending and when the client left before it. A streamed answer is kept
-    as the completion it adds up to. ``said`` is the turn in words. ``problem`` is set when no script covers the request.
-    ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
+    ``conversation`` and ``turn`` (from 0) are None where the request has none. ``response`` is the body: a dict, the
+    raw text of `garbage`, or None while the answer is pending and when the client left before it. A streamed answer is
+    kept as the completion it adds up to. ``said`` is the turn in words. ``problem`` is set when no script covers the
+    request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
     """
 
     path: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest
 from pytest_hermes_env.inference import request as read
@@ -14,11 +14,15 @@ from pytest_hermes_env.inference.conversation import Conversation, ConversationI
 from pytest_hermes_env.inference.journal import Exchange, Journal, Kind
 from pytest_hermes_env.inference.offer import check_calls, offered_tools
 from pytest_hermes_env.inference.problem import Problem, as_error
-from pytest_hermes_env.inference.speaker import Speaker, Spoken
-from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
+from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
-from pytest_hermes_env.types import JsonObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pytest_hermes_env.inference.speaker import Speaker, Spoken
+    from pytest_hermes_env.types import JsonObject
 
 __all__ = ["ENDPOINTS", "MockModel", "Reply"]
 

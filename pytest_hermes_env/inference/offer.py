@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import ScriptError, shorten
 from pytest_hermes_env.inference.steps import Call, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["check_calls", "nearest_first", "offered_tools"]
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, LeftoverTurns, UnexpectedRequest, shorten
 from pytest_hermes_env.inference.conversation import Conversation, text_of
-from pytest_hermes_env.inference.script import Script
 from pytest_hermes_env.inference.steps import Call, Fail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_hermes_env.inference.script import Script
 
 __all__ = [
     "Problem",
@@ -51,9 +55,9 @@ def as_error(problems: Iterable[Problem]) -> HermesEnvError | None:
         return None
     first = next(iter(counted))
     if len(counted) == 1:
-        return first.error(first.text + _times(counted[first], "\n  seen      "))
+        return first.error(first.text + _times(counted[first], "\n  came      "))
     entries = (
-        f"\n\n{number}. {problem}{_times(count, chr(10) + '  seen      ')}"
+        f"\n\n{number}. {problem}{_times(count, chr(10) + '  came      ')}"
         for number, (problem, count) in enumerate(counted.items(), start=1)
     )
     return first.error(f"the mock model met {len(counted)} problems." + "".join(entries).replace("\n  ", "\n     "))
@@ -71,11 +75,11 @@ def no_script(conversation: Conversation) -> Problem:
 
 def nothing_matches(conversation: Conversation, scripts: Sequence[tuple[str, Script]]) -> Problem:
     """Return the problem of a conversation that no script is for. ``scripts``: their labels and themselves."""
-    listing = "".join(f"  {label:<9} {script.describe_when()}\n" for label, script in scripts)
+    listing = "\n            ".join(f"{label}: {script.describe_when()}" for label, script in scripts)
     return Problem(
         error=UnexpectedRequest,
         text="no script is for this conversation.\n"
-        f"{listing}"
+        f"  scripts   {listing}\n"
         f"  request   first user message {shorten(repr(conversation.first_user))}\n"
         "  fix       add a Script whose `when` matches that message, or one without `when`, which is for any",
     )
@@ -114,9 +118,7 @@ def left_over(script: Script, label: str, reached: int) -> Problem:
         )
     return Problem(
         error=LeftoverTurns,
-        text=f"the {label} has {has} {_plural('turn', has)}, but {extent}.\n"
-        f"  left over {rest}\n"
-        f"  fix       {fix}",
+        text=f"the {label} has {has} {_plural('turn', has)}, but {extent}.\n  left over {rest}\n  fix       {fix}",
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_hermes_env.errors import ScriptError, shorten
-from pytest_hermes_env.inference.steps import STEP_TYPES, Turn, TurnLike, as_turn
+from pytest_hermes_env.inference.steps import STEP_TYPES, Step, Turn, TurnLike, as_turn
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
@@ -23,7 +23,7 @@ __all__ = ["Judge", "Policy", "Script", "ScriptLike", "When", "as_judge", "as_sc
 Policy: TypeAlias = "Callable[[Conversation], TurnLike]"
 Judge: TypeAlias = "TurnLike | Policy"
 When: TypeAlias = str | re.Pattern[str] | Callable[[str], bool] | None
-ScriptLike: TypeAlias = "Script | TurnLike | Policy | Sequence[TurnLike] | Sequence[Script | Policy]"
+ScriptLike: TypeAlias = "Script | Policy | Turn | Step | str | Sequence[Script | Policy | TurnLike]"
 
 
 @dataclass(frozen=True, init=False)
@@ -47,7 +47,7 @@ class Script:
 
     def __init__(
         self,
-        turns: Sequence[TurnLike] | TurnLike | Policy,
+        turns: Policy | Turn | Step | str | Sequence[TurnLike],
         *,
         when: When = None,
         judge: Judge | None = None,
@@ -75,7 +75,7 @@ class Script:
             return bool(self.when(first_user))
         except Exception as exc:
             raise ScriptError(
-                f"the `when` predicate {_called(self.when)} raised {type(exc).__name__}: {shorten(exc)}.\n"
+                f"the `when` predicate {_called(self.when)} raised {type(exc).__name__}: {shorten(str(exc))}.\n"
                 f"  seen      first user message {shorten(repr(first_user))}"
             ) from exc
 

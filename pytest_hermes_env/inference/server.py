@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pytest_hermes_env.errors import ServerStartError
-from pytest_hermes_env.inference.journal import Exchange
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
 from pytest_hermes_env.inference.speaker import Speaker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.thread import ServerThread
 
 __all__ = ["MockServer"]

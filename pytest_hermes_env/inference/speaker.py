@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import ScriptError, shorten
-from pytest_hermes_env.inference.conversation import Conversation
 from pytest_hermes_env.inference.problem import (
     Problem,
     beyond_the_end,
@@ -18,8 +17,13 @@ from pytest_hermes_env.inference.problem import (
     no_script,
     nothing_matches,
 )
-from pytest_hermes_env.inference.script import Policy, Script
 from pytest_hermes_env.inference.steps import Turn, as_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.inference.conversation import Conversation
+    from pytest_hermes_env.inference.script import Policy, Script
 
 __all__ = ["Speaker", "Spoken"]
 
@@ -122,7 +126,7 @@ def _ask(policy: Policy, conversation: Conversation) -> Turn:
     except Exception as exc:
         frame = traceback.extract_tb(exc.__traceback__)[-1]
         raise ScriptError(
-            f"{where} raised {type(exc).__name__}: {shorten(exc)}.\n"
+            f"{where} raised {type(exc).__name__}: {shorten(str(exc))}.\n"
             f"  at        {PurePath(frame.filename).name}:{frame.lineno}\n"
             "  fix       correct the function; it gets the conversation and returns a turn, such as say('done')"
         ) from exc

@@ -176,7 +176,7 @@ def call(tool: str, /, **arguments: object) -> Call:
 
 
 def call_raw(tool: str, arguments_text: str) -> Call:
-    """Return the step that calls ``tool`` with that very text as arguments: malformed JSON, or arguments no schema has."""
+    """Return the step that calls ``tool`` with that very text as arguments, malformed JSON for example."""
     _tool_name("call_raw", tool)
     return Call(tool=tool, arguments_text=_text("call_raw", arguments_text))
 

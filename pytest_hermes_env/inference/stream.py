@@ -1,16 +1,18 @@
 """A finished chat or text completion as the server-sent events of ``stream: true``.
 
-Source: the chunk types of the ``openai`` package, 2.x, and the order in which OpenAI and vLLM send them: the role first,
-then reasoning, text and tool calls, then the finish reason, then usage when it was asked for, then ``[DONE]``.
+Source: the chunk types of the ``openai`` package, 2.x, and the order in which OpenAI and vLLM send them: the role
+first, then reasoning, text and tool calls, then the finish reason, then usage when it was asked for, then ``[DONE]``.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from pytest_hermes_env.types import JsonObject, JsonValue
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["chat_chunks", "server_sent_events", "text_chunks"]
 
@@ -31,15 +33,14 @@ def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObje
 
 
 def text_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
-    """Return the streamed ``text_completion`` objects that add up to the completion."""
+    """Return the streamed ``text_completion`` objects that add up to the completion: one for each choice.
+
+    The text is not cut: a part before the last has no finish reason, which the openai package's type does not allow.
+    """
     head: JsonObject = {**_head(completion), "object": "text_completion"}
-    chunks: list[JsonObject] = []
-    for choice in cast("list[JsonObject]", completion["choices"]):
-        for word in _words(cast("str", choice["text"])):
-            part: JsonObject = {**choice, "text": word, "finish_reason": None}
-            chunks.append({**head, "choices": [part]})
-        last: JsonObject = {**choice, "text": ""}
-        chunks.append({**head, "choices": [last]})
+    chunks: list[JsonObject] = [
+        {**head, "choices": [choice]} for choice in cast("list[JsonObject]", completion["choices"])
+    ]
     return chunks + _usage_chunk(head, completion, include_usage=include_usage)
 
 

@@ -95,21 +95,30 @@ class _PromptServer(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._stop.set)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
+        loop = asyncio.get_running_loop()
+        for listener in sockets or ():
+            loop.remove_reader(listener)
+        # A connection that is being accepted when its server closes is never closed (CPython's Server._attach raises),
+        # so these are let in first. Their tasks are the only ones that are neither this one nor a request's.
+        current = {task for task in (asyncio.current_task(),) if task is not None}
+        accepting = asyncio.all_tasks() - current - self.server_state.tasks
+        if accepting:
+            await asyncio.wait(accepting, timeout=GRACE_S)
         # A request that hangs waits for its client to go: closing the connection under it is what ends it.
-        for connection in tuple(self.server_state.connections):
-            connection.transport.abort()
         while self.server_state.connections:
+            for connection in tuple(self.server_state.connections):
+                connection.transport.abort()
             await asyncio.sleep(0)
         if self.server_state.tasks:
             await asyncio.wait(tuple(self.server_state.tasks), timeout=GRACE_S)
+        for server in self.servers:
+            server.close()
 
 
 def _without_access_log(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
     # uvicorn's own switch also changes the process-wide logger, which other servers of the same process use.
     class Quiet(protocol):  # type: ignore[misc, valid-type]  # the base is chosen by uvicorn at run time
-        access_log = property(lambda _: False, lambda _, value: None)
+        access_log = property(lambda _self: False, lambda _self, _value: None)
 
     return Quiet
 

@@ -8,10 +8,13 @@ conversation is the beginning of the text of the whole conversation, which train
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = ["CHAT_TEMPLATE", "build_tokenizer"]
 

@@ -7,11 +7,15 @@ Source: the response types of the ``openai`` package, 2.x; the tests validate ev
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.inference.steps import Call, EmptyChoices, Say, Think, Turn
-from pytest_hermes_env.types import JsonObject, JsonValue
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = [
     "CREATED",

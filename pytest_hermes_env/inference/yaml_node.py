@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
 from pytest_hermes_env.errors import ScriptError, shorten
 from pytest_hermes_env.inference.offer import nearest_first
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Node", "parse_yaml"]
 
@@ -18,7 +21,7 @@ __all__ = ["Node", "parse_yaml"]
 class Node:
     """A value of the document. ``line`` counts from 1; a mapping holds Nodes by name, a list holds Nodes."""
 
-    value: str | int | float | bool | None | Mapping[str, Node] | tuple[Node, ...]
+    value: str | int | float | bool | Mapping[str, Node] | tuple[Node, ...] | None
     path: Path
     line: int
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_hermes_env.errors import ScriptError
 from pytest_hermes_env.inference.offer import nearest_first
@@ -27,6 +26,9 @@ from pytest_hermes_env.inference.steps import (
     unoffered,
 )
 from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 __all__ = ["ScriptFile", "load_script"]
 
@@ -89,7 +91,9 @@ def _script(node: Node) -> Script:
 
 def _when(fields: Mapping[str, Node]) -> When:
     if "when" in fields and "when_matches" in fields:
-        raise fields["when_matches"].error("a script has 'when' (contained text) or 'when_matches' (pattern), not both.")
+        raise fields["when_matches"].error(
+            "a script has 'when' (contained text) or 'when_matches' (pattern), not both."
+        )
     if "when" in fields:
         return fields["when"].text("'when'")
     if "when_matches" not in fields:

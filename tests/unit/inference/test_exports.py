@@ -1,0 +1,58 @@
+"""The public names of the room."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pytest_hermes_env import inference
+
+LIGHT = """
+import sys
+import pytest_hermes_env.inference, pytest_hermes_env.inference.script
+from pytest_hermes_env.inference import Conversation, Exchange, MockServer, Script, call, say
+print(*sorted({name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)))
+"""
+
+
+def test_the_public_names_are_these() -> None:
+    """The list is sorted, each name exists, and `dir` shows it."""
+    names = [
+        "Conversation",
+        "Exchange",
+        "MockServer",
+        "Script",
+        "Turn",
+        "TurnLike",
+        "build_tokenizer",
+        "call",
+        "call_raw",
+        "empty_choices",
+        "fail",
+        "garbage",
+        "hang",
+        "load_script",
+        "say",
+        "think",
+        "turn",
+        "unoffered",
+    ]
+    found = [name for name in names if getattr(inference, name) is not None]
+
+    assert (inference.__all__, found, [name for name in dir(inference) if name in names]) == (names, names, names)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A lazy package answers for a misspelt name as any module does."""
+    with pytest.raises(AttributeError, match=r"^module 'pytest_hermes_env.inference' has no attribute 'Srcipt'$"):
+        _ = inference.Srcipt
+
+
+def test_scripts_can_be_written_without_loading_anything_heavy() -> None:
+    """Importing the room, scripts and even the server's class loads only the standard library."""
+    code = [sys.executable, "-S", "-c", LIGHT]
+    loaded = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
+
+    assert loaded == ["__main__", "pytest_hermes_env"]

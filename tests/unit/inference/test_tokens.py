@@ -1,0 +1,165 @@
+"""The tiny tokenizer, as transformers loads it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from pytest_hermes_env.inference import build_tokenizer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "terminal",
+            "description": "Führe <aus>",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+        },
+    }
+]
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "list "}, {"type": "text", "text": "files"}]},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls é"}'}},
+            {"id": "b", "type": "function", "function": {"name": "terminal", "arguments": {"command": "pwd"}}},
+        ],
+    },
+    {"role": "tool", "tool_call_id": "a", "content": '{"exit_code": 0}'},
+    {"role": "tool", "tool_call_id": "b", "content": "/"},
+    {
+        "role": "assistant",
+        "content": "Again.",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "terminal", "arguments": "{bad"}}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "error"},
+    {"role": "assistant", "content": "done", "tool_calls": None},
+]
+RENDERED = """\
+<|im_start|>system
+Be brief.
+
+# Tools
+
+You may call one or more functions. Their signatures:
+<tools>
+{"type": "function", "function": {"name": "terminal", "description": "Führe <aus>", "parameters": \
+{"type": "object", "properties": {"command": {"type": "string"}}}}}
+</tools>
+
+For each call, return a JSON object with name and arguments:
+<tool_call>
+{"name": <name>, "arguments": <arguments>}
+</tool_call><|im_end|>
+<|im_start|>user
+list files<|im_end|>
+<|im_start|>assistant
+<tool_call>
+{"name": "terminal", "arguments": {"command": "ls é"}}
+</tool_call>
+<tool_call>
+{"name": "terminal", "arguments": {"command": "pwd"}}
+</tool_call><|im_end|>
+<|im_start|>tool
+<tool_response>
+{"exit_code": 0}
+</tool_response><|im_end|>
+<|im_start|>tool
+<tool_response>
+/
+</tool_response><|im_end|>
+<|im_start|>assistant
+Again.
+<tool_call>
+{"name": "terminal", "arguments": {bad}
+</tool_call><|im_end|>
+<|im_start|>tool
+<tool_response>
+error
+</tool_response><|im_end|>
+<|im_start|>assistant
+done<|im_end|>
+<|im_start|>assistant
+"""
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The tokenizer, loaded from disk."""
+    return AutoTokenizer.from_pretrained(build_tokenizer(tmp_path_factory.mktemp("tokenizer") / "tiny"))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """Return name and bytes of each file."""
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+
+
+def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Nothing in the files depends on the run, and an existing directory is written over."""
+    first = contents(build_tokenizer(tmp_path / "a" / "one"))
+    second = contents(build_tokenizer(tmp_path / "two"))
+    again = contents(build_tokenizer(str(tmp_path / "two")))
+
+    assert (list(first), first == second == again) == (["tokenizer.json", "tokenizer_config.json"], True)
+
+
+def test_many_builders_of_one_directory_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Workers that start at once all get the whole tokenizer, and nothing is left beside it."""
+    target = tmp_path / "shared"
+    with ThreadPoolExecutor(8) as pool:
+        built = list(pool.map(lambda _: contents(build_tokenizer(target)), range(16)))
+
+    assert (all(one == built[0] for one in built), [path.name for path in tmp_path.iterdir()]) == (True, ["shared"])
+
+
+@given(text=st.text())
+def test_any_text_survives_encode_and_decode(tokenizer: Any, text: str) -> None:
+    """Every byte of UTF-8 is a token, so nothing is unknown and nothing is cleaned up."""
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_special_tokens_are_one_token_each(tokenizer: Any) -> None:
+    """ChatML's marks are tokens of their own; turns end with <|im_end|>, and padding is <|endoftext|>."""
+    seen = (
+        len(tokenizer.encode("<|im_start|>a<|im_end|><|endoftext|>")),
+        tokenizer.eos_token,
+        tokenizer.pad_token,
+        len(tokenizer),
+    )
+
+    assert seen == (4, "<|im_end|>", "<|endoftext|>", 259)
+
+
+def test_the_chat_template_renders_tools_calls_and_results(tokenizer: Any) -> None:
+    """A whole conversation with tools, malformed arguments included, is rendered as Hermes models see it."""
+    text = tokenizer.apply_chat_template(MESSAGES, tools=TOOLS, tokenize=False, add_generation_prompt=True)
+
+    assert text == RENDERED
+
+
+def test_the_chat_template_needs_neither_system_message_nor_tools(tokenizer: Any) -> None:
+    """Without tools there is no tool section, and without a system message no system turn."""
+    user = [{"role": "user", "content": "hi"}]
+    plain = tokenizer.apply_chat_template(user, tokenize=False)
+    tools = tokenizer.apply_chat_template(user, tools=TOOLS, tokenize=False)
+
+    assert (plain, tools[:29]) == ("<|im_start|>user\nhi<|im_end|>\n", "<|im_start|>system\n# Tools\n\nY")
+
+
+def test_the_chat_template_only_appends(tokenizer: Any) -> None:
+    """The tokens of the first messages begin the tokens of all messages, so that turns can be masked."""
+    whole = tokenizer.apply_chat_template(MESSAGES, tools=TOOLS, return_dict=False)
+    parts = [tokenizer.apply_chat_template(MESSAGES[:n], tools=TOOLS, return_dict=False) for n in range(1, 9)]
+
+    assert [whole[: len(part)] for part in parts] == parts
