@@ -121,13 +121,20 @@ class CallReader(ExpressionReader):
             target = call.node.func.value
             if name in _GROWING and isinstance(target, ast.Name) and _is_series(call.receiver):
                 self.env[target.id] = many(members(call.receiver) | joined(call.arguments))
-        if name == "setattr" and len(call.arguments) > 2 and has(call.arguments[0], Kind.SELF):  # noqa: PLR2004
-            word = call.node.args[1]
-            known = isinstance(word, ast.Constant) and isinstance(word.value, str)
-            self.change(str(word.value) if known else "*", "set", call.node, call.arguments[2])  # type: ignore[attr-defined]
+        later = any(value.kind is Kind.EXTERNAL and value.name == "setattr" for values in call.arguments[:1] for value in values)
+        if name == "setattr" or later:
+            self._note_setattr(call, first=int(later))
         if name in _CHANGE_FIRST_ARGUMENT and call.arguments:
             for attribute in hung_on_self(call.arguments[0]):
                 self.change(attribute, name, call.node)
+
+    def _note_setattr(self, call: Call, first: int) -> None:
+        """Note ``setattr(self, name, value)``, or the same handed over: ``stack.callback(setattr, self, name, value)``."""
+        given, nodes = call.arguments[first : first + 3], call.node.args[first:]
+        if len(given) == 3 and has(given[0], Kind.SELF):  # noqa: PLR2004  # self, name, value
+            word = nodes[1]
+            known = word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "*"
+            self.change(known, "set", call.node, given[2])
 
     def _enter_handed_over(self, call: Call) -> None:
         """Enter functions that are handed to code that cannot be read: it may call them."""

@@ -262,16 +262,17 @@ SOUND = (
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 self.rewards.append(1.0)
+                self.count += 1
                 return 1.0
 
             async def evaluate(self):
                 with contextlib.ExitStack() as stack:
                     stack.callback(setattr, self, "rewards", list(self.rewards))
-                    stack.callback(self._reset, list(self.rewards))
+                    stack.callback(self._reset, self.count)
                     await self.compute_reward({}, None, None)
 
-            def _reset(self, kept):
-                self.rewards = kept
+            def _reset(self, count):
+                self.count = count
         """,
     ),
     Case(
