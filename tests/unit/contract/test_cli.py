@@ -1,0 +1,269 @@
+"""hermes-env: what it prints and with which code it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from pytest_hermes_env.cli import main
+from pytest_hermes_env.contract.rules import ALL_RULES
+
+GOOD = """\
+import uuid
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from environments.agent_loop import HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tool_context import ToolContext
+
+
+class Good(HermesAgentBaseEnv):
+    @classmethod
+    def config_init(cls):
+        return cls.env_config_cls(), [APIServerConfig()]
+
+    async def setup(self):
+        self.items = [{"q": "2 + 2", "a": "4"}]
+
+    async def get_next_item(self):
+        return self.items[0]
+
+    def format_prompt(self, item):
+        return item["q"]
+
+    async def compute_reward(self, item, result, ctx):
+        return float(any(item["a"] in (message.get("content") or "") for message in result.messages))
+
+    async def evaluate(self):
+        tools, names = self._resolve_tools_for_group()
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
+            return await self.compute_reward(self.items[0], await agent.run([]), ctx)
+        finally:
+            ctx.cleanup()
+"""
+
+BAD = GOOD.replace("class Good", "class Bad").replace(
+    'any(item["a"] in (message.get("content") or "") for message in result.messages)',
+    'item["a"] in result.final_response and item["a"] in result.output',
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Work in a directory with a good and a bad environment."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.py").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
+
+
+def run(capsys, *words):
+    """Run the command; return its code, what it printed, and what it complained of."""
+    code = main(words)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_a_clean_environment(capsys):
+    assert run(capsys, "check", "good.py") == (
+        0,
+        textwrap.dedent("""\
+            good.py:Good  10 rules: 5 passed, 3 not applicable, 2 not exercised
+              not applicable  HE702  training keeps no buffers on self
+              not applicable  HE801, HE802  wandb_log is not overridden
+              not exercised   HE401, HE501  needs a rollout: pytest --hermes-env path/to/env.py:Class
+
+            1 file, 1 environment: no findings
+            """),
+        "",
+    )
+
+
+def test_a_finding_says_where_why_and_what_to_do(capsys):
+    unknown = "which AgentResult does not have"
+
+    assert run(capsys, "check", "bad.py", "--select", "HE3,HE101") == (
+        1,
+        textwrap.dedent(f"""\
+            bad.py:24:35: HE301 messages-not-final-response: compute_reward reads result.final_response, {unknown}
+              why  AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it
+                   looks like a reward of 0.0 for every rollout: the model learns nothing, and the GPU-days are paid for
+                   all the same. Behind `getattr(result, "output", "")` the same mistake is silent even in the log.
+              fix  walk result.messages backwards to the last message with role "assistant" and with content; that is the
+                   final answer. The tools used are the function names in the "tool_calls" of the assistant messages.
+
+            bad.py:24:74: HE301 messages-not-final-response: compute_reward reads result.output, {unknown}
+
+            bad.py:Bad  2 rules: 1 passed, 1 failed
+
+            1 file, 1 environment: 2 findings
+            """),
+        "",
+    )
+
+
+def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
+    (tmp_path / "broken.py").write_text("class Env(:\n", encoding="utf-8")
+
+    assert run(capsys, "check", "broken.py") == (
+        1,
+        textwrap.dedent("""\
+            broken.py:1:11: HE111 file-parses: the file does not parse: invalid syntax
+              why  A file that does not parse cannot be imported: no environment in it can start, and nothing in it was
+                   judged.
+              fix  Run `python -m py_compile broken.py` and mend the line that it names.
+
+            1 file, 0 environments: 1 finding
+            """),
+        "",
+    )
+
+
+def test_a_directory_is_read_without_hidden_and_installed_files(capsys, tmp_path):
+    for name in (".hidden/bad.py", "node_modules/bad.py", "env/bad.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(BAD, encoding="utf-8")
+    (tmp_path / "env/pyvenv.cfg").touch()
+    (tmp_path / "bad.py").unlink()
+
+    code, out, _ = run(capsys, "check", ".")
+    assert (code, out.splitlines()[-1]) == (0, "1 file, 1 environment: no findings")
+
+
+def test_one_class_of_a_file_can_be_named(capsys, tmp_path):
+    (tmp_path / "both.py").write_text(GOOD + BAD, encoding="utf-8")
+
+    code, out, _ = run(capsys, "check", "both.py:Good")
+    assert (code, out.splitlines()[0]) == (0, "both.py:Good  10 rules: 5 passed, 3 not applicable, 2 not exercised")
+
+
+def test_many_classes_share_their_reasons(capsys, tmp_path):
+    for index in range(4):
+        (tmp_path / f"env{index}.py").write_text(GOOD.replace("Good", f"Env{index}"), encoding="utf-8")
+
+    code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "--select", "HE1,HE4,HE8")
+    assert (code, out) == (
+        0,
+        "".join(
+            f"env{index}.py:Env{index}  5 rules: 2 passed, 2 not applicable, 1 not exercised\n" for index in range(4)
+        )
+        + textwrap.dedent("""\
+
+            not applicable  HE801, HE802 (in 4 classes)  wandb_log is not overridden
+            not exercised   HE401 (in 4 classes)  needs a rollout: pytest --hermes-env path/to/env.py:Class
+
+            4 files, 4 environments: no findings
+            """),
+    )
+
+
+def test_a_run_that_exercises_nothing_fails(capsys):
+    code, out, _ = run(capsys, "check", "good.py", "--select", "HE401")
+
+    assert (code, out.splitlines()[-1]) == (1, "1 file, 1 environment: no findings, nothing exercised in 1 class")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["check", "missing"], "missing does not exist"),
+        (["check", "good.py:Missing"], "good.py has no class Missing; its classes are: Good."),
+        (["check", "good.py:Goood"], "good.py has no class Goood; its classes are: Good. Did you mean Good?"),
+        (["check", "empty"], "empty holds no Python file"),
+        (["check", "note.txt"], "note.txt is not a Python file"),
+        (
+            ["check", "good.py", "--select", "HE311"],
+            "there is no rule 'HE311'. Did you mean HE301? `hermes-env rules` lists them: "
+            f"{', '.join(rule.id for rule in ALL_RULES)}.",
+        ),
+        (
+            ["explain", "eval-rolls-back-bufers"],
+            "there is no rule 'eval-rolls-back-bufers'. Did you mean HE702? `hermes-env rules` lists them: "
+            f"{', '.join(rule.id for rule in ALL_RULES)}.",
+        ),
+        (
+            ["check", "plain.py"],
+            "no Hermes environment in plain.py (1 Python file read)\n"
+            "  looked for  classes whose bases lead to HermesAgentBaseEnv\n"
+            "  seen        Row, Plain (not a Hermes environment (it leads to Atropos' BaseEnv without "
+            "HermesAgentBaseEnv): not judged)\n"
+            "  fix         name the file that defines the environment, or its directory",
+        ),
+        (
+            ["check", "plain.py:Plain"],
+            "plain.py:Plain is an Atropos environment without HermesAgentBaseEnv; "
+            "a class that leads to HermesAgentBaseEnv is needed",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_use_is_told_and_leaves_with_2(capsys, tmp_path, words, complaint):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "note.txt").touch()
+    (tmp_path / "plain.py").write_text(
+        "from atroposlib.envs.base import BaseEnv\nclass Row: ...\nclass Plain(BaseEnv): ...\n", encoding="utf-8"
+    )
+
+    assert run(capsys, *words) == (2, "", f"hermes-env: error: {complaint}\n")
+
+
+def test_explain_shows_the_whole_rule(capsys):
+    code, out, _ = run(capsys, "explain", "HE802")
+
+    assert (code, out) == (
+        0,
+        textwrap.dedent("""\
+            HE802 takes-no-metrics (error)
+            wandb_log works when it is given no metrics, or None.
+
+            What
+              in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
+              iterated before None was replaced by a dict.
+
+            Why
+              Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that
+              begins with metrics["train/x"] = ... works under serve and dies in process: after a whole group was
+              generated, with its API money spent.
+
+            Fix
+              async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None:
+              wandb_metrics = {}.
+
+            Source
+              atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and
+              process_manager.
+            """),
+    )
+
+
+def test_rules_lists_every_rule(capsys):
+    code, out, _ = run(capsys, "rules")
+
+    assert (code, [line.split()[0] for line in out.splitlines()]) == (0, ["id", *(rule.id for rule in ALL_RULES)])
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    code, out, err = run(capsys)
+
+    assert (code, out, err.splitlines()[0]) == (2, "", "usage: hermes-env [-h] [--version] COMMAND ...")
+
+
+def test_version(capsys):
+    code, out, _ = run(capsys, "--version")
+
+    assert (code, out.split()[0]) == (0, "hermes-env")
+
+
+def test_check_loads_neither_the_stack_nor_what_it_judges():
+    program = (
+        "import sys\nfrom pytest_hermes_env.cli import main\n"
+        "assert main(['check', 'good.py']) == 0\n"
+        "print(sorted({'pytest', 'atroposlib', 'yaml', 'openai', 'httpx', 'good', 'environments', 'tools'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+
+    assert done.stdout.splitlines()[-1] == "[]"
