@@ -98,7 +98,7 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.check import check_paths, select_rules  # noqa: PLC0415  # only this command needs it
+    from pytest_hermes_env.contract.check import check_paths, select_rules  # noqa: PLC0415
     from pytest_hermes_env.contract.report import report_lines  # noqa: PLC0415
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time

@@ -1,7 +1,7 @@
 """The static engine: files in, verdicts out. Nothing that is judged is imported, no process is started.
 
-Place in the flow: `hermes-env check` and the pytest doors call it; it reads classes through `source` and asks each rule's static
-half. What only a rollout can show is entered as not exercised.
+Place in the flow: `hermes-env check` calls it; it reads classes through `source` and asks the static half of each rule.
+What only a rollout can show is entered as not exercised.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES) -> Stat
 
 
 def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """Return the rules whose ids begin with one of ``select`` (all but opinions, when empty) and with none of ``ignore``.
+    """Return the rules whose ids begin with one of ``select`` (by default all but opinions), less ``ignore``.
 
     Raises: UnknownRule when a word fits no rule.
     """
@@ -109,7 +109,11 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
     chosen = [
         rule
         for rule in ALL_RULES
-        if (any(rule.id.startswith(word.upper()) for word in select) if select else rule.severity is not Severity.OPINION)
+        if (
+            any(rule.id.startswith(word.upper()) for word in select)
+            if select
+            else rule.severity is not Severity.OPINION
+        )
     ]
     return tuple(rule for rule in chosen if not any(rule.id.startswith(word.upper()) for word in ignore))
 
@@ -134,8 +138,10 @@ def _verdict(rule: Rule, source: ClassSource) -> Verdict:
         return rule.static(source)
     except RecursionError:
         return undecided("the source nests too deeply to be followed")
-    except Exception as error:  # noqa: BLE001  # strange source must not stop the other rules; the ledger shows the fault
-        return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
+    except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
+        return undecided(
+            shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}")
+        )
 
 
 def _split(target: str) -> tuple[str, str]:
@@ -192,8 +198,9 @@ def _walk(path: str) -> Iterator[str]:
 
 
 def _nothing_found(targets: list[str], report: StaticReport) -> str:
+    count = report.files
     lines = [
-        f"no Hermes environment in {', '.join(targets)} ({report.files} Python {'file' if report.files == 1 else 'files'} read)",
+        f"no Hermes environment in {', '.join(targets)} ({count} Python {'file' if count == 1 else 'files'} read)",
         "  looked for  classes whose bases lead to HermesAgentBaseEnv",
     ]
     if report.skipped:

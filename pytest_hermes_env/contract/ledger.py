@@ -1,6 +1,6 @@
 """The account of a run: what each rule concluded about one class, and what was never looked at.
 
-A rule that was not exercised has not passed, and a run in which nothing was exercised proves nothing: `Ledger.is_vacuous`.
+A rule that was not exercised has not passed; a run in which nothing was exercised proves nothing (`Ledger.is_vacuous`).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Ledger:
         return self.ran == 0
 
     def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
-        """Return the entries that fail the run: broken laws of severity error, with ``is_strict`` also of severity warning."""
+        """Return the entries that fail the run: broken laws of severity error; with ``is_strict`` warnings, too."""
         weighs = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
         return tuple(entry for entry in self.entries if entry.word == "failed" and entry.rule.severity in weighs)
 

@@ -1,4 +1,4 @@
-"""Findings, ledgers and rules as text for people. Editors can jump to a finding: its line begins with path:line:column."""
+"""Findings, ledgers and rules as text for people. Editors can jump to a finding: it begins path:line:column."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["explain_lines", "finding_lines", "law", "problem_lines", "report_lines", "rule_table"]
 
-WIDTH = 110
+WIDTH = 100
 _FEW_CLASSES = 3
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
-PARSES_WHY = "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
+PARSES_WHY = (
+    "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
+)
 PARSES_FIX = "Run `python -m py_compile FILE` and mend the line that it names."
 
 
@@ -48,7 +50,7 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
 
 
 def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
-    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a last line that sums up."""
+    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a sum."""
     blocks: list[list[str]] = []
     explained: set[str] = set()
     for problem in report.problems:
@@ -87,9 +89,9 @@ def rule_table(rules: Iterable[Rule]) -> list[str]:
 
 def explain_lines(rule: Rule) -> list[str]:
     """Return the documentation of a rule as text."""
-    lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *textwrap.wrap(law(rule), WIDTH)]
+    lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *_wrapped(law(rule))]
     for title in _SECTIONS:
-        lines += ["", title, *textwrap.wrap(rule.section(title), WIDTH, initial_indent="  ", subsequent_indent="  ")]
+        lines += ["", title, *_wrapped(rule.section(title), "  ", "  ")]
     return lines
 
 
@@ -126,7 +128,11 @@ def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: 
 
 
 def _folded(word: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=f"  {word:<4} ", subsequent_indent="       ")
+    return _wrapped(text, f"  {word:<4} ", "       ")
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _counted(count: int, word: str, plural: str = "") -> str:

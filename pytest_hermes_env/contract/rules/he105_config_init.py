@@ -1,16 +1,18 @@
 """HE105 config-init
 config_init is a classmethod that returns a config and a list of server configs.
 
-What: the class, or a base that can be read, has a classmethod config_init; each of its returns gives two values, and the second
-is a list of APIServerConfig.
+What: the class, or a base that can be read, has a classmethod config_init; each of its returns gives two values, and
+the second is a list of APIServerConfig.
 
-Why: a single APIServerConfig is not an error in Atropos. It takes anything that is not a list for "find my servers yourself" and
-talks to http://localhost:9004 to 9007. The model that you named is never asked: the run hangs, or retries until it gives up, while
-the machines that you rented stand idle. Without a config_init of its own the class gets the same default.
+Why: a single APIServerConfig is not an error in Atropos. It takes anything that is not a list for "find my servers
+yourself" and talks to http://localhost:9004 to 9007. The model that you named is never asked: the run hangs, or
+retries until it gives up, while the machines that you rented stand idle. Without a config_init of its own the class
+gets the same default.
 
 Fix: return (env_config, [APIServerConfig(...)]), with the brackets, from a method under @classmethod.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.config_init; envs/server_handling/server_manager.py, ServerManager.__init__.
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.config_init; envs/server_handling/server_manager.py,
+ServerManager.__init__.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def static(source: ClassSource) -> Verdict:
     open_questions: list[int] = []
     frame = source.flow.entry(function)
     if not frame.returned and not frame.is_generator:
-        findings.append(breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed"))
+        findings.append(
+            breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
+        )
     for node, values in frame.returned:
         fault = _fault(node, values)
         if fault:
@@ -90,7 +94,8 @@ def _fault(node: ast.Return, values: Values) -> str:
         if value.kind is Kind.INSTANCE:
             return f"config_init returns one value, a {value.name}; the list of server configs is missing"
         if value.kind is Kind.TUPLE and len(value.items) != _PAIR:
-            return f"config_init returns {len(value.items)} values; two are needed, the config and the list of server configs"
+            count = len(value.items)
+            return f"config_init returns {count} values; two are needed, the config and the list of server configs"
         if value.kind is Kind.TUPLE:
             fault = _fault_of_servers(value.items[1])
             if fault:

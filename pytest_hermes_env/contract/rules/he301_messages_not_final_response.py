@@ -1,16 +1,17 @@
 """HE301 messages-not-final-response
 Of an AgentResult only its own fields are read; the answer and the tool calls are in its messages.
 
-What: code that holds an AgentResult reads messages, managed_state, turns_used, finished_naturally, reasoning_per_turn or
-tool_errors, and nothing else: not final_response, tool_calls, tools_used, output or response, not result[...], not result.get(...).
-The result is followed from the second parameter of compute_reward, and from `await agent.run(...)`, through aliases and helpers.
+What: code that holds an AgentResult reads messages, managed_state, turns_used, finished_naturally, reasoning_per_turn
+or tool_errors, and nothing else: not final_response, tool_calls, tools_used, output or response, not result[...], not
+result.get(...). The result is followed from the second parameter of compute_reward, and from `await agent.run(...)`,
+through aliases and helpers.
 
-Why: AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a reward of
-0.0 for every rollout: the model learns nothing, and the GPU-days are paid for all the same. Behind `getattr(result, "output", "")`
-the same mistake is silent even in the log.
+Why: AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
+reward of 0.0 for every rollout: the model learns nothing, and the GPU-days are paid for all the same. Behind
+`getattr(result, "output", "")` the same mistake is silent even in the log.
 
-Fix: walk result.messages backwards to the last message with role "assistant" and with content; that is the final answer. The
-tools used are the function names in the "tool_calls" of the assistant messages.
+Fix: walk result.messages backwards to the last message with role "assistant" and with content; that is the final
+answer. The tools used are the function names in the "tool_calls" of the assistant messages.
 
 Source: environments.agent_loop.AgentResult.
 """
@@ -90,7 +91,12 @@ def _foreign_name(access: Access) -> str:
 
 def _asked_for(call: Call, function: str) -> str:
     """Return the field, foreign to AgentResult, that getattr or hasattr is asked for."""
-    if call.name != function or not call.arguments or not has(call.arguments[0], Kind.RESULT) or len(call.node.args) < 2:  # noqa: PLR2004
+    if (
+        call.name != function
+        or not call.arguments
+        or not has(call.arguments[0], Kind.RESULT)
+        or len(call.node.args) < 2
+    ):  # noqa: PLR2004
         return ""
     word = call.node.args[1]
     if not isinstance(word, ast.Constant) or not isinstance(word.value, str) or word.value in RESULT_FIELDS:

@@ -1,15 +1,15 @@
 """HE401 reward-is-a-finite-number
 compute_reward returns a finite int or float.
 
-What: the value that comes back from compute_reward is an int or a float that is neither NaN nor infinite. True, False and None are
-no numbers here.
+What: the value that comes back from compute_reward is an int or a float that is neither NaN nor infinite. True, False
+and None are no numbers here.
 
-Why: one NaN in a group makes the group's mean NaN, and with it every advantage of the group; after one optimiser step the weights are
-NaN, and the run is lost from there on. None breaks the arithmetic of the group, whose model calls were already paid for. A bool is a
-comparison that was returned in place of a score.
+Why: one NaN in a group makes the group's mean NaN, and with it every advantage of the group; after one optimiser step
+the weights are NaN, and the run is lost from there on. None breaks the arithmetic of the group, whose model calls
+were already paid for. A bool is a comparison that was returned in place of a score.
 
-Fix: return a float on every path, also where nothing was found. Guard divisions whose divisor can be 0, and a parsed score with
-math.isfinite.
+Fix: return a float on every path, also where nothing was found. Guard divisions whose divisor can be 0, and a parsed
+score with math.isfinite.
 
 Source: atroposlib 0.4.0, envs/base.py, ScoredDataGroup (scores: list of float); api/server.py, ScoredData.
 """
@@ -48,7 +48,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     if not rewards:
         stopped = any(scenario.of(Reward) for scenario in ran)
-        reason = "every call of compute_reward stopped at a read that HE301 reports" if stopped else "nobody called compute_reward"
+        reason = (
+            "every call of compute_reward stopped at a read that HE301 reports"
+            if stopped
+            else "nobody called compute_reward"
+        )
         return not_exercised(evidence.why_missing(*SCENARIOS) or reason)
     findings: dict[int, Finding] = {}
     for name, reward in rewards:
@@ -56,7 +60,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         if fault:
             raised_at = reward.place.path, reward.place.line
             path, line = raised_at if reward.error else evidence.at_return("compute_reward", reward.value)
-            found = Finding(message=f"compute_reward {fault}", path=path, line=line, seen=repr(reward.value)[:200], scenario=name)
+            found = Finding(
+                message=f"compute_reward {fault}", path=path, line=line, seen=repr(reward.value)[:200], scenario=name
+            )
             findings.setdefault(line, found)
     return judged(findings.values(), f"{len(rewards)} rewards were finite numbers")
 

@@ -3,12 +3,12 @@ masks has the length of tokens, and each mask is -100 or the token at its place.
 
 What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained).
 
-Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model to say every
-word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the while, and days of GPU time
-go into a model that writes noise.
+Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model
+to say every word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the
+while, and days of GPU time go into a model that writes noise.
 
-Fix: build masks together with tokens: [-100] * len(prompt_tokens) + answer_tokens. After cutting tokens to a length, cut masks to the
-same length.
+Fix: build masks together with tokens: [-100] * len(prompt_tokens) + answer_tokens. After cutting tokens to a length,
+cut masks to the same length.
 
 Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling/managed_server.py (masked_tokens).
 """
@@ -38,8 +38,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_applicable(evidence.why_missing(*SCENARIOS)) if _is_evaluation_only(evidence) else not_exercised(
-            evidence.why_missing(*SCENARIOS)
+        return (
+            not_applicable(evidence.why_missing(*SCENARIOS))
+            if _is_evaluation_only(evidence)
+            else not_exercised(evidence.why_missing(*SCENARIOS))
         )
     path, line = evidence.at_method("collect_trajectory", "collect_trajectories", "postprocess_histories")
     findings: list[Finding] = []

@@ -1,17 +1,18 @@
 """HE601 cleanup-in-finally
-Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is opened.
+Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is
+opened.
 
-What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally calls cleanup() on
-it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate that drives a HermesAgentLoop of its
-own opens a ToolContext for the same task_id and cleans it. The context that the base class hands to compute_reward is the base's to
-clean.
+What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally
+calls cleanup() on it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate
+that drives a HermesAgentLoop of its own opens a ToolContext for the same task_id and cleans it. The context that the
+base class hands to compute_reward is the base's to clean.
 
-Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its lifetime runs out
-(an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the machine
-runs out of memory, or the cloud sends the bill.
+Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its
+lifetime runs out (an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50
+sandboxes behind: the machine runs out of memory, or the cloud sends the bill.
 
-Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes inside the try, the
-loop's run included.
+Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes
+inside the try, the loop's run included.
 
 Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
 """
@@ -66,10 +67,25 @@ if TYPE_CHECKING:
 
 _REGISTERS = frozenset({"callback", "push_async_callback", "push", "addCleanup", "addAsyncCleanup", "addfinalizer"})
 _HARMLESS = re.compile(
-    r"^(time|uuid|logging|datetime)\.|^(bool|dict|frozenset|id|isinstance|len|list|print|range|repr|set|str|tuple|type)$"
+    r"^(time|uuid|logging|datetime)\."
+    r"|^(bool|dict|frozenset|id|isinstance|len|list|print|range|repr|set|str|tuple|type)$"
 )
 _HARMLESS_METHODS = frozenset(
-    {"append", "copy", "critical", "debug", "error", "exception", "get", "info", "items", "keys", "log", "values", "warning"}
+    {
+        "append",
+        "copy",
+        "critical",
+        "debug",
+        "error",
+        "exception",
+        "get",
+        "info",
+        "items",
+        "keys",
+        "log",
+        "values",
+        "warning",
+    }
 )
 _RELEASES = re.compile(r"clean_?up|tear_?down|release")
 _MAX_HANDED_UP = 3
@@ -117,7 +133,9 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
         return None
     doubt = next(doubts(frames), None)
     if doubt is not None:
-        return _Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
+        return _Doubt(
+            line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read"
+        )
     message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return breach(loops[0].function, loops[0].node, message)
 
@@ -139,7 +157,8 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
         return breach(function, node, f"{function.name} opens a ToolContext, but {trouble}")
     if cleaning:
         cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
-        message = f"{function.name} cleans its ToolContext up outside a finally (line {cleaned}): an exception before it leaks"
+        where = f"outside a finally (line {cleaned})"
+        message = f"{function.name} cleans its ToolContext up {where}: an exception before it leaks"
         return breach(function, node, message)
     escape = _escape(frame, opened)
     if escape:
@@ -147,11 +166,13 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
-    callers = {
-        edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame
-    }
-    unsure = _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+def _judge_callers(
+    source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int
+) -> Finding | _Doubt | None:
+    callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
+    unsure = _Doubt(
+        line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class"
+    )
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
     told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
@@ -267,8 +288,10 @@ def _risk(statement: ast.stmt, covered: set[ast.Try]) -> str:
 def _is_harmless(call: ast.Call) -> bool:
     text = ast.unparse(call.func)
     name = last_name(call.func)
-    return bool(_HARMLESS.match(text)) or name == LAYER_LOOP or (
-        isinstance(call.func, ast.Attribute) and name in _HARMLESS_METHODS
+    return (
+        bool(_HARMLESS.match(text))
+        or name == LAYER_LOOP
+        or (isinstance(call.func, ast.Attribute) and name in _HARMLESS_METHODS)
     )
 
 
@@ -344,7 +367,9 @@ def dynamic(evidence: Evidence) -> Verdict:
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
     if not opened:
-        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
+        return not_applicable(
+            "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
+        )
     return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 

@@ -1,15 +1,16 @@
 """HE701 evaluates-as-an-agent
 evaluate drives a HermesAgentLoop with tools over its items.
 
-What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run is awaited, or the
-rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare chat_completion, a stub, a constant or a loop
-without tools is a breach.
+What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run
+is awaited, or the rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare
+chat_completion, a stub, a constant or a loop without tools is a breach.
 
-Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the curve that decides
-which checkpoint is kept says nothing about the skill that was trained, and the API money of every evaluation is spent on the wrong number.
+Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the
+curve that decides which checkpoint is kept says nothing about the skill that was trained, and the API money of every
+evaluation is spent on the wrong number.
 
-Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names, task_id=uuid,
-temperature=0.0, ...), await agent.run(messages), then score the result.
+Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names,
+task_id=uuid, temperature=0.0, ...), await agent.run(messages), then score the result.
 
 Source: environments.agent_loop.HermesAgentLoop; atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate.
 """
@@ -124,7 +125,9 @@ def _runs_kept(call: Call, kept: frozenset[str]) -> bool:
 def _without_loop(function: Function, calls: list[Call]) -> Finding:
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
-            message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
+            message = (
+                f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
+            )
             return breach(call.function, call.node, message)
     if all(map(_is_idle, function.node.body)):
         return breach(function, function.node, "evaluate is a stub: it evaluates nothing")
@@ -154,7 +157,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     loops = evaluation.of(LoopStarted)
     with_tools = [loop for loop in loops if loop.tools]
     if with_tools:
-        return passed(f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools")
+        return passed(
+            f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools"
+        )
     path, line = evidence.at_method("evaluate")
     if loops:
         path, line = loops[0].place.path, loops[0].place.line

@@ -1,17 +1,18 @@
 """HE702 eval-rolls-back-buffers
 What the training buffers on self held before evaluate, they hold after it, also when it raises.
 
-What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item) and that evaluate
-changes too, most often by calling compute_reward, is put back by evaluate in a finally.
+What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item)
+and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally.
 
-Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its rewards are left in
-the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates and thrown away good checkpoints, days of
-GPU time each, for a step that only the bookkeeping made.
+Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its
+rewards are left in the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates
+and thrown away good checkpoints, days of GPU time each, for a step that only the bookkeeping made.
 
-Fix: before the loop remember the state (n = len(self.rewards_buffer), or a copy), and in a finally put it back (del self.rewards_buffer[n:]).
-Or keep compute_reward free of bookkeeping and append where training collects.
+Fix: before the loop remember the state (n = len(self.rewards_buffer), or a copy), and in a finally put it back (del
+self.rewards_buffer[n:]). Or keep compute_reward free of bookkeeping and append where training collects.
 
-Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the same object.
+Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the
+same object.
 """
 
 from __future__ import annotations
@@ -53,10 +54,17 @@ from pytest_hermes_env.contract.rule import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TRAINING = ("compute_reward", "collect_trajectory", "collect_trajectories", "get_next_item", "score", "postprocess_histories")
+_TRAINING = (
+    "compute_reward",
+    "collect_trajectory",
+    "collect_trajectories",
+    "get_next_item",
+    "score",
+    "postprocess_histories",
+)
 _NO_BUFFER = re.compile(r"cache|memo$|_lock$|^(server|tokenizer|config|wandb|__dict__)$|^\*$")
 _MODE = re.compile(
-    r"(^|_)(eval|evals|evaluate|evaluating|evaluation|heldout|held_out|mode|phase|record|recording|split|train|training)(_|$)",
+    r"(^|_)(evals?|evaluat(e|ing|ion)|held_?out|mode|phase|record(ing)?|split|train(ing)?)(_|$)",
     re.IGNORECASE,
 )
 _REGISTERS = frozenset({"callback", "push_async_callback"})
@@ -97,9 +105,7 @@ class _Reach:
     @cached_property
     def own(self) -> tuple[Frame, ...]:
         """Frames that evaluate reaches and training does not."""
-        return tuple(
-            frame for frame in self.source.flow.reached_from(self.start) if frame.function not in self.shared
-        )
+        return tuple(frame for frame in self.source.flow.reached_from(self.start) if frame.function not in self.shared)
 
     @cached_property
     def restores(self) -> tuple[tuple[Frame, Change], ...]:
@@ -119,7 +125,9 @@ class _Reach:
                     yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
         for change in frame.changes:
             lost = change.how == "clear" or (change.how == "set" and only(change.value, Kind.EMPTY))
-            if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
+            if change.attribute in self.kept and (
+                _grows(frame, change) or (lost and not self.puts_back(change.attribute))
+            ):
                 yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
 
     def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
@@ -191,7 +199,9 @@ def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
                 return True
         scope = holder.function.scope_of(node)
         for call in holder.calls:
-            handed = any(value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item)
+            handed = any(
+                value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item
+            )
             called = any(value.kind is Kind.LOCAL and value.node is scope for value in call.callee)
             if handed and call.name in _REGISTERS:
                 return True

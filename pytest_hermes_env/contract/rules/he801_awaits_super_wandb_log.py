@@ -1,15 +1,15 @@
 """HE801 awaits-super-wandb-log
 An override of wandb_log awaits super().wandb_log with its metrics, on every path, after the last metric was added.
 
-What: every way through wandb_log that does not raise comes past `await super().wandb_log(metrics)`; metrics are given; nothing is added to
-them afterwards. Clearing buffers afterwards is fine.
+What: every way through wandb_log that does not raise comes past `await super().wandb_log(metrics)`; metrics are
+given; nothing is added to them afterwards. Clearing buffers afterwards is fine.
 
-Why: only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with empty charts, and
-nobody sees that the reward collapsed on the first. An early return loses the base's own numbers (tool errors, completion lengths, server
-times) for that step.
+Why: only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
+empty charts, and nobody sees that the reward collapsed on the first. An early return loses the base's own numbers
+(tool errors, completion lengths, server times) for that step.
 
-Fix: collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not self.buffer: return` into an
-if around the metrics.
+Fix: collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not
+self.buffer: return` into an if around the metrics.
 
 Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log; environments.hermes_base_env.HermesAgentBaseEnv.wandb_log.
 """
@@ -207,7 +207,11 @@ class _Walk:
         elif isinstance(node, ast.AugAssign):
             targets = [node.target]
         holders = [item.value for item in targets if isinstance(item, ast.Subscript)]
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+        ):
             if node.value.func.attr in _ADDS:
                 holders.append(node.value.func.value)
         return any(isinstance(item, ast.Name) and item.id in self.metrics for item in holders)
@@ -230,7 +234,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
     path, line = evidence.at_method("wandb_log")
     findings = [
-        Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
+        Finding(
+            message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name
+        )
         for run in ran
         if not run.logged
     ]

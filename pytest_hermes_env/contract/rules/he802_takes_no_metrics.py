@@ -1,13 +1,15 @@
 """HE802 takes-no-metrics
 wandb_log works when it is given no metrics, or None.
 
-What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or iterated before None was
-replaced by a dict.
+What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
+iterated before None was replaced by a dict.
 
-Why: Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that begins with
-metrics["train/x"] = ... works under serve and dies in process: after a whole group was generated, with its API money spent.
+Why: Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that
+begins with metrics["train/x"] = ... works under serve and dies in process: after a whole group was generated, with
+its API money spent.
 
-Fix: async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None: wandb_metrics = {}.
+Fix: async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None: wandb_metrics =
+{}.
 
 Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and process_manager.
 """
@@ -62,13 +64,17 @@ def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
     arguments = function.node.args
     if not names:
         if arguments.vararg is None and arguments.kwarg is None and not arguments.kwonlyargs:
-            yield breach(function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument")
+            yield breach(
+                function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument"
+            )
         return
     metrics, *others = names
     if metrics not in function.defaults:
         yield breach(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
     if any(name not in function.defaults for name in others):
-        yield breach(function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails")
+        yield breach(
+            function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails"
+        )
     for inner, node in _uses(source, function, metrics, ()):
         yield breach(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
 
@@ -271,9 +277,12 @@ class _Walk:
                 self._bind(target, is_none=self._is_none(value))
             case ast.Call():
                 self._call(node)
-            case ast.ListComp(generators=generators) | ast.SetComp(generators=generators) | ast.GeneratorExp(
-                generators=generators
-            ) | ast.DictComp(generators=generators):
+            case (
+                ast.ListComp(generators=generators)
+                | ast.SetComp(generators=generators)
+                | ast.GeneratorExp(generators=generators)
+                | ast.DictComp(generators=generators)
+            ):
                 for item in generators:
                     self._read(item)
             case _:

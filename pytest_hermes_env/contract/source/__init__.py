@@ -1,7 +1,7 @@
 """Environment classes read from their files, without importing them. Rules and commands start here.
 
-``read_classes(path)`` finds the classes; a `ClassSource` knows its bases, its methods and its place; ``source.flow`` knows what
-its methods do with the values that matter to the contract.
+``read_classes(path)`` finds the classes; a `ClassSource` knows its bases, its methods and its place; ``source.flow``
+knows what its methods do with the values that matter to the contract.
 """
 
 from __future__ import annotations

@@ -34,13 +34,15 @@ if TYPE_CHECKING:
 
 MUTATORS = frozenset(
     {
-        "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop", "popitem", "popleft",
-        "put", "put_nowait", "remove", "reverse", "rotate", "setdefault", "sort", "subtract", "update",
+        "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop", "popitem",
+        "popleft", "put", "put_nowait", "remove", "reverse", "rotate", "setdefault", "sort", "subtract", "update",
     }
 )  # fmt: skip
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "update"})
 _CHANGE_FIRST_ARGUMENT = frozenset({"heappush", "heappushpop", "insort", "insort_left", "insort_right", "shuffle"})
-_SAME_AS_ARGUMENT = frozenset({"create_task", "ensure_future", "shield", "wait_for", "run", "tqdm", "partial", "nullcontext"})
+_SAME_AS_ARGUMENT = frozenset(
+    {"create_task", "ensure_future", "shield", "wait_for", "run", "tqdm", "partial", "nullcontext"}
+)
 _SERIES = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "frozenset", "as_completed", "deque"})
 _GIVES_THEN_ARGUMENTS = frozenset(
     {"to_thread", "run_in_executor", "partial", "submit", "callback", "push_async_callback", "call_soon", "create_task"}
@@ -121,7 +123,9 @@ class CallReader(ExpressionReader):
             target = call.node.func.value
             if name in _GROWING and isinstance(target, ast.Name) and _is_series(call.receiver):
                 self.env[target.id] = many(members(call.receiver) | joined(call.arguments))
-        later = any(value.kind is Kind.EXTERNAL and value.name == "setattr" for values in call.arguments[:1] for value in values)
+        later = any(
+            value.kind is Kind.EXTERNAL and value.name == "setattr" for values in call.arguments[:1] for value in values
+        )
         if name == "setattr" or later:
             self._note_setattr(call, first=int(later))
         if name in _CHANGE_FIRST_ARGUMENT and call.arguments:
@@ -129,7 +133,7 @@ class CallReader(ExpressionReader):
                 self.change(attribute, name, call.node)
 
     def _note_setattr(self, call: Call, first: int) -> None:
-        """Note ``setattr(self, name, value)``, or the same handed over: ``stack.callback(setattr, self, name, value)``."""
+        """Note ``setattr(self, name, value)``, also handed over: ``stack.callback(setattr, self, name, value)``."""
         given, nodes = call.arguments[first : first + 3], call.node.args[first:]
         if len(given) == 3 and has(given[0], Kind.SELF):  # noqa: PLR2004  # self, name, value
             word = nodes[1]

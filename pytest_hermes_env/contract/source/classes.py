@@ -1,4 +1,4 @@
-"""Classes as they are written, and where their bases lead: through aliases, relative imports and files of the same tree."""
+"""Classes as they are written, and where their bases lead: through aliases, imports and files of the same tree."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class ClassSource:
         return name in self.methods or self.attribute(name) is not None
 
     def after(self, owner: ClassSource | None, name: str) -> Function | External | None:
-        """Return what ``super().name`` means in a method of ``owner``: a method that was read, or the base that ends it."""
+        """Return what ``super().name`` means in a method of ``owner``: a method, or the base that cannot be read."""
         order = self.mro
         start = order.index(owner) + 1 if owner in order else 1
         for item in order[start:]:
@@ -211,7 +211,7 @@ class ClassSource:
 
     @cached_property
     def is_marked_abstract(self) -> bool:
-        """Whether the class says itself that it is only a base: ABC among its bases, or an abstract method left open."""
+        """Whether the class says that it is only a base: ABC among its bases, or an abstract method left open."""
         if any(isinstance(base, External) and base.last == "ABC" for base in self.bases):
             return True
         names = {name for item in self.readable for name, function in item.own_methods.items() if function.is_abstract}
@@ -220,7 +220,7 @@ class ClassSource:
     @cached_property
     def flow(self) -> Flow:
         """What values flow where in the methods of the class, computed once."""
-        from pytest_hermes_env.contract.source.flow import Flow  # noqa: PLC0415  # flow reads classes; this is its cache
+        from pytest_hermes_env.contract.source.flow import Flow  # noqa: PLC0415  # flow reads us
 
         return Flow(self)
 
@@ -279,7 +279,9 @@ def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = f
     return External(dotted=f"{unread[-1]}.{name}") if unread and name not in _BUILTINS else None
 
 
-def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
+def resolve_binding(
+    module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()
+) -> Resolved | None:
     """Return what one binding gives its name."""
     if isinstance(binding.node, ast.ClassDef):
         return class_of(binding.node, module)

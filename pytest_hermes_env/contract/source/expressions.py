@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 _BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
 _DULL = (ANYTHING, NOTHING)
-_NEVER_NONE = frozenset({Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE})
+_NEVER_NONE = frozenset(
+    {Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE}
+)
 
 
 class ExpressionReader:
@@ -157,9 +159,7 @@ class ExpressionReader:
         self.value(node.slice)
         self.note_read(node, base)
         if isinstance(node.slice, ast.Slice):
-            return frozenset(
-                value if value.kind in {Kind.MANY, Kind.EMPTY} else Value(Kind.ANYTHING) for value in base
-            )
+            return frozenset(value if value.kind in {Kind.MANY, Kind.EMPTY} else Value(Kind.ANYTHING) for value in base)
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int) and only(base, Kind.TUPLE):
             index = node.slice.value
             return joined(value.items[index] for value in base if -len(value.items) <= index < len(value.items))
@@ -299,8 +299,8 @@ def named(target: Resolved | None) -> Values:
 _HANDLERS: dict[type[ast.AST], Callable[[ExpressionReader, Any], Values]] = {
     kind: getattr(ExpressionReader, f"_{kind.__name__}")
     for kind in (
-        ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.Await, ast.NamedExpr, ast.BoolOp, ast.UnaryOp,
-        ast.BinOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred, ast.ListComp,
-        ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda, ast.Yield, ast.YieldFrom,
+        ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.Await, ast.NamedExpr, ast.BoolOp,
+        ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred,
+        ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda, ast.Yield, ast.YieldFrom,
     )
 }  # fmt: skip

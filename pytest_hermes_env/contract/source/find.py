@@ -51,9 +51,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
         reason, is_environment = _reason_to_skip(source)
         if reason:
             skipped.append(
-                Skipped(
-                    path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment
-                )
+                Skipped(path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment)
             )
         else:
             classes.append(source)
@@ -61,7 +59,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
 
 
 def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
-    """Return the class of a file by its name or qualified name, whatever it is; None if there is none or no parsing it."""
+    """Return the class of a file by its name or qualified name, or None if there is none or no parsing it."""
     module = (tree or SourceTree()).read(os.fspath(path))
     if isinstance(module, FileProblem):
         return None
@@ -86,14 +84,9 @@ def _nested(module: Module, name: str) -> ClassSource | None:
 
 
 def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
-    """Return the readings with abstract helpers moved to what is skipped: classes that only serve as a base of others."""
+    """Return the readings with abstract helpers moved to what is skipped: they only serve as bases of others."""
     found = list(readings)
-    bases = {
-        base
-        for reading in found
-        for source in reading.classes
-        for base in source.readable[1:]
-    }
+    bases = {base for reading in found for source in reading.classes for base in source.readable[1:]}
     result = []
     for reading in found:
         helpers = [
@@ -111,7 +104,9 @@ def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
             for source in helpers
         )
         kept = tuple(source for source in reading.classes if source not in helpers)
-        result.append(FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem))
+        result.append(
+            FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem)
+        )
     return result
 
 

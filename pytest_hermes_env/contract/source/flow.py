@@ -1,7 +1,7 @@
 """What happens in the methods of one class: frames, the calls between them, and what values reach which expression.
 
-A *frame* is one function entered with one set of argument values. Frames are computed on demand and kept, so that ten rules
-walk the source once. Rules ask for what is reachable from a method and read the events of those frames.
+A *frame* is one function entered with one set of argument values. Frames are computed on demand and kept, so that ten
+rules walk the source once. Rules ask for what is reachable from a method and read the events of those frames.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Access:
 class Change:
     """A change of something that hangs on self. ``how`` is one of the words below; ``attribute`` is ``*`` when unknown.
 
-    ``set``: the attribute is assigned (``value`` says what). ``add``: augmented assignment. ``part``: an entry or field is
-    assigned. ``slice``: a slice is assigned or deleted. ``delete``: an entry is deleted. Else the name of the mutating method.
+    ``set``: the attribute is assigned (``value`` says what). ``add``: augmented assignment. ``part``: an entry or field
+    is assigned. ``slice``: a slice is assigned or deleted. ``delete``: an entry is deleted. Else the mutating method.
     """
 
     attribute: str
@@ -201,11 +201,13 @@ def constructs(call: Call, name: str) -> bool:
     for value in call.callee:
         if value.kind is Kind.EXTERNAL and value.name.rpartition(".")[2] == name:
             return True
-        if value.kind is Kind.CLASS and name in {getattr(item, "last", "") for item in value.target.mro}:  # type: ignore[attr-defined]
-            return True
-        if value.kind is Kind.CLASS and value.name == name:
+        if value.kind is Kind.CLASS and (value.name == name or name in _names_of_bases(value.target)):
             return True
     return False
+
+
+def _names_of_bases(target: object) -> set[str]:
+    return {getattr(item, "last", "") for item in getattr(target, "mro", ())}
 
 
 def calls_in(frames: Iterable[Frame]) -> Iterator[Call]:

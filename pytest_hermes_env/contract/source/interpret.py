@@ -1,7 +1,7 @@
 """Statements, read in order: one pass over a function that keeps what each local name may hold on each path.
 
-A loop's body is read once; where paths meet, what a name may hold is joined. A branch that cannot be taken with the values at
-hand (``if record:`` entered with ``record=False``, ``hasattr(result, "output")``) is not read.
+A loop's body is read once; where paths meet, what a name may hold is joined. A branch that cannot be taken with the
+values at hand (``if record:`` entered with ``record=False``, ``hasattr(result, "output")``) is not read.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Interpreter(CallReader):
     def reenter(self, local: Value, given: list[Values], keywords: dict[str, Values]) -> Values:
         """Read a nested function again with the arguments that it is given, and return what it gives."""
         node = local.node
-        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))  # noqa: S101  # LOCAL holds no other
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))  # noqa: S101
         names = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
         bound = dict(zip(names, given, strict=False))
         bound.update((name, values) for name, values in keywords.items() if name != "**")
@@ -193,7 +193,9 @@ class Interpreter(CallReader):
         if isinstance(target, ast.Name):
             held = self.env.get(target.id, NOTHING)
             if not hung_on_self(held):
-                self.env[target.id] = many(members(added)) if has(held, Kind.MANY) or has(added, Kind.MANY) else ANYTHING
+                self.env[target.id] = (
+                    many(members(added)) if has(held, Kind.MANY) or has(added, Kind.MANY) else ANYTHING
+                )
             return
         base = self.value(target.value)
         if isinstance(target, ast.Attribute) and has(base, Kind.SELF):

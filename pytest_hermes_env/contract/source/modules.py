@@ -190,7 +190,7 @@ class SourceTree:
 
 
 def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block and of every if, try, with, loop and match in it, but not of a function or class."""
+    """Yield the statements of a block and of the if, try, with, loop and match blocks in it; not of a def or class."""
     pending = list(body)[::-1]
     while pending:
         statement = pending.pop()

@@ -1,6 +1,7 @@
 """What an expression may hold, as far as the source tells: the alphabet of `flow`.
 
-The values of an expression are a set. An empty set is None or "nothing known to matter"; it joins with anything without blurring it.
+The values of an expression are a set. An empty set is None or "nothing known to matter": it joins with anything without
+blurring it.
 `ANYTHING` in a set means that something else may be there, so that nothing is definite any more.
 """
 

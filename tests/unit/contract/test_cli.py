@@ -90,11 +90,13 @@ def test_a_finding_says_where_why_and_what_to_do(capsys):
         1,
         textwrap.dedent(f"""\
             bad.py:24:35: HE301 messages-not-final-response: compute_reward reads result.final_response, {unknown}
-              why  AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it
-                   looks like a reward of 0.0 for every rollout: the model learns nothing, and the GPU-days are paid for
-                   all the same. Behind `getattr(result, "output", "")` the same mistake is silent even in the log.
-              fix  walk result.messages backwards to the last message with role "assistant" and with content; that is the
-                   final answer. The tools used are the function names in the "tool_calls" of the assistant messages.
+              why  AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer,
+                   where it looks like a reward of 0.0 for every rollout: the model learns nothing, and the
+                   GPU-days are paid for all the same. Behind `getattr(result, "output", "")` the same mistake
+                   is silent even in the log.
+              fix  walk result.messages backwards to the last message with role "assistant" and with content;
+                   that is the final answer. The tools used are the function names in the "tool_calls" of the
+                   assistant messages.
 
             bad.py:24:74: HE301 messages-not-final-response: compute_reward reads result.output, {unknown}
 
@@ -113,8 +115,8 @@ def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
         1,
         textwrap.dedent("""\
             broken.py:1:11: HE111 file-parses: the file does not parse: invalid syntax
-              why  A file that does not parse cannot be imported: no environment in it can start, and nothing in it was
-                   judged.
+              why  A file that does not parse cannot be imported: no environment in it can start, and nothing in
+                   it was judged.
               fix  Run `python -m py_compile broken.py` and mend the line that it names.
 
             1 file, 0 environments: 1 finding
@@ -221,13 +223,13 @@ def test_explain_shows_the_whole_rule(capsys):
             wandb_log works when it is given no metrics, or None.
 
             What
-              in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
-              iterated before None was replaced by a dict.
+              in an override of wandb_log the metrics parameter has a default, and it is not stored into, read
+              from or iterated before None was replaced by a dict.
 
             Why
-              Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that
-              begins with metrics["train/x"] = ... works under serve and dies in process: after a whole group was
-              generated, with its API money spent.
+              Atropos calls wandb_log() without an argument in process mode, and its own default is None. An
+              override that begins with metrics["train/x"] = ... works under serve and dies in process: after a
+              whole group was generated, with its API money spent.
 
             Fix
               async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None:
@@ -262,7 +264,8 @@ def test_check_loads_neither_the_stack_nor_what_it_judges():
     program = (
         "import sys\nfrom pytest_hermes_env.cli import main\n"
         "assert main(['check', 'good.py']) == 0\n"
-        "print(sorted({'pytest', 'atroposlib', 'yaml', 'openai', 'httpx', 'good', 'environments', 'tools'} & set(sys.modules)))\n"
+        "unwanted = {'pytest', 'atroposlib', 'yaml', 'openai', 'httpx', 'good', 'environments', 'tools'}\n"
+        "print(sorted(unwanted & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
 

@@ -18,6 +18,8 @@ class Case:
     message: str = ""
 
 
+ONE_TURN = "evaluate asks the model through chat_completion, one turn without tools, and drives no HermesAgentLoop"
+
 BROKEN = (
     Case(
         name="one chat completion",
@@ -28,7 +30,7 @@ BROKEN = (
                     answer = await self.server.chat_completion(messages=[], n=1)  # <- here
                     print(answer)
         """,
-        message="evaluate asks the model through chat_completion, one turn without tools, and drives no HermesAgentLoop",
+        message=ONE_TURN,
     ),
     Case(
         name="chat completions in a helper",
@@ -43,7 +45,7 @@ BROKEN = (
                 answer = await server.chat_completion(messages=[])  # <- here
                 return float(bool(answer))
         """,
-        message="evaluate asks the model through chat_completion, one turn without tools, and drives no HermesAgentLoop",
+        message=ONE_TURN,
     ),
     Case(
         name="pass",

@@ -337,7 +337,9 @@ def test_buffers_that_are_left_or_put_back_pass(judge, case):
 )
 def test_recording_that_depends_on_a_flag_is_undecided(judge, body):
     source = (
-        "class Env(HermesAgentBaseEnv):\n    async def compute_reward(self, item, result, ctx):\n" + body + "        return 1.0\n"
+        "class Env(HermesAgentBaseEnv):\n    async def compute_reward(self, item, result, ctx):\n"
+        + body
+        + "        return 1.0\n"
         "    async def evaluate(self):\n        self.quiet = True\n        await self.compute_reward({}, None, None)\n"
     )
 

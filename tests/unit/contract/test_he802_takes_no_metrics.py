@@ -115,9 +115,9 @@ SOUND = tuple(
         "a walrus": "        (m := m or {})['x'] = 1\n        m['y'] = 1\n",
         "spread with or": "        metrics = {**(m or {}), 'x': 1}\n        metrics['y'] = 2\n",
         "handed on": "        await super().wandb_log(m)\n",
-        "an early return": "        if m is None:\n            return await super().wandb_log({})\n        m['x'] = 1\n",
+        "an early return": "        if m is None:\n            return await self.x()\n        m['x'] = 1\n",
         "merged": "        m = {'x': 1} | (m or {})\n        m['y'] = 2\n",
-        "both branches": "        if self.x:\n            m = m or {}\n        else:\n            m = {}\n        m['x'] = 1\n",
+        "both branches": "        if m:\n            pass\n        else:\n            m = {}\n        m['x'] = 1\n",
         "another name in a helper": "        m = self._with(m)\n        m['x'] = 1\n\n    def _with(self, given):\n"
         "        given = given or {}\n        given['y'] = 1\n        return given\n",
     }.items()
