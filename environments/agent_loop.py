@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import json
 import logging
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from environments.hermes_modules import explain_shadowing
-from environments.isolation import open_sandbox
+from environments.isolation import open_sandbox, result_storage
 from environments.tool_call_parsers import get_parser
 
 try:
@@ -107,12 +108,20 @@ async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any
     except asyncio.CancelledError:
         worker.interrupt()
         if not running.cancel():
-            await asyncio.wait({future}, timeout=INTERRUPT_GRACE_S)
-        if not future.done():
-            logger.warning("A tool did not stop within %s s of its rollout's cancellation", INTERRUPT_GRACE_S)
-        elif not future.cancelled():
-            future.exception()  # seen: a tool that was stopped may well have failed
+            await _until_stopped(future)
         raise
+
+
+async def _until_stopped(future: asyncio.Future[Any]) -> None:
+    """Wait until an interrupted tool has stopped, at most `INTERRUPT_GRACE_S`; a second cancellation does not cut it short."""
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen: what was stopped may well have failed
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + INTERRUPT_GRACE_S
+    while not future.done() and loop.time() < deadline:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({future}, timeout=deadline - loop.time())
+    if not future.done():
+        logger.warning("A tool did not stop within %s s of its rollout's cancellation", INTERRUPT_GRACE_S)
 
 
 @dataclass
@@ -146,21 +155,24 @@ def _extract_reasoning_from_message(message: Any) -> str | None:
     """Return the reasoning text of a response message, or None.
 
     ``reasoning_content`` wins over ``reasoning``, which wins over the first entry of ``reasoning_details`` that has text. An
-    empty string counts as absent.
+    empty string counts as absent, and so does what is no text.
     """
-    for name in ("reasoning_content", "reasoning"):
-        value = _read(message, name)
-        if value:
-            return value  # type: ignore[no-any-return]
-    for detail in _read(message, "reasoning_details") or ():
-        text = _read(detail, "text")
-        if text:
-            return text  # type: ignore[no-any-return]
-    return None
+    candidates = [_read(message, "reasoning_content"), _read(message, "reasoning")]
+    candidates += [_read(detail, "text") for detail in _as_list(_read(message, "reasoning_details"))]
+    return next((text for text in candidates if isinstance(text, str) and text), None)
 
 
 def _read(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def _as_list(value: Any) -> list[Any]:
+    """Return a list as it is and an empty one for anything else: absent, or a double that has every attribute."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+class BadArguments(Exception):
+    """The arguments of a tool call are no JSON object; the message says what they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +191,17 @@ class _Call:
         return json.dumps(self.raw, ensure_ascii=False, default=str)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments as an object; an empty text means none. Raises: ValueError with the reason otherwise."""
-        if isinstance(self.raw, str):
-            value = json.loads(self.raw) if self.raw.strip() else {}
-        else:
-            value = self.raw
+        """Return the arguments as an object; an empty text means none. Raises: BadArguments otherwise."""
+        value = self.raw
+        if isinstance(value, str):
+            try:
+                value = json.loads(value) if value.strip() else {}
+            except ValueError as error:
+                raise BadArguments(str(error)) from error
+            except RecursionError as error:
+                raise BadArguments("nested too deeply") from error
         if not isinstance(value, dict):
-            raise ValueError(f"expected a JSON object, got {_json_type(value)}")  # noqa: TRY004 - told to the model as bad input
+            raise BadArguments(f"expected a JSON object, got {_json_type(value)}")
         return value
 
     def as_dict(self) -> dict[str, Any]:
@@ -276,15 +292,16 @@ class HermesAgentLoop:
         except Exception:
             logger.exception("The inference server failed on turn %d of rollout %s", turn, self.task_id)
             return None
-        if not response or not response.choices:
+        choices = getattr(response, "choices", None)
+        if not choices:
             logger.warning("The inference server gave no choices on turn %d of rollout %s", turn, self.task_id)
             return None
-        return response.choices[0].message
+        return choices[0].message
 
     def _read_answer(self, message: Any) -> tuple[str, list[_Call]]:
         """Return content and tool calls; calls left as raw text by the server are parsed."""
-        content = _read(message, "content") or ""
-        calls = _read(message, "tool_calls") or []
+        content = message_text(_read(message, "content"))
+        calls = _as_list(_read(message, "tool_calls"))
         if not calls and self.tool_schemas and "<tool_call>" in content:
             parsed_content, parsed_calls = get_parser("hermes").parse(content)
             if parsed_calls:
@@ -302,7 +319,7 @@ class HermesAgentLoop:
                 text = await self._run_tool(call.name, call.arguments(), user_task)
                 error = _error_of(text)
                 text = await self._within_result_budget(text, call)
-        except ValueError as bad:
+        except BadArguments as bad:
             error = f"Invalid arguments for {call.name}: {bad}"
             text = json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."}, ensure_ascii=False)
         except Exception as failure:
@@ -327,10 +344,10 @@ class HermesAgentLoop:
     def _dispatch(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Call hermes from a pool thread, in this rollout's own sandbox."""
         open_sandbox(self.task_id)
-        try:
-            answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task)
-        except ValueError as failure:  # not bad arguments: those are told apart before the tool runs
-            raise RuntimeError(f"{type(failure).__name__}: {failure}") from failure
+        extra: dict[str, Any] = {}
+        if name == "execute_code":  # without this, hermes takes the tools of whichever group resolved its own last
+            extra["enabled_tools"] = sorted(self.valid_tool_names)
+        answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
         return answer if isinstance(answer, str) else _multimodal_text(answer)
 
     async def _within_result_budget(self, text: str, call: _Call) -> str:
@@ -342,7 +359,7 @@ class HermesAgentLoop:
             content=text,
             tool_name=call.name,
             tool_use_id=call.id,
-            env=get_active_env(self.task_id),
+            env=result_storage(self.task_id, get_active_env(self.task_id)),
             config=self.budget_config,
         )
 
@@ -351,7 +368,10 @@ class HermesAgentLoop:
         if sum(len(answer["content"]) for answer in answers) <= self.budget_config.turn_budget:
             return answers
         return await run_in_tool_pool(  # type: ignore[no-any-return]
-            enforce_turn_budget, answers, env=get_active_env(self.task_id), config=self.budget_config
+            enforce_turn_budget,
+            answers,
+            env=result_storage(self.task_id, get_active_env(self.task_id)),
+            config=self.budget_config,
         )
 
 

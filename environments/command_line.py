@@ -1,37 +1,48 @@
 """The three modes of an environment's command line: ``serve``, ``process``, ``evaluate``.
 
-Settings come from the command line, then the YAML file, then ``config_init``. API keys are neither printed nor written.
-
-Source: flags, files and their priority are those of atroposlib 0.4.0 (``BaseEnv.cli``), whose own commands print the key,
-write it into ``evaluate_config.yaml``, and drop the environment's name in ``serve``.
+Source: atroposlib 0.4.0 (``BaseEnv.cli``), whose own commands print the API key, write it into ``evaluate_config.yaml``, drop
+the environment's name in ``serve``, and process a failing item for ever. `command_settings` says where settings come from.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import string
 import sys
-import types
 import typing
 import warnings
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import wandb
 import yaml
-from atroposlib.envs.constants import ENV_NAMESPACE, NAMESPACE_SEP, OPENAI_NAMESPACE
-from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
 from atroposlib.frontend.jsonl2html import generate_html
-from atroposlib.utils.cli import get_prefixed_pydantic_model, merge_dicts
+from atroposlib.utils.cli import get_prefixed_pydantic_model
 from dotenv import load_dotenv
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, create_model
 from pydantic_cli import Cmd, FailedExecutionException, run_and_exit
 from rich import print as rich_print
+
+from environments.command_settings import (
+    ENV_PREFIX,
+    SERVER_PREFIX,
+    USAGE_ERROR,
+    Mode,
+    Settings,
+    check_arguments,
+    initial_settings,
+    is_list,
+    settings_of,
+    usage_error,
+    validation_rows,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from environments.hermes_base_env import HermesAgentBaseEnv
@@ -39,13 +50,6 @@ if TYPE_CHECKING:
 __all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 
 logger = logging.getLogger(__name__)
-
-Mode = Literal["serve", "process", "evaluate"]
-
-ENV_PREFIX = f"{ENV_NAMESPACE}{NAMESPACE_SEP}"
-SERVER_PREFIX = f"{OPENAI_NAMESPACE}{NAMESPACE_SEP}"
-SECRET_FIELDS = frozenset({"api_key"})
-USAGE_ERROR = 2
 
 
 def load_dotenv_of_cwd() -> None:
@@ -60,13 +64,16 @@ def main(cls: type[HermesAgentBaseEnv]) -> None:
     load_dotenv_of_cwd()
     try:
         commands = {mode: command_class(cls, mode) for mode in typing.get_args(Mode)}
+        check_arguments(sys.argv[1:], commands)
     except FailedExecutionException as error:
-        sys.stderr.write(f"{error.message}\n")
-        sys.exit(error.exit_code)
+        sys.exit(_exit_code_of(error))
     run_and_exit(commands, description=f"Command line of {cls.__name__}", exception_handler=_exit_code_of)
 
 
 def _exit_code_of(error: BaseException) -> int:
+    """Say what is wrong with the call, without a traceback; other errors go on as they are."""
+    if isinstance(error, ValidationError):
+        error = usage_error(f"There are settings that cannot be used:\n{validation_rows(error)}")
     if isinstance(error, FailedExecutionException):
         sys.stderr.write(f"{error.message}\n")
         return USAGE_ERROR
@@ -74,12 +81,12 @@ def _exit_code_of(error: BaseException) -> int:
 
 
 def command_class(cls: type[HermesAgentBaseEnv], mode: Mode) -> type:
-    """Return the pydantic-cli command of one mode, its defaults taken from ``config_init``."""
-    config, servers = _initial_settings(cls)
+    """Return the pydantic-cli command of one mode: what it accepts, and what ``--help`` says."""
+    config, servers = initial_settings(cls)
 
     class Command(
-        get_prefixed_pydantic_model(type(config), ENV_PREFIX),  # type: ignore[misc]
-        get_prefixed_pydantic_model(type(servers[0]), SERVER_PREFIX),  # type: ignore[misc]
+        _flags_of(type(config), ENV_PREFIX),  # type: ignore[misc]
+        _flags_of(type(servers[0]), SERVER_PREFIX),  # type: ignore[misc]
         ServerManagerConfig,
         Cmd,  # type: ignore[misc]
     ):
@@ -89,39 +96,29 @@ def command_class(cls: type[HermesAgentBaseEnv], mode: Mode) -> type:
 
         def run(self) -> None:
             """Build the environment and run the mode."""
-            _run(cls, mode, self.config)
+            _run(cls, mode, settings_of(cls, mode, self.config, sys.argv[1:]))
 
     Command.__name__ = f"Cli{mode.capitalize()}Config"
     return Command
 
 
-def _initial_settings(cls: type[HermesAgentBaseEnv]) -> tuple[BaseModel, list[APIServerConfig]]:
-    """Return what ``config_init`` gives. Raises: FailedExecutionException when it is not (config, [servers])."""
-    returned = cls.config_init()
-    where = f"{cls.__name__}.config_init() must return (config, [APIServerConfig, ...])"
-    if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - a pair
-        raise FailedExecutionException(f"{where}; it returned {type(returned).__name__}", USAGE_ERROR)
-    config, servers = returned
-    if not isinstance(servers, list) or not servers:
-        raise FailedExecutionException(
-            f"{where}; its second value is {type(servers).__name__}, not a filled list. Atropos would ignore it and wait for "
-            "model servers on localhost:9004 to 9007. Put the server's configuration into a list.",
-            USAGE_ERROR,
-        )
-    return config, servers
+def _flags_of(model: Any, prefix: str) -> Any:
+    """Return a model with one field per flag; a list may be given as several words, also where it may be None."""
+    flags = get_prefixed_pydantic_model(model, prefix)
+    lists = {
+        name: (Annotated[list[str], BeforeValidator(lambda value: value or [])], Field(default=None, description=info.description))
+        for name, info in flags.model_fields.items()
+        if is_list(info.annotation)
+    }
+    return create_model(flags.__name__, __base__=flags, **lists)
 
 
-def _run(cls: type[HermesAgentBaseEnv], mode: Mode, yaml_path: str | None) -> None:
-    config, servers = _initial_settings(cls)
-    from_yaml = _read_yaml(yaml_path)
-    flags = _passed_flags(sys.argv[1:])
-    env_config = _env_config(config, mode, cls.name, from_yaml, flags)
-    server_configs = _server_configs(servers, from_yaml.get(OPENAI_NAMESPACE), flags)
-    manager = _manager_config(from_yaml, flags)
-    _show(env_config, server_configs)
+def _run(cls: type[HermesAgentBaseEnv], mode: Mode, settings: Settings) -> None:
+    _show(settings)
     if mode == "evaluate":
-        _prepare_evaluation(env_config, server_configs, manager)
-    env = cls(config=env_config, server_configs=server_configs, slurm=manager.slurm, testing=manager.testing)
+        _prepare_evaluation(settings)
+    manager = settings.manager
+    env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
     asyncio.run(_run_and_close(env, mode))
 
 
@@ -150,7 +147,7 @@ async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None
     await env.setup()
     if env.config.use_wandb:
         name = f"{env.name}-{date.today():%Y-%m-%d}-{''.join(random.choices(string.ascii_lowercase, k=6))}"
-        wandb.init(project=env.wandb_project, name=name, group=env.wandb_group, config=env.config.model_dump())
+        wandb.init(project=env.wandb_project, name=name, group=env.wandb_group, config=without_secrets(env.config))
     env.config.group_size = env.group_size_to_process
     env.curr_step = failures = 0
     try:
@@ -177,7 +174,8 @@ async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None
     finally:
         if env.jsonl_writer is not None:
             env.jsonl_writer.close()
-    generate_html(env.config.data_path_to_save_groups)
+    if env.config.data_path_to_save_groups is not None:
+        generate_html(env.config.data_path_to_save_groups)
 
 
 def _no_data_message(env: HermesAgentBaseEnv, failures: int) -> str:
@@ -188,135 +186,33 @@ def _no_data_message(env: HermesAgentBaseEnv, failures: int) -> str:
     )
 
 
-# ---------------------------------------------------------------------- settings
-
-
-def _read_yaml(path: str | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise FailedExecutionException(f"Cannot read --config {path}: {error}", USAGE_ERROR) from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise FailedExecutionException(f"--config {path} must hold a mapping, not {type(content).__name__}", USAGE_ERROR)
-    return content
-
-
-def _passed_flags(arguments: list[str]) -> dict[str, Any]:
-    """Return the flags that were given, without dashes. Several values make a list, none means True, ``None`` is None."""
-    flags: dict[str, Any] = {}
-    position = 0
-    while position < len(arguments):
-        word = arguments[position]
-        position += 1
-        if not word.startswith("--"):
-            continue
-        name, equals, value = word[2:].partition("=")
-        values = [value] if equals else []
-        while not equals and position < len(arguments) and not _is_flag(arguments[position]):
-            values.append(arguments[position])
-            position += 1
-        flags[name] = True if not values else _none(values[0]) if len(values) == 1 else values
-    return flags
-
-
-def _is_flag(word: str) -> bool:
-    """Tell a flag from a value: a negative number is a value."""
-    return word.startswith("-") and not word[1:].replace(".", "", 1).isdecimal()
-
-
-def _none(text: str) -> str | None:
-    return None if text == "None" else text
-
-
-def _within(flags: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in flags.items() if name.startswith(prefix)}
-
-
-def _env_config(
-    config: BaseModel, mode: Mode, name: str | None, from_yaml: dict[str, Any], flags: dict[str, Any]
-) -> Any:
-    defaults = config.model_dump()
-    if mode == "process":
-        defaults |= {"ensure_scores_are_not_same": False, "include_messages": True}
-        defaults["data_path_to_save_groups"] = defaults.get("data_path_to_save_groups") or f"data/{name or 'groups'}.jsonl"
-    section = from_yaml.get(ENV_NAMESPACE) or {}
-    fields = type(config).model_fields
-    if unknown := sorted(set(section) - set(fields)):
-        warnings.warn(f"The YAML file's `{ENV_NAMESPACE}` has fields that nothing reads: {unknown}", stacklevel=2)
-    given = {
-        field: [value] if field in fields and _is_list(fields[field].annotation) and isinstance(value, str) else value
-        for field, value in _within(flags, ENV_PREFIX).items()
-    }
-    return _validated(type(config), merge_dicts(defaults, section, given), ENV_PREFIX)
-
-
-def _is_list(annotation: Any) -> bool:
-    if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
-        return any(_is_list(part) for part in typing.get_args(annotation))
-    return annotation is list or typing.get_origin(annotation) is list
-
-
-def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict[str, Any]) -> list[APIServerConfig]:
-    """Return the model servers; flags can only change a single one."""
-    given = _within(flags, SERVER_PREFIX)
-    sections = from_yaml if isinstance(from_yaml, list) else [from_yaml] if from_yaml else []
-    if given and max(len(sections), len(defaults) if not sections else 0) > 1:
-        raise FailedExecutionException(
-            f"--{SERVER_PREFIX}* flags change one model server, and several are configured; set them in the YAML file.",
-            USAGE_ERROR,
-        )
-    if len(sections) > 1:
-        return [_validated(type(defaults[0]), section, SERVER_PREFIX) for section in sections]
-    if len(defaults) > 1 and not sections:
-        return defaults
-    merged = merge_dicts(defaults[0].model_dump(), *sections, given)
-    return [_validated(type(defaults[0]), merged, SERVER_PREFIX)]
-
-
-def _manager_config(from_yaml: dict[str, Any], flags: dict[str, Any]) -> ServerManagerConfig:
-    names = ServerManagerConfig.model_fields
-    chosen = {name: source[name] for source in (from_yaml, flags) for name in names if name in source}
-    return _validated(ServerManagerConfig, chosen, "")
-
-
-def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
-    """Build ``model``; errors name the setting and never repeat its value, which may be a key."""
-    try:
-        return model(**values)
-    except ValidationError as error:
-        rows = "\n".join(f"  {prefix}{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in error.errors())
-        raise FailedExecutionException(f"{model.__name__} was given settings that it cannot take:\n{rows}", USAGE_ERROR) from None
-
-
-def _show(env_config: BaseModel, servers: list[APIServerConfig]) -> None:
-    rich_print(env_config)
-    for server in servers:
-        shown = _without_secrets(server) | {"api_key": "set, not shown" if server.api_key else "not set"}
+def _show(settings: Settings) -> None:
+    keys = list(_keys(settings))
+    rich_print({type(settings.env).__name__: without_secrets(settings.env, keys)})
+    for server in settings.servers:
+        shown = without_secrets(server, keys) | {"api_key": "set, not shown" if server.api_key else "not set"}
         rich_print({type(server).__name__: shown})
 
 
-def _without_secrets(model: BaseModel) -> dict[str, Any]:
-    return {name: value for name, value in model.model_dump(mode="json").items() if name not in SECRET_FIELDS}
+def _keys(settings: Settings) -> Iterator[str]:
+    return (server.api_key for server in settings.servers if server.api_key)
 
 
-def _prepare_evaluation(env_config: Any, servers: list[APIServerConfig], manager: ServerManagerConfig) -> None:
+def _prepare_evaluation(settings: Settings) -> None:
     """Write ``evaluate_config.yaml``, or say early that nothing will be saved."""
-    directory = env_config.data_dir_to_save_evals
+    directory = settings.env.data_dir_to_save_evals
     if directory is None:
         warnings.warn(
             "evaluate will save nothing: set --env.data_dir_to_save_evals DIR for metrics.json and samples.jsonl", stacklevel=2
         )
         return
-    os.makedirs(directory, exist_ok=True)
+    keys = list(_keys(settings))
     content = {
-        ENV_NAMESPACE: env_config.model_dump(mode="json"),
-        OPENAI_NAMESPACE: [_without_secrets(server) for server in servers],
-        "slurm": manager.slurm,
-        "testing": manager.testing,
+        ENV_NAMESPACE: without_secrets(settings.env, keys),
+        OPENAI_NAMESPACE: [without_secrets(server, keys) for server in settings.servers],
+        "slurm": settings.manager.slurm,
+        "testing": settings.manager.testing,
     }
+    Path(directory).mkdir(parents=True, exist_ok=True)
     text = yaml.safe_dump(content, default_flow_style=False, sort_keys=False)
     (Path(directory) / "evaluate_config.yaml").write_text(text, encoding="utf-8")

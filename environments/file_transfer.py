@@ -42,7 +42,7 @@ def upload_file(terminal: Terminal, local: Path, remote: str) -> dict[str, Any]:
     """Copy ``local`` into the sandbox; see `ToolContext.upload_file`."""
     try:
         data = local.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the local path
         return {"exit_code": -1, "output": f"Cannot read local file {local}: {error}"}
     try:
         _write_bytes(terminal, data, remote)
@@ -67,7 +67,7 @@ def download_file(terminal: Terminal, remote: str, local: Path) -> dict[str, Any
     try:
         data = read_bytes(terminal, remote)
         _write_atomically(local, data)
-    except (TransferError, OSError) as error:
+    except (TransferError, OSError, ValueError) as error:  # ValueError: a NUL in the local path
         return {"success": False, "error": str(error)}
     return {"success": True, "bytes": len(data)}
 
@@ -134,7 +134,8 @@ def _write_bytes(terminal: Terminal, data: bytes, remote: str) -> None:
             redirect = ">" if number == 1 else ">>"
             command = f"printf %s {shlex.quote(chunk)} | base64 -d {redirect} {_quoted(partial)}"
             _run(terminal, command, f"Cannot write {remote}: chunk {number} of {len(chunks)} failed")
-        _run(terminal, f"mv -f -- {_quoted(partial)} {_quoted(remote)}", f"Cannot write {remote}")
+        place = f"if [ -d {_quoted(remote)} ]; then echo 'it is a directory'; exit 1; fi; "
+        _run(terminal, f"({place}mv -f -- {_quoted(partial)} {_quoted(remote)})", f"Cannot write {remote}")
     except TransferError:
         terminal.terminal(f"rm -f -- {_quoted(partial)}")
         raise
@@ -144,14 +145,13 @@ def _list_files(terminal: Terminal, remote: str) -> list[str]:
     """Return the relative names of the regular files under ``remote``, whatever characters they hold."""
     listing = f".hermes-listing-{uuid.uuid4().hex[:12]}"
     try:
-        command = f"find {_quoted(posixpath.join(remote, '.'))} -type f -print0 > {listing}"
+        command = f"(CDPATH= cd -- {_quoted(remote)} && find . -type f -print0) > {listing}"
         _run(terminal, command, f"Cannot list {remote}")
         raw = read_bytes(terminal, listing)
     finally:
         terminal.terminal(f"rm -f -- {listing}")
-    prefix = posixpath.join(remote, ".") + "/"
     names = [entry.decode(errors="surrogateescape") for entry in raw.split(b"\0") if entry]
-    return sorted(name.removeprefix(prefix) for name in names if not name.endswith("/" + listing))
+    return sorted(name.removeprefix("./") for name in names if not name.endswith("/" + listing))
 
 
 def _download_into(terminal: Terminal, remote: str, name: str, root: Path) -> dict[str, Any]:
@@ -175,10 +175,20 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 def _quoted(path: str) -> str:
-    """Quote a path for the shell; a leading ``~/`` still means the home directory, a leading dash is no option."""
+    """Quote a path for the shell; a leading ``~`` still means the home directory, a leading dash is no option."""
+    if path == "~":
+        return '"$HOME"'
     if path.startswith("~/"):
-        return f'"$HOME"/{shlex.quote(path[2:])}'
-    return shlex.quote(f"./{path}" if path.startswith("-") else path)
+        return f'"$HOME"/{_quoted_text(path[2:])}'
+    return _quoted_text(f"./{path}" if path.startswith("-") else path)
+
+
+def _quoted_text(text: str) -> str:
+    """Quote text for bash. Bytes that are no UTF-8 are escaped: not every backend can send them as they are."""
+    if text.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in text):
+        return shlex.quote(text)
+    escaped = (f"\\x{byte:02x}" for byte in text.encode(errors="surrogateescape"))
+    return f"$'{''.join(escaped)}'"
 
 
 def _run(terminal: Terminal, command: str, failure: str) -> str:

@@ -56,6 +56,9 @@ PARSERS_OF_TOKEN_MODE = (
 )  # fmt: skip
 """Names that ``tool_call_parser`` may have. Chat mode reads structured tool calls and needs none of them."""
 
+APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
+"""Where one of these is set, hermes asks a person before it runs what looks dangerous."""
+
 MAX_FAILURES_IN_A_ROW = 3
 """Groups without data after which ``process`` gives up."""
 
@@ -146,7 +149,10 @@ class HermesAgentBaseEnv(BaseEnv):
         slurm: bool = False,  # noqa: FBT001, FBT002 - Atropos' signature
         testing: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
-        """Build the environment; exports the terminal settings that hermes' tools read from ``os.environ``."""
+        """Build the environment; exports the terminal settings that hermes' tools read from ``os.environ``.
+
+        The variables that make hermes wait for a person's approval are removed: nobody watches a rollout.
+        """
         command_line.load_dotenv_of_cwd()
         _check_parser(config.tool_call_parser)
         _check_servers(server_configs, testing=testing)
@@ -156,6 +162,8 @@ class HermesAgentBaseEnv(BaseEnv):
         os.environ["TERMINAL_ENV"] = config.terminal_backend
         os.environ["TERMINAL_TIMEOUT"] = str(config.terminal_timeout)
         os.environ["TERMINAL_LIFETIME_SECONDS"] = str(config.terminal_lifetime)
+        for name in APPROVAL_VARIABLES:
+            os.environ.pop(name, None)
         resize_tool_pool(config.tool_pool_size)
         self.server.tool_parser = config.tool_call_parser
         self._tool_error_buffer: list[str] = []
@@ -206,13 +214,22 @@ class HermesAgentBaseEnv(BaseEnv):
         )
         if not schemas:
             raise ValueError(_no_tools_message(enabled, config.disabled_toolsets))
-        return schemas, {schema["function"]["name"] for schema in schemas}
+        names = {schema["function"]["name"] for schema in schemas}
+        _warn_of_hidden_tools(enabled or [], config.disabled_toolsets or [], names)
+        return schemas, names
 
     @property
     def _current_group_tools(self) -> Tools | None:
-        """The tools of the group that the running task belongs to; None outside of a group."""
+        """The tools of the group that the running task belongs to; None outside of a group.
+
+        An environment with a ``collect_trajectories`` of its own may assign them; that, too, holds for its own group only.
+        """
         held = _group_tools.get()
         return held[1] if held is not None and held[0] == id(self) else None
+
+    @_current_group_tools.setter
+    def _current_group_tools(self, tools: Tools | None) -> None:
+        _group_tools.set(None if tools is None else (id(self), tools))
 
     # ------------------------------------------------------------------ rollouts
 
@@ -268,7 +285,7 @@ class HermesAgentBaseEnv(BaseEnv):
             logger.warning("The model said nothing in rollout %s; reward 0.0, nothing trains on it", ctx.task_id)
             return 0.0
         try:
-            return scoring.as_reward(await self.compute_reward(item, result, ctx))
+            return scoring.as_reward(await bridged(self.compute_reward)(item, result, ctx))
         except Exception:
             logger.exception("compute_reward failed in rollout %s; scored 0.0 and counted as a reward error", ctx.task_id)
             self._reward_errors += 1
@@ -292,7 +309,7 @@ class HermesAgentBaseEnv(BaseEnv):
         metrics = {} if wandb_metrics is None else wandb_metrics
         metrics["train/tool_errors_count"] = len(self._tool_error_buffer)
         if self._tool_error_buffer:
-            metrics["train/tool_error_details"] = "\n".join(self._tool_error_buffer)
+            metrics["train/tool_error_details"] = "\n".join(map(str, self._tool_error_buffer))
         metrics["train/reward_errors"] = self._reward_errors
         self._tool_error_buffer = []
         self._reward_errors = 0
@@ -315,7 +332,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 for row in rows
             ]
         )
-        del self.rollouts_for_wandb[: -self.config.num_rollouts_to_keep]
+        del self.rollouts_for_wandb[: max(0, len(self.rollouts_for_wandb) - self.config.num_rollouts_to_keep)]
 
     # ------------------------------------------------------------------ the three modes
 
@@ -385,6 +402,15 @@ def _no_tools_message(enabled: list[str] | None, disabled: list[str] | None) -> 
         f"No tool is available with enabled_toolsets={enabled} and disabled_toolsets={disabled}: hermes leaves out tools "
         f"whose requirements are not met (an API key, a browser, Docker). Known toolsets: {toolsets.get_toolset_names()}"
     )
+
+
+def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:
+    """Warn when tools are missing that were asked for and a project module shadows one of hermes': that may be why."""
+    wanted = {tool for name in enabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
+    unwanted = {tool for name in disabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
+    missing = sorted(wanted - unwanted - offered)
+    if missing and (reason := explain_shadowing()):
+        logger.warning("hermes does not offer %s. %s", missing, reason)
 
 
 def _with_shadowing(message: str) -> str:

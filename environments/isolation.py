@@ -2,7 +2,7 @@
 
 hermes-agent 0.19 maps every task id to one shared session unless an override was registered for it first. `open_sandbox`
 registers one, with a private working directory on the local backend; `close_sandbox` undoes everything a rollout can leave:
-background processes, the terminal session, the override, the read cache, the directory.
+background processes, the terminal session, the override, the read cache, the directories.
 
 Place in the flow: `HermesAgentLoop.run` and `ToolContext` open on first use; `ToolContext.cleanup` closes.
 """
@@ -12,17 +12,22 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import shlex
 import shutil
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable
+from typing import Any
 
-__all__ = ["close_sandbox", "open_sandbox", "sandbox_directory"]
+__all__ = ["close_sandbox", "open_sandbox", "result_storage", "sandbox_directory"]
 
 logger = logging.getLogger(__name__)
 
 _directories: dict[str, str] = {}
 """task_id -> working directory that this module made for it."""
+_storage: dict[str, str] = {}
+"""task_id -> directory in its sandbox that takes results too long for the conversation."""
 _lock = threading.Lock()
 
 
@@ -36,16 +41,22 @@ def _remove_what_was_left() -> None:
 def open_sandbox(task_id: str) -> None:
     """Register a session of its own for ``task_id``, unless the environment already registered one (a Docker image, say).
 
-    Idempotent. On the local backend the session starts in a fresh, empty directory.
+    Idempotent. On the local backend the session starts in a fresh, empty directory. An override that the environment gave
+    without one of the keys that make hermes isolate a session (a working directory alone, say) is completed.
     """
-    from tools.terminal_tool import _task_env_overrides, register_task_env_overrides  # noqa: PLC0415 - hermes is heavy
+    from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
+        _resolve_container_task_id,
+        _task_env_overrides,
+        register_task_env_overrides,
+    )
 
     with _lock:
-        if task_id in _task_env_overrides:
+        given = _task_env_overrides.get(task_id, {})
+        if given and _resolve_container_task_id(task_id) == task_id:
             return
         backend = os.environ.get("TERMINAL_ENV", "local")
-        overrides = {"env_type": backend}
-        if backend == "local":
+        overrides = {"env_type": backend, **given}
+        if backend == "local" and "cwd" not in overrides:
             directory = os.path.realpath(tempfile.mkdtemp(prefix=f"hermes-{_plain(task_id)}-"))
             overrides["cwd"] = _directories[task_id] = directory
         register_task_env_overrides(task_id, overrides)
@@ -56,9 +67,42 @@ def sandbox_directory(task_id: str) -> str | None:
     return _directories.get(task_id)
 
 
+class ResultStorage:
+    """A rollout's sandbox as hermes sees it when it moves a long result out: with a temporary directory of the rollout's own.
+
+    hermes names the file after the tool call's id, in one directory for all; ids of concurrent rollouts may well be equal.
+    """
+
+    def __init__(self, sandbox: Any, directory: str) -> None:
+        """Write with ``sandbox``, into ``directory``."""
+        self._sandbox = sandbox
+        self._directory = directory
+
+    def get_temp_dir(self) -> str:
+        """Return the directory under which hermes makes one for results."""
+        return self._directory
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command in the sandbox."""
+        return self._sandbox.execute(*args, **kwargs)
+
+
+def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
+    """Return where long results of ``task_id`` go, or None when it has no sandbox yet. `close_sandbox` removes them."""
+    if sandbox is None:
+        return None
+    with _lock:
+        if task_id not in _storage:
+            temporary = sandbox.get_temp_dir() if hasattr(sandbox, "get_temp_dir") else "/tmp"  # noqa: S108 - in the sandbox
+            _storage[task_id] = f"{str(temporary).rstrip('/')}/hermes-{_plain(task_id)}-{uuid.uuid4().hex[:12]}"
+        return ResultStorage(sandbox, _storage[task_id])
+
+
 def close_sandbox(task_id: str) -> None:
     """Release all that ``task_id`` holds. Idempotent, never raises; what fails is logged and the rest still happens."""
-    for step in (_kill_processes, _close_browser, _close_terminal, _forget_reads):
+    if not task_id:
+        return  # hermes takes "no task" for "every task"
+    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _forget_reads):
         _attempt(step, task_id)
     with _lock:
         directory = _directories.pop(task_id, None)
@@ -84,6 +128,16 @@ def _close_browser(task_id: str) -> None:
 
     if any(key.split("::")[0] == task_id for key in list(browser_tool._active_sessions)):  # noqa: SLF001
         browser_tool.cleanup_browser(task_id)
+
+
+def _remove_results(task_id: str) -> None:
+    from tools.terminal_tool import get_active_env  # noqa: PLC0415
+
+    with _lock:
+        directory = _storage.pop(task_id, None)
+    sandbox = get_active_env(task_id)
+    if directory is not None and sandbox is not None:
+        sandbox.execute(f"rm -r -- {shlex.quote(directory)}", timeout=30)
 
 
 def _close_terminal(task_id: str) -> None:

@@ -10,6 +10,7 @@ nats. A group holds a list of each, one entry per rollout.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,8 @@ from environments.agent_loop import message_text
 
 __all__ = ["IGNORED", "as_reward", "chat_item", "did_work", "group_of", "transcript"]
 
+logger = logging.getLogger(__name__)
+
 IGNORED = -100
 """The label of a position that nothing is trained on."""
 
@@ -25,14 +28,31 @@ PLACEHOLDER = {"placeholder_tokens": True}
 """Marks an item whose tokens are not those that the model sampled: chat mode is for data and evaluation, not for training."""
 
 _PER_ITEM = ("tokens", "masks", "scores")
-_OPTIONAL = ("messages", "inference_logprobs", "advantages", "ref_logprobs", "overrides", "images")
+_OPTIONAL = (
+    "messages",
+    "inference_logprobs",
+    "advantages",
+    "ref_logprobs",
+    "overrides",
+    "images",
+    "distill_token_ids",
+    "distill_logprobs",
+)
+_JOINED = {*_PER_ITEM, *_OPTIONAL, "group_overrides"}
+
+
+_NUMPY_BOOLS = frozenset({"bool", "bool_"})
 
 
 def as_reward(value: object) -> float:
     """Return ``value`` as a float. Raises: ValueError for what is no reward: None, a bool, text, NaN, infinity."""
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise ValueError(f"compute_reward must return a number, got {type(value).__name__} {str(value)[:80]!r}")
-    number = float(value)  # type: ignore[arg-type] - it has __float__
+    what = f"{type(value).__name__} {str(value)[:80]!r}"
+    if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
+        raise ValueError(f"compute_reward must return a number, got {what}")
+    try:
+        number = float(value)  # type: ignore[arg-type] - it has __float__
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"compute_reward must return one number, got {what}: {error}") from error
     if not math.isfinite(number):
         raise ValueError(f"compute_reward must return a finite number, got {number}")
     return number
@@ -75,8 +95,11 @@ def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Join the items of one group into a ScoredDataGroup; every list has one entry per item.
 
     An optional column is kept when all items have it. A column that only some have is an error, because its entries could not
-    be told apart afterwards. Raises: ValueError.
+    be told apart afterwards. A key that a group has no place for is left out, with a warning. Raises: ValueError.
     """
+    unknown = sorted({key for item in items for key, value in item.items() if value is not None} - _JOINED)
+    if unknown:
+        logger.warning("A group has no place for %s of its items; it is left out", unknown)
     group: dict[str, Any] = {name: [item[name] for item in items] for name in _PER_ITEM}
     for name in _OPTIONAL:
         values = [item.get(name) for item in items]

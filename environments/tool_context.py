@@ -9,6 +9,7 @@ Source: the interface is that of hermes-agent's former ``environments.tool_conte
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 import re
 import time
@@ -22,6 +23,10 @@ from environments.isolation import close_sandbox, open_sandbox
 __all__ = ["ToolContext"]
 
 _NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
+_MASK = re.compile(r"\*\*\*|\.\.\.|…|redacted", re.IGNORECASE)
+"""What hermes puts in the place of secrets and of the rest of a long line, or a file's own text that looks the same."""
+LOG_LINES = 1_000_000
+"""Lines of a background process's output to ask for: all that hermes kept."""
 READ_PAGE_LINES = 2000
 """Lines asked for per read; hermes' own upper limit."""
 
@@ -45,7 +50,8 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
         asyncio.get_running_loop()
     except RuntimeError:
         return call()
-    return agent_loop._tool_executor.submit(call).result()  # noqa: SLF001 - the pool is this layer's
+    context = contextvars.copy_context()
+    return agent_loop._tool_executor.submit(context.run, call).result()  # noqa: SLF001 - the pool is this layer's
 
 
 class ToolContext:
@@ -178,7 +184,7 @@ class ToolContext:
         """
         text = _NUMBERED_LINE.sub("", numbered)
         size = page.get("file_size")
-        if not isinstance(size, int) or size == len(text.encode()):
+        if not isinstance(size, int) or (size == len(text.encode(errors="replace")) and not _MASK.search(text)):
             return text
         try:
             return file_transfer.read_bytes(self, path).decode(errors="replace")
@@ -196,9 +202,17 @@ class ToolContext:
             waiting = {"action": "wait", "session_id": session, "timeout": max(1, int(left))}
             state = self._as_dict(self.call_tool("process", waiting))
             if state.get("status") != "timeout":
-                return {**state, "exit_code": state.get("exit_code", -1), "output": state.get("output", "")}
+                output = self._whole_output(session, state.get("output") or "")
+                return {**state, "exit_code": state.get("exit_code", -1), "output": output}
         self.call_tool("process", {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
+
+
+    def _whole_output(self, session: str, end: str) -> str:
+        """Return a background process's whole output; waiting for it gives its end only."""
+        log = self._as_dict(self.call_tool("process", {"action": "log", "session_id": session, "limit": LOG_LINES}))
+        output = log.get("output")
+        return output if isinstance(output, str) and len(output) >= len(end.strip()) else end
 
 
 def _foreground_limit() -> int:

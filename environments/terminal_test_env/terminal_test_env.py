@@ -115,7 +115,9 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         The training buffers are as they were afterwards, also when an item fails or training runs beside it.
         """
         start_time = time.time()
-        samples = await asyncio.gather(*(self.evaluate_item(item) for item in self.eval_items))
+        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
+            tasks = [group.create_task(self.evaluate_item(item)) for item in self.eval_items]
+        samples = [task.result() for task in tasks]
         scores = [sample["score"] for sample in samples]
         metrics = {
             "eval/mean_reward": sum(scores) / len(scores),

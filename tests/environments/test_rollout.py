@@ -1,0 +1,276 @@
+"""One group of rollouts, from the item to what the trainer gets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy
+import pytest
+
+from environments.hermes_base_env import HermesAgentBaseEnv
+from pytest_hermes_env.inference import call, fail, say, think, turn
+
+
+class Env(HermesAgentBaseEnv):
+    """Items are texts; the reward is what the test says."""
+
+    reward: Any = 1.0
+
+    async def setup(self) -> None: ...
+
+    async def get_next_item(self) -> Any:
+        return "item"
+
+    def format_prompt(self, item: Any) -> str:
+        return f"item {item}"
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> Any:
+        self.asked = [*getattr(self, "asked", []), item]
+        if isinstance(self.reward, Exception):
+            raise self.reward
+        return self.reward
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+def collect(make_env: Any, script: Any, env_class: type = Env, reward: Any = 1.0, **fields: Any) -> Any:
+    """Run one group; returns (environment, group, backlog)."""
+
+    async def scenario() -> Any:
+        env = make_env(env_class, script=script, **{"enabled_toolsets": ["file"], **fields})
+        env.reward = reward
+        return env, *(await env.collect_trajectories("x"))
+
+    return asyncio.run(scenario())
+
+
+def test_group_holds_one_entry_per_rollout(make_env):
+    """Tokens, masks, scores and messages: one per rollout, marked as placeholders of chat mode."""
+    env, group, backlog = collect(make_env, [turn(think("hm"), say("done"))], group_size=3, system_prompt="be good")
+
+    conversation = [
+        {"role": "system", "content": "be good"},
+        {"role": "user", "content": "item x"},
+        {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+    ]
+    tokens = env.tokenizer.encode("be good\nitem x\ndone")
+    assert backlog == []
+    assert {name: value for name, value in group.items() if value} == {
+        "tokens": [tokens] * 3,
+        "masks": [[-100, *tokens[1:]]] * 3,
+        "scores": [1.0] * 3,
+        "messages": [conversation] * 3,
+        "overrides": [{"placeholder_tokens": True}] * 3,
+    }
+
+
+def test_request_is_made_with_the_configured_sampling(make_env, mock_server):
+    """Temperature, maximal tokens, the extra body and the system prompt reach the model."""
+    mock_server.add([say("done")])
+
+    async def scenario() -> None:
+        env = make_env(
+            Env,
+            server=mock_server,
+            group_size=1,
+            enabled_toolsets=["file"],
+            agent_temperature=0.3,
+            max_token_length=77,
+            extra_body={"provider": {"order": ["a"]}},
+        )
+        await env.collect_trajectories("x")
+
+    asyncio.run(scenario())
+
+    sent = mock_server.journal[0].request
+    assert (sent["temperature"], sent["max_tokens"], sent["provider"], sent["messages"]) == (
+        0.3,
+        77,
+        {"order": ["a"]},
+        [{"role": "user", "content": "item x"}],
+    )
+
+
+def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
+    """When only the prompt came back, the reward is 0.0 without asking for it, and every label is masked."""
+    env, group, _ = collect(make_env, [fail(500)], system_prompt="be good")
+
+    assert not hasattr(env, "asked")
+    assert group["scores"] == [0.0, 0.0]
+    assert [set(mask) for mask in group["masks"]] == [{-100}, {-100}]
+    assert [len(mask) for mask in group["masks"]] == [len(tokens) for tokens in group["tokens"]]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, True, numpy.True_, "1.0", [1.0], 10**400],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value)[:8],
+)
+def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
+    """A reward that raises, or is no finite number, is 0.0, logged with its traceback, and counted apart."""
+    env, group, _ = collect(make_env, [say("done")], reward=bad)
+
+    assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
+    assert "compute_reward failed in rollout" in caplog.text
+    assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("good", [0.0, 0, -2.5, numpy.float32(0.5), Decimal("0.5")])
+def test_honest_reward_is_kept_as_a_float(make_env, good):
+    """Any finite number is a reward, an honest 0.0 is no error."""
+    env, group, _ = collect(make_env, [say("done")], reward=good)
+
+    assert (group["scores"], env._reward_errors) == ([float(good)] * 2, 0)
+    assert {type(score) for score in group["scores"]} == {float}
+
+
+def test_reward_errors_are_logged_apart(make_env):
+    """wandb sees how many rewards were errors; the count starts anew."""
+    from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+
+    async def scenario() -> Any:
+        env = make_env(Env, script=[say("done")], enabled_toolsets=["file"])
+        env.reward = None
+        await env.collect_trajectories("x")
+        with capturing_wandb(env) as logged:
+            await env.wandb_log()
+            await env.wandb_log()
+        return [metrics["train/reward_errors"] for metrics in logged]
+
+    assert asyncio.run(scenario()) == [2, 0]
+
+
+def test_failing_rollout_cancels_its_siblings_and_waits_for_them(make_env):
+    """When one rollout raises, its siblings are cancelled and have ended before the error is seen."""
+    ended: list[str] = []
+
+    class Failing(Env):
+        async def collect_trajectory(self, item: Any) -> Any:
+            first = not hasattr(self, "started")
+            self.started = True
+            if first:
+                await asyncio.sleep(0)
+                raise LookupError("no such item")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                ended.append("sibling")
+
+    with pytest.raises(LookupError, match="no such item"):
+        collect(make_env, None, env_class=Failing, group_size=3)
+
+    assert ended == ["sibling", "sibling"]
+
+
+def test_exception_in_the_loop_leaves_the_group(make_env):
+    """What is no fault of the model or of a tool is raised as it was."""
+
+    class Broken(Env):
+        def format_prompt(self, item: Any) -> str:
+            raise LookupError("prompt")
+
+    with pytest.raises(LookupError, match="prompt"):
+        collect(make_env, None, env_class=Broken)
+
+
+def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
+    """A group is whole or not there; what rollouts put back is kept."""
+
+    class Half(Env):
+        async def collect_trajectory(self, item: Any) -> Any:
+            first = not hasattr(self, "started")
+            self.started = True
+            return (None, ["again"]) if first else await super().collect_trajectory(item)
+
+    _, group, backlog = collect(make_env, [say("done")], env_class=Half)
+
+    assert (group, backlog) == (None, ["again"])
+    assert "1 of 2 rollouts of a group gave no item; the group is dropped" in caplog.text
+
+
+def test_rollouts_of_a_group_do_not_see_each_others_files(make_env):
+    """Each rollout starts in an empty directory of its own, and its reward looks there."""
+
+    class Looking(Env):
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            listing = ctx.terminal("pwd; ls")["output"].split()
+            self.seen = [*getattr(self, "seen", []), listing]
+            return 1.0
+
+    script = [call("terminal", command="ls; touch $(ls | wc -l).txt; sleep 0.1; ls | wc -l"), say("done")]
+    env, group, _ = collect(make_env, script, env_class=Looking, group_size=4, enabled_toolsets=["terminal"])
+
+    assert len({directory for directory, *_ in env.seen}) == 4
+    assert [names for _, *names in env.seen] == [["0.txt"]] * 4
+    assert group["scores"] == [1.0] * 4
+
+
+def test_reward_of_a_mixin_does_not_stop_other_rollouts(make_env):
+    """compute_reward may come from a class that knows nothing of environments; its tool calls let others go on."""
+    events: list[str] = []
+
+    class Verifier:
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            events.append("begin")
+            ctx.terminal("sleep 0.3")
+            events.append("end")
+            return 1.0
+
+    class Mixed(Verifier, Env):
+        pass
+
+    collect(make_env, [say("done")], env_class=Mixed, group_size=3)
+
+    assert events == ["begin"] * 3 + ["end"] * 3
+
+
+def test_synchronous_reward_is_an_error_not_a_crash(make_env):
+    """compute_reward must be a coroutine; the group survives one that is not."""
+
+    class Plain(Env):
+        def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:  # type: ignore[override]
+            return 1.0
+
+    env, group, _ = collect(make_env, [say("done")], env_class=Plain)
+
+    assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
+
+
+def test_handle_env_of_atropos_accepts_the_group(make_env, tmp_path):
+    """Through Atropos' own way, a group with different scores is written as one JSON line."""
+    import json
+
+    path = tmp_path / "groups.jsonl"
+
+    class Different(Env):
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            self.count = getattr(self, "count", 0) + 1
+            return self.count / 2
+
+    async def scenario() -> None:
+        env = make_env(
+            Different, script=[say("done")], enabled_toolsets=["file"], data_path_to_save_groups=str(path)
+        )
+        env.max_token_len = 4096
+        env.running_items["id"] = {"item": "x", "worker": None, "start_time": 0.0}
+        env.wandb_prepend = None
+
+        async def send(_data: Any) -> None: ...
+
+        env._send_scored_data_to_api = send
+        logging.disable(logging.INFO)
+        try:
+            await env.handle_env("id")
+        finally:
+            logging.disable(logging.NOTSET)
+            env.jsonl_writer.close()
+
+    asyncio.run(scenario())
+
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [sorted(line["scores"]) for line in lines] == [[0.5, 1.0]]
