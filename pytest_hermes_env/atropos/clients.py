@@ -79,6 +79,15 @@ def release(server: Any) -> None:
 def _finish(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine that has nothing to wait for: closing a client that was never used."""
     try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(coroutine)
+        finally:
+            loop.close()
+        return
+    try:
         coroutine.send(None)
     except StopIteration:
         return

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_hermes_env.inference.steps import call, say
 
-__all__ = ["arguments_for", "silent_policy", "tool_using_policy"]
+__all__ = ["arguments_for", "brief_policy", "silent_policy", "tool_using_policy"]
 
 JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
 FINAL_ANSWER = "The task is done."
@@ -40,6 +40,15 @@ def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
         return turns[conversation.turn] if conversation.turn < len(turns) else say(FINAL_ANSWER)
 
     return policy
+
+
+def brief_policy(conversation: Any) -> Any:
+    """Use one tool, so that there is a sandbox, then answer: enough where a scenario is about what happens afterwards."""
+    schemas = _schemas(conversation)
+    if not schemas:
+        return say(JUDGE_ANSWER)
+    name = _sorted(schemas)[0]
+    return call(name, **arguments_for(name, schemas[name])) if conversation.turn == 0 else say(FINAL_ANSWER)
 
 
 def silent_policy(conversation: Any) -> Any:

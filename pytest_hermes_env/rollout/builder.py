@@ -84,9 +84,10 @@ class EnvironmentBuilder:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import tool_using_policy  # noqa: PLC0415
 
-        if script is None:
+        is_ours = script is None
+        if is_ours:
             script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
-        mock = MockServer(script, allow_leftovers=self._allow_leftovers).start()
+        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours).start()
         self._mocks.append(mock)
         return mock
 

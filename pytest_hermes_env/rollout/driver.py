@@ -109,6 +109,7 @@ class _Collector:
         self.timeout_s = timeout_s
         self.faults = Faults()
         self.scenarios: dict[str, Scenario] = {}
+        self.current = ""
 
     async def run(self) -> Collection:
         returned, error = self._config_init()
@@ -140,18 +141,19 @@ class _Collector:
     async def _environment(self) -> AsyncIterator[tuple[Any, Any]]:
         """Build the environment on a mock server, watched, and release everything afterwards."""
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.auto_script import silent_policy, tool_using_policy  # noqa: PLC0415
+        from pytest_hermes_env.rollout.auto_script import brief_policy, silent_policy, tool_using_policy  # noqa: PLC0415
         from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import offering, watching_tools  # noqa: PLC0415
         from pytest_hermes_env.sandbox.stub import StubSandbox  # noqa: PLC0415
 
         config = initial_config(self.env_class)
-        uses_tools = tool_using_policy(getattr(config, "max_agent_turns", 30))
-        self.is_silent = False
+        thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
         self.journal = Journal()
 
         def policy(conversation: Any) -> Any:
-            return (silent_policy if self.is_silent else uses_tools)(conversation)
+            if self.current == "silent":
+                return silent_policy(conversation)
+            return (brief_policy if self.faults.fault != "none" else thorough)(conversation)
 
         stub = StubSandbox(self._confinement(config))
         builder = EnvironmentBuilder()
@@ -197,9 +199,7 @@ class _Collector:
             self._without_training("get_next_item gave None: there is nothing to train on")
         else:
             await self._scenario("happy", env, mock, lambda: env.collect_trajectories(item))
-            self.is_silent = True
             await self._scenario("silent", env, mock, lambda: env.collect_trajectories(item))
-            self.is_silent = False
             await self._scenario(
                 "reward_raises", env, mock, lambda: env.collect_trajectories(item), fault="reward_raises"
             )
@@ -243,7 +243,7 @@ class _Collector:
     ) -> None:
         """Run one scenario and freeze its record; what the environment raises is part of it."""
         before, asked = snapshot(env), len(mock.journal)
-        self.faults.fault = fault
+        self.current, self.faults.fault = name, fault
         outcome, error, line = None, "", 0
         with recording() as journal, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")

@@ -16,6 +16,8 @@ __all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment"]
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
+ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
+"""Set so that transformers does not print, in the middle of a test report, that there is no torch."""
 TOUCHED_PREFIXES = ("HERMES_", "TERMINAL_")
 """Variables that building an environment or importing hermes may set."""
 
@@ -36,12 +38,13 @@ class HermesHome:
             Path(self.path, "home").mkdir(parents=True, exist_ok=True)
             os.environ["HERMES_HOME"] = self.path
             os.environ["TERMINAL_HOME_MODE"] = "profile"
+        os.environ.setdefault(ADVICE, "1")
         for name in APPROVAL_VARIABLES:
             os.environ.pop(name, None)
 
     def leave(self) -> None:
         """Restore the variables that were taken over and remove the temporary directory."""
-        restore_environment(self._before, only=("HERMES_HOME", "TERMINAL_HOME_MODE", *APPROVAL_VARIABLES))
+        restore_environment(self._before, only=("HERMES_HOME", "TERMINAL_HOME_MODE", ADVICE, *APPROVAL_VARIABLES))
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 

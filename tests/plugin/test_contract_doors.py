@@ -11,8 +11,8 @@ BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"
 
 
 def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    """Run pytest with warnings as errors, in a process of its own."""
-    return pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", *args)
+    """Run pytest with warnings as errors."""
+    return pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider", *args)
 
 
 def test_a_good_environment_passes_every_rule(pytester: pytest.Pytester) -> None:
@@ -34,7 +34,7 @@ def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
 
 def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
     """-n 2 gives the same outcomes and one whole ledger."""
-    result = run(pytester, "--hermes-env", GOOD, "-n", "2")
+    result = pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", "--hermes-env", GOOD, "-n", "2")
 
     result.assert_outcomes(passed=10)
     result.stdout.fnmatch_lines(["*contract of *TerminalTestEnv*"])

@@ -12,9 +12,9 @@ from pytest_hermes_env import MockServer, call, fail, say
 
 
 def run(pytester: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
-    """Run a suite with warnings as errors, in a process of its own."""
+    """Run a suite with warnings as errors."""
     pytester.makepyfile(IMPORTS + body)
-    return pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", *args)
+    return pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider", *args)
 
 
 def test_an_environment_runs_on_a_script(pytester: pytest.Pytester) -> None:
