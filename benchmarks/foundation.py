@@ -80,9 +80,7 @@ async def mock_rollouts(count: int) -> tuple[float, float]:
             started = time.perf_counter()
             for _ in range(count // 8):
                 messages = [{"role": "user", "content": "hello"}]
-                requests = [
-                    client.chat.completions.create(model="m", messages=messages, tools=tools) for _ in range(2 * 8)
-                ]
+                requests = [client.chat.completions.create(model="m", messages=messages, tools=tools) for _ in range(2 * 8)]
                 await asyncio.gather(*requests)
             bare = time.perf_counter() - started
     builder.close()

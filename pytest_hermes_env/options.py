@@ -60,6 +60,4 @@ FLAGS = (
 
 INI_VALUES = (IniValue(name="hermes_home", help="Like --hermes-home; the flag wins."),)
 
-MARKERS: tuple[str, ...] = (
-    "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
-)
+MARKERS: tuple[str, ...] = ("hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",)

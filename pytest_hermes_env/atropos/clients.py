@@ -58,7 +58,7 @@ def tame(server: Any) -> None:
 
     kind = type(server)
     for name in dir(kind):
-        method = getattr(kind, name, None)
+        method: Any = getattr(kind, name, None)
         if hasattr(method, "retry_with"):
             once = method.retry_with(stop=stop_after_attempt(1), reraise=True)
             setattr(server, name, once.__get__(server))

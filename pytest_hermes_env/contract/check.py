@@ -109,11 +109,7 @@ def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tupl
     chosen = [
         rule
         for rule in ALL_RULES
-        if (
-            any(rule.id.startswith(word.upper()) for word in select)
-            if select
-            else rule.severity is not Severity.OPINION
-        )
+        if (any(rule.id.startswith(word.upper()) for word in select) if select else rule.severity is not Severity.OPINION)
     ]
     return tuple(rule for rule in chosen if not any(rule.id.startswith(word.upper()) for word in ignore))
 
@@ -139,9 +135,7 @@ def _verdict(rule: Rule, source: ClassSource) -> Verdict:
     except RecursionError:
         return undecided("the source nests too deeply to be followed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
-        return undecided(
-            shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}")
-        )
+        return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
 
 
 def _split(target: str) -> tuple[str, str]:

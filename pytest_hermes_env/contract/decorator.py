@@ -22,9 +22,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FIXTURE = "hermes_rule"
 
 
-def env_contract(
-    env_class: type, *, expected_failures: Mapping[str, str] | None = None
-) -> Callable[[Decorated], Decorated]:
+def env_contract(env_class: type, *, expected_failures: Mapping[str, str] | None = None) -> Callable[[Decorated], Decorated]:
     """Judge ``env_class`` by the contract, one test per rule.
 
     On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
@@ -68,7 +66,7 @@ def _test(function: Callable[..., Any]) -> Callable[..., Any]:
     test.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(FIXTURE, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     )
-    del test.__wrapped__  # type: ignore[attr-defined]
+    del test.__wrapped__
     return test
 
 

@@ -22,9 +22,7 @@ _FEW_CLASSES = 3
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
-PARSES_WHY = (
-    "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
-)
+PARSES_WHY = "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
 PARSES_FIX = "Run `python -m py_compile FILE` and mend the line that it names."
 
 

@@ -72,7 +72,7 @@ def arguments_for(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return known or {key: _plainest(properties.get(key) or {}) for key in required}
 
 
-def _plainest(schema: dict[str, Any]) -> Any:  # noqa: PLR0911 - one return per kind of schema
+def _plainest(schema: dict[str, Any]) -> Any:
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):

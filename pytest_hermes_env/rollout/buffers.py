@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 __all__ = ["Snapshot", "changed", "snapshot"]
@@ -33,7 +34,7 @@ def changed(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     return tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name]))
 
 
-def _picture(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one return per kind of value
+def _picture(value: Any, depth: int) -> Any:
     if isinstance(value, bool | int | float | str | bytes | type(None)):
         return ("value", repr(value))
     if depth == 0:
@@ -41,7 +42,7 @@ def _picture(value: Any, depth: int) -> Any:  # noqa: PLR0911 - one return per k
     if isinstance(value, Mapping):
         rows = [(repr(key), _picture(item, depth - 1)) for key, item in _ends(list(value.items()))]
         return ("mapping", len(value), tuple(rows))
-    if isinstance(value, Set):
+    if isinstance(value, AbstractSet):
         return ("set", len(value), tuple(sorted(map(repr, value)))[:LONG])
     if isinstance(value, Sequence | deque):
         return ("sequence", len(value), tuple(_picture(item, depth - 1) for item in _ends(list(value))))

@@ -38,9 +38,7 @@ class EnvironmentBuilder:
         self._servers: list[Any] = []
         self._mocks: list[Any] = []
 
-    def build(  # noqa: PLR0913 - a fixture's signature: every part is named by the caller
-        self, env_class: type, *, script: Any = None, server: Any = None, config: Any = None, **fields: Any
-    ) -> Any:
+    def build(self, env_class: type, *, script: Any = None, server: Any = None, config: Any = None, **fields: Any) -> Any:
         """Return an environment of ``env_class`` that asks a mock model; ``setup`` is not called yet.
 
         ``script`` is what the model says (a list of turns, a Script, a function of the conversation); without one the model
@@ -55,7 +53,7 @@ class EnvironmentBuilder:
         settings = self._settings(env_class, config, fields)
         endpoint = self._endpoint(server if server is not None else self._mock(script, settings))
         try:
-            env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)  # type: ignore[call-arg]
+            env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
         except TypeError as error:
             if not getattr(env_class, "__abstractmethods__", None):
                 raise

@@ -25,6 +25,7 @@ from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
 from pytest_hermes_env.rollout.observer import Fault, Faults, watch_environment, watching_layer
 from pytest_hermes_env.rollout.scenario import SCENARIOS, Scenario
+from pytest_hermes_env.sandbox.seam import ToolCall
 
 __all__ = ["Collection", "collect"]
 
@@ -160,7 +161,7 @@ class _Collector:
         with (
             MockServer(policy, allow_leftovers=True) as mock,
             watching_layer(self.layer, self.faults),
-            watching_tools(lambda tool_call: self.journal.tool_calls.append(tool_call), stub.answer),
+            watching_tools(self._note_tool_call, stub.answer),
             offering(_tools_of(config)),
         ):
             try:
@@ -172,6 +173,10 @@ class _Collector:
                 yield env, mock
             finally:
                 builder.close()
+
+    def _note_tool_call(self, tool_call: ToolCall) -> None:
+        """Write into the journal of the scenario that is running."""
+        self.journal.tool_calls.append(tool_call)
 
     def _confinement(self, config: Any) -> Any:
         if self.sandbox != "auto":
@@ -200,19 +205,15 @@ class _Collector:
         else:
             await self._scenario("happy", env, mock, lambda: env.collect_trajectories(item))
             await self._scenario("silent", env, mock, lambda: env.collect_trajectories(item))
-            await self._scenario(
-                "reward_raises", env, mock, lambda: env.collect_trajectories(item), fault="reward_raises"
-            )
+            await self._scenario("reward_raises", env, mock, lambda: env.collect_trajectories(item), fault="reward_raises")
         await self._scenario("evaluate", env, mock, env.evaluate)
         await self._scenario("evaluate_reward_raises", env, mock, env.evaluate, fault="reward_raises")
         await self._scenario("evaluate_loop_raises", env, mock, env.evaluate, fault="loop_raises")
-        await self._scenario(
-            "evaluate_cancelled", env, mock, lambda: self._cancelled_in_reward(env), fault="reward_hangs"
-        )
+        await self._scenario("evaluate_cancelled", env, mock, lambda: self._cancelled_in_reward(env), fault="reward_hangs")
         for name, call in (
             ("wandb_log", lambda: env.wandb_log(dict(PROBE))),
             ("wandb_log_none", lambda: env.wandb_log(None)),
-            ("wandb_log_without", lambda: env.wandb_log()),
+            ("wandb_log_without", env.wandb_log),
         ):
             with capturing_wandb(env) as logged:
                 await self._scenario(name, env, mock, call, logged=logged)
@@ -231,7 +232,7 @@ class _Collector:
         evaluation.cancel()
         await asyncio.gather(evaluation, return_exceptions=True)
 
-    async def _scenario(  # noqa: PLR0913 - one scenario, all its parts
+    async def _scenario(
         self,
         name: str,
         env: Any,
@@ -296,7 +297,5 @@ def _tools_of(config: Any) -> list[str]:
     import toolsets  # noqa: PLC0415
 
     names = [name for name in getattr(config, "enabled_toolsets", None) or () if toolsets.validate_toolset(name)]
-    dark = [
-        name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)
-    ]
+    dark = [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
     return [tool for name in dark for tool in toolsets.resolve_toolset(name)]

@@ -56,7 +56,7 @@ def outside_place(layer: Layer) -> Place:
     fallback = Place()
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.startswith(hidden[0]) or path in own_files or path.startswith("<") or _is_library(path):
+        if path.startswith((hidden[0], "<")) or path in own_files or _is_library(path):
             frame = frame.f_back
             continue
         if not path.startswith(hidden[1]) or _is_environment_file(path, own_files):
@@ -135,8 +135,7 @@ def watching_layer(layer: Layer, faults: Faults) -> Iterator[None]:
         result = None
         try:
             result = await real_run(self, *args, **kwargs)
-            if faults.fault == "loop_raises":
-                raise InjectedFault("the agent loop failed, as this scenario asks")
+            _fail_if_asked(faults)
         except BaseException as raised:
             error = f"{type(raised).__name__}: {raised}"
             raise
@@ -151,6 +150,11 @@ def watching_layer(layer: Layer, faults: Faults) -> Iterator[None]:
         yield
     finally:
         context_class.__init__, context_class.cleanup, loop_class.run = real_init, real_cleanup, real_run
+
+
+def _fail_if_asked(faults: Faults) -> None:
+    if faults.fault == "loop_raises":
+        raise InjectedFault("the agent loop failed, as this scenario asks")
 
 
 def _tool_names(schemas: Any) -> list[str]:

@@ -101,7 +101,9 @@ VARIANTS = (
 )
 
 ALSO = {
-    "HE101": [("async def evaluate(self, *args: Any, **kwargs: Any)", "async def evaluate_all(self, *args: Any, **kwargs: Any)")],
+    "HE101": [
+        ("async def evaluate(self, *args: Any, **kwargs: Any)", "async def evaluate_all(self, *args: Any, **kwargs: Any)")
+    ],
     "HE501": [
         (
             "        self.reward_buffer.append(scored",
@@ -109,9 +111,11 @@ ALSO = {
         )
     ],
     "HE601": [
-        ("            return result, await self.compute_reward(item, result, ctx)\n        finally:\n            ctx.cleanup()\n",
-         "            score = await self.compute_reward(item, result, ctx)\n            ctx.cleanup()\n            return result, score\n"
-         "        finally:\n            logger.info('done')\n")
+        (
+            "            return result, await self.compute_reward(item, result, ctx)\n        finally:\n            ctx.cleanup()\n",
+            "            score = await self.compute_reward(item, result, ctx)\n            ctx.cleanup()\n            return result, score\n"
+            "        finally:\n            logger.info('done')\n",
+        )
     ],
 }
 """Further replacements that a breakage needs."""

@@ -140,7 +140,10 @@ def test_allowed(make_env):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("dict, script=[say('x')]", "dict is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none."),
+        (
+            "dict, script=[say('x')]",
+            "dict is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none.",
+        ),
         (
             "TerminalTestEnv, max_turns=3",
             "TerminalTestEnvConfig has no field 'max_turns'. Nearest: max_agent_turns",

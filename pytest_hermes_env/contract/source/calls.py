@@ -67,9 +67,11 @@ class CallReader(ExpressionReader):
             return self._super(node)
         else:
             callee = self.value(node.func)
-        arguments = tuple(self.value(item) for item in node.args)
+        arguments = tuple([self.value(item) for item in node.args])
         keywords = {word.arg or "**": self.value(word.value) for word in node.keywords}
-        call = Call(node, callee, receiver, arguments, keywords, self.function)
+        func = node.func
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        call = Call(node, callee, receiver, arguments, keywords, self.function, name)
         self._note_call(call)
         self._note_change(call)
         self._enter_handed_over(call)
@@ -113,6 +115,7 @@ class CallReader(ExpressionReader):
             tuple(old | new for old, new in zip(before.arguments, call.arguments, strict=True)),
             {name: before.keywords.get(name, NOTHING) | values for name, values in call.keywords.items()},
             call.function,
+            call.name,
         )
 
     def _note_change(self, call: Call) -> None:
@@ -142,6 +145,11 @@ class CallReader(ExpressionReader):
 
     def _enter_handed_over(self, call: Call) -> None:
         """Enter functions that are handed to code that cannot be read: it may call them."""
+        for values in (*call.arguments, *call.keywords.values()):
+            if values is not ANYTHING and any([value.kind in _CALLABLE for value in values]):
+                break
+        else:
+            return
         if any(value.kind in _CALLABLE for value in call.callee):
             return
         follows = call.name in _GIVES_THEN_ARGUMENTS

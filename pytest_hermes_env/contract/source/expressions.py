@@ -52,7 +52,7 @@ class ExpressionReader:
 
     def value(self, node: ast.AST) -> Values:
         """Return what ``node`` may hold, noting what is seen on the way."""
-        handler = _HANDLERS.get(type(node))
+        handler = _HANDLERS.get(node.__class__)
         if handler is not None:
             return handler(self, node)
         for child in children(node):
@@ -186,6 +186,14 @@ class ExpressionReader:
                 return values if ends is Kind.FALSE else found
         return found
 
+    def _JoinedStr(self, node: ast.JoinedStr) -> Values:
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.value(part.value)
+                if part.format_spec is not None:
+                    self.value(part.format_spec)
+        return ANYTHING
+
     def _UnaryOp(self, node: ast.UnaryOp) -> Values:
         values = self.value(node.operand)
         if isinstance(node.op, ast.Not):
@@ -302,5 +310,6 @@ _HANDLERS: dict[type[ast.AST], Callable[[ExpressionReader, Any], Values]] = {
         ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.Await, ast.NamedExpr, ast.BoolOp,
         ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Starred,
         ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda, ast.Yield, ast.YieldFrom,
+        ast.JoinedStr,
     )
 }  # fmt: skip

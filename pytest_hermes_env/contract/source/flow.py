@@ -38,12 +38,8 @@ class Call:
     arguments: tuple[Values, ...]
     keywords: Mapping[str, Values]
     function: Function
-
-    @property
-    def name(self) -> str:
-        """The name that is called: ``append`` in ``x.append()``."""
-        func = self.node.func
-        return func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+    name: str
+    """The name that is called: ``append`` in ``x.append()``."""
 
     @property
     def every_argument(self) -> Iterator[Values]:

@@ -1,0 +1,98 @@
+"""The harness serves environments on a fork that carries its own layer, and never mixes that with ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+FORK = Path(__file__).parent / "old_layer"
+
+ENVIRONMENT = """
+import uuid
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from oldhermes.agent_loop import HermesAgentLoop
+from oldhermes.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from oldhermes.tool_context import ToolContext
+
+
+class ForkEnv(HermesAgentBaseEnv):
+    name = "fork"
+
+    @classmethod
+    def config_init(cls):
+        return HermesAgentEnvConfig(enabled_toolsets=["terminal", "file"]), [APIServerConfig(base_url="http://x/v1")]
+
+    async def setup(self):
+        self.rewards = []
+
+    async def get_next_item(self):
+        return {"text": "hello"}
+
+    def format_prompt(self, item):
+        return item["text"]
+
+    async def compute_reward(self, item, result, ctx):
+        reward = 1.0 if "hello" in ctx.terminal("echo hello")["output"] else 0.0
+        self.rewards.append(reward)
+        return reward
+
+    async def evaluate(self, *args, **kwargs):
+        tools, names = self._resolve_tools_for_group()
+        kept = list(self.rewards)
+        task_id = str(uuid.uuid4())
+        ctx = ToolContext(task_id)
+        try:
+            loop = HermesAgentLoop(self.server, tools, names, task_id=task_id, temperature=0.0)
+            result = await loop.run([{"role": "user", "content": "evaluate"}])
+            reward = await self.compute_reward({"text": "evaluate"}, result, ctx)
+        finally:
+            self.rewards = kept
+            ctx.cleanup()
+        await self.evaluate_log({"eval/reward": reward}, samples=[{"score": reward}])
+
+    async def wandb_log(self, wandb_metrics=None):
+        metrics = dict(wandb_metrics or {})
+        metrics["train/reward"] = sum(self.rewards)
+        self.rewards = []
+        await super().wandb_log(metrics)
+"""
+
+
+def test_an_environment_on_a_fork_is_judged_on_the_forks_own_classes(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All ten rules pass on a good environment whose base, loop and tool context are the fork's."""
+    monkeypatch.syspath_prepend(FORK)
+    pytester.makepyfile(fork_env=ENVIRONMENT)
+
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", "fork_env.py")
+
+    result.assert_outcomes(passed=10)
+
+
+def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """make_env needs nothing of our layer."""
+    monkeypatch.syspath_prepend(FORK)
+    pytester.makepyfile(
+        fork_env=ENVIRONMENT,
+        test_fork="""
+        import asyncio
+        from fork_env import ForkEnv
+        from pytest_hermes_env import call, say
+
+        def test_group(make_env):
+            env = make_env(ForkEnv, script=[call("terminal", command="true"), say("done")])
+
+            async def collect():
+                await env.setup()
+                return await env.collect_trajectories(await env.get_next_item())
+
+            group, _ = asyncio.run(collect())
+            assert group["scores"] == [1.0, 1.0]
+        """,
+    )
+
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-W", "error")
+
+    result.assert_outcomes(passed=1)
