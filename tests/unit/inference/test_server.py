@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -223,3 +224,14 @@ def test_an_exchange_is_a_value(ask: Ask) -> None:
         after = server.journal
 
     assert (len(before), after[0], len(after)) == (1, replace(before[0]), 2)
+
+
+def test_serving_writes_no_log(ask: Ask, caplog: pytest.LogCaptureFixture) -> None:
+    """Tests that look at the log see their own lines only, and uvicorn's loggers stay as they were."""
+    access = logging.getLogger("uvicorn.access")
+    before = (access.propagate, list(access.handlers), access.level)
+    with caplog.at_level(logging.DEBUG), MockServer(["done"]) as server:
+        ask(server)
+    written = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
+
+    assert (written, (access.propagate, list(access.handlers), access.level)) == ([], before)
