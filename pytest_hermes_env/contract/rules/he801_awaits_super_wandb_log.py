@@ -132,6 +132,18 @@ def _metrics_of(supers: dict[ast.Call, Call]) -> frozenset[str]:
     return frozenset(item.id for item in given if isinstance(item, ast.Name)) - {"self"}
 
 
+def _holds(node: ast.AST, inner: ast.AST) -> bool:
+    """Whether ``inner`` stands inside ``node``, by their places in the file."""
+    first, last = _span(node)
+    begin, end = _span(inner)
+    return first <= begin and end <= last
+
+
+def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+    place = tuple(getattr(node, name, 0) or 0 for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"))
+    return (place[0], place[1]), (place[2], place[3])
+
+
 @dataclass(kw_only=True)
 class _Walk:
     """A walk along the paths of a function; a state says whether super().wandb_log was called on the way."""
@@ -198,7 +210,7 @@ class _Walk:
         return frozenset({True}) if self._logs_in(node) else states
 
     def _logs_in(self, node: ast.AST) -> bool:
-        return any(item in self.logs for item in ast.walk(node))
+        return any(_holds(node, item) for item in self.logs)
 
     def _adds(self, node: ast.stmt) -> bool:
         targets: list[ast.expr] = []
@@ -207,13 +219,9 @@ class _Walk:
         elif isinstance(node, ast.AugAssign):
             targets = [node.target]
         holders = [item.value for item in targets if isinstance(item, ast.Subscript)]
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Call)
-            and isinstance(node.value.func, ast.Attribute)
-        ):
-            if node.value.func.attr in _ADDS:
-                holders.append(node.value.func.value)
+        called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr in _ADDS:
+            holders.append(called.value)
         return any(isinstance(item, ast.Name) and item.id in self.metrics for item in holders)
 
 
@@ -234,9 +242,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
     path, line = evidence.at_method("wandb_log")
     findings = [
-        Finding(
-            message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name
-        )
+        Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
         for run in ran
         if not run.logged
     ]

@@ -38,11 +38,10 @@ MUTATORS = frozenset(
         "popleft", "put", "put_nowait", "remove", "reverse", "rotate", "setdefault", "sort", "subtract", "update",
     }
 )  # fmt: skip
+_CHANGING = MUTATORS | {"setattr"}
 _GROWING = frozenset({"add", "append", "appendleft", "extend", "insert", "update"})
 _CHANGE_FIRST_ARGUMENT = frozenset({"heappush", "heappushpop", "insort", "insort_left", "insort_right", "shuffle"})
-_SAME_AS_ARGUMENT = frozenset(
-    {"create_task", "ensure_future", "shield", "wait_for", "run", "tqdm", "partial", "nullcontext"}
-)
+_SAME_AS_ARGUMENT = frozenset({"create_task", "ensure_future", "shield", "wait_for", "run", "tqdm", "partial", "nullcontext"})
 _SERIES = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "frozenset", "as_completed", "deque"})
 _GIVES_THEN_ARGUMENTS = frozenset(
     {"to_thread", "run_in_executor", "partial", "submit", "callback", "push_async_callback", "call_soon", "create_task"}
@@ -73,7 +72,8 @@ class CallReader(ExpressionReader):
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         call = Call(node, callee, receiver, arguments, keywords, self.function, name)
         self._note_call(call)
-        self._note_change(call)
+        if name in _CHANGING or (arguments and arguments[0] != ANYTHING):
+            self._note_change(call)
         self._enter_handed_over(call)
         return self._result(call)
 
@@ -167,10 +167,11 @@ class CallReader(ExpressionReader):
                     self.invoke(value.target, {}, call.node)
 
     def _result(self, call: Call) -> Values:
-        found: Values = NOTHING
-        for value in call.callee:
-            found |= self._result_of(value, call)
-        return found if call.callee else ANYTHING
+        if call.callee == ANYTHING and call.receiver in (ANYTHING, NOTHING):
+            return ANYTHING
+        if len(call.callee) == 1:
+            return self._result_of(next(iter(call.callee)), call)
+        return joined([self._result_of(value, call) for value in call.callee]) if call.callee else ANYTHING
 
     def _result_of(self, value: Value, call: Call) -> Values:
         kind = value.kind
@@ -192,7 +193,7 @@ class CallReader(ExpressionReader):
         return self._of_receiver(call)
 
     def _of_base(self, name: str, call: Call) -> Values:
-        """The layer's rollouts come back to the methods of the class; its config_init is Atropos' own."""
+        """Enter the methods of the class that the layer's rollouts come back to; config_init is Atropos' own."""
         if name in LAYER_ROLLOUTS:
             methods = self.flow.source.methods
             inner = methods.get("collect_trajectory") if name == "collect_trajectories" else None

@@ -126,9 +126,7 @@ class ClassSource:
                 if word.arg == "metaclass" and last_name(word.value) not in _PLAIN_METACLASSES
             ]
             found += [
-                f"decorator @{last_name(node)}"
-                for node in item.node.decorator_list
-                if last_name(node) not in _PLAIN_DECORATORS
+                f"decorator @{last_name(node)}" for node in item.node.decorator_list if last_name(node) not in _PLAIN_DECORATORS
             ]
         return tuple(found)
 
@@ -279,9 +277,7 @@ def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = f
     return External(dotted=f"{unread[-1]}.{name}") if unread and name not in _BUILTINS else None
 
 
-def resolve_binding(
-    module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()
-) -> Resolved | None:
+def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
     """Return what one binding gives its name."""
     if isinstance(binding.node, ast.ClassDef):
         return class_of(binding.node, module)

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 _BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
 _DULL = (ANYTHING, NOTHING)
-_NEVER_NONE = frozenset(
-    {Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE}
-)
+_NEVER_NONE = frozenset({Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE})
 
 
 class ExpressionReader:
@@ -87,10 +85,11 @@ class ExpressionReader:
 
     def attribute(self, base: Values, name: str, node: ast.AST) -> Values:
         """Return what ``base.name`` may hold."""
-        found: Values = NOTHING
-        for value in base:
-            found |= self._attribute_of(value, name, node)
-        return found
+        if base == ANYTHING:
+            return ANYTHING
+        if len(base) == 1:
+            return self._attribute_of(next(iter(base)), name, node)
+        return joined([self._attribute_of(value, name, node) for value in base])
 
     def _attribute_of(self, value: Value, name: str, node: ast.AST) -> Values:
         kind = value.kind

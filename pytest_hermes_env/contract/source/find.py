@@ -50,9 +50,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
     for source in classes_in(module):
         reason, is_environment = _reason_to_skip(source)
         if reason:
-            skipped.append(
-                Skipped(path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment)
-            )
+            skipped.append(Skipped(path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment))
         else:
             classes.append(source)
     return FileReading(path=path, classes=tuple(classes), skipped=tuple(skipped))
@@ -104,9 +102,7 @@ def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
             for source in helpers
         )
         kept = tuple(source for source in reading.classes if source not in helpers)
-        result.append(
-            FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem)
-        )
+        result.append(FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem))
     return result
 
 

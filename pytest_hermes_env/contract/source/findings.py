@@ -9,7 +9,7 @@ from pytest_hermes_env.contract.rule import Finding
 from pytest_hermes_env.contract.source.classes import is_standard
 from pytest_hermes_env.contract.source.flow import Call, Frame, calls_in
 from pytest_hermes_env.contract.source.names import LAYER_CONTEXT, LAYER_LOOP
-from pytest_hermes_env.contract.source.values import Kind, Values
+from pytest_hermes_env.contract.source.values import Kind, Value, Values
 
 if TYPE_CHECKING:
     import ast
@@ -38,25 +38,26 @@ def doubts(frames: Iterable[Frame]) -> Iterator[Call]:
     for call in calls_in(frames):
         if call.callee and all(map(_is_read, call.callee)):
             continue
-        if any(value.kind is Kind.SUPER for value in call.receiver) or any(map(_hands_over, call.every_argument)):
-            yield call
-        elif any(value.kind is Kind.ATTRIBUTE and value.name not in _FAMILIAR for value in call.callee):
-            yield call
-        elif _LEADS_ON.search(call.name) and any(
-            value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name not in _FAMILIAR for value in call.receiver
+        if (
+            any(value.kind is Kind.SUPER for value in call.receiver)
+            or any(map(_hands_over, call.every_argument))
+            or any(value.kind is Kind.ATTRIBUTE and value.name not in _FAMILIAR for value in call.callee)
+            or (_LEADS_ON.search(call.name) and any(map(_is_unfamiliar, call.receiver)))
         ):
             yield call
 
 
-def _is_read(value: object) -> bool:
-    kind, name = getattr(value, "kind", None), str(getattr(value, "name", ""))
-    if kind is Kind.EXTERNAL:
-        return is_standard(name) or name.rpartition(".")[2] in {LAYER_LOOP, LAYER_CONTEXT}
-    return kind in {Kind.METHOD, Kind.FUNCTION, Kind.LOCAL, Kind.BASE_METHOD, Kind.RUN}
+def _is_unfamiliar(value: Value) -> bool:
+    return value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name not in _FAMILIAR
+
+
+def _is_read(value: Value) -> bool:
+    if value.kind is Kind.EXTERNAL:
+        return is_standard(value.name) or value.name.rpartition(".")[2] in {LAYER_LOOP, LAYER_CONTEXT}
+    return value.kind in {Kind.METHOD, Kind.FUNCTION, Kind.LOCAL, Kind.BASE_METHOD, Kind.RUN}
 
 
 def _hands_over(values: Values) -> bool:
     return any(
-        value.kind is Kind.SELF or (value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "server")
-        for value in values
+        value.kind is Kind.SELF or (value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "server") for value in values
     )

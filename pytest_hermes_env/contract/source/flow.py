@@ -93,7 +93,10 @@ class Flow:
 
     def __init__(self, source: ClassSource) -> None:
         """Follow the methods of ``source``; calls on self are looked up in its MRO."""
+        from pytest_hermes_env.contract.source.interpret import Interpreter  # noqa: PLC0415  # it reads into our frames
+
         self.source = source
+        self._interpreter = Interpreter
         self.globals: dict[tuple[Module, str], Values] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._all: tuple[Frame, ...] | None = None
@@ -149,8 +152,6 @@ class Flow:
 
     def frame(self, function: Function, given: Mapping[str, Values]) -> Frame:
         """Return the frame of ``function`` entered with ``given``; a frame still under way is returned as it stands."""
-        from pytest_hermes_env.contract.source.interpret import Interpreter  # noqa: PLC0415  # it builds our frames
-
         if self.depth > MAX_DEPTH or len(self._frames) > MAX_FRAMES:
             given = {}
         entry = self._entry(function, given)
@@ -159,7 +160,7 @@ class Flow:
             frame = self._frames[key] = Frame(function=function, entry=entry)
             self.depth += 1
             try:
-                Interpreter(self, frame).run()
+                self._interpreter(self, frame).run()
             finally:
                 self.depth -= 1
             frame.is_done = True

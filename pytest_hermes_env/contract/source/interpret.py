@@ -193,9 +193,7 @@ class Interpreter(CallReader):
         if isinstance(target, ast.Name):
             held = self.env.get(target.id, NOTHING)
             if not hung_on_self(held):
-                self.env[target.id] = (
-                    many(members(added)) if has(held, Kind.MANY) or has(added, Kind.MANY) else ANYTHING
-                )
+                self.env[target.id] = many(members(added)) if has(held, Kind.MANY) or has(added, Kind.MANY) else ANYTHING
             return
         base = self.value(target.value)
         if isinstance(target, ast.Attribute) and has(base, Kind.SELF):

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.source.classes import ClassSource
     from pytest_hermes_env.contract.source.functions import Function
 
+_BLOCKS = (
+    ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
+)  # fmt: skip
+
 MAX_PARENTS = 8
 """How many directories above a file are tried as the root that its absolute imports start from."""
 
@@ -151,9 +155,7 @@ class SourceTree:
             roots = [folder]
             current = folder
             for _ in range(MAX_PARENTS):
-                if os.path.exists(os.path.join(current, ".git")) or os.path.exists(
-                    os.path.join(current, "pyproject.toml")
-                ):
+                if os.path.exists(os.path.join(current, ".git")) or os.path.exists(os.path.join(current, "pyproject.toml")):
                     roots.append(os.path.join(current, "src"))
                     break
                 parent = os.path.dirname(current)
@@ -195,7 +197,7 @@ def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     while pending:
         statement = pending.pop()
         yield statement
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if not isinstance(statement, _BLOCKS):
             continue
         inner: list[ast.stmt] = []
         for name in ("body", "handlers", "orelse", "finalbody", "cases"):
