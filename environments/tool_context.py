@@ -79,6 +79,7 @@ class ToolContext:
 
         A verifier may read a file as often as it likes. Returns ``{"error": ...}`` when it cannot be read.
         """
+        path = _no_option(path)
         pages: list[str] = []
         offset = 1
         while True:
@@ -99,7 +100,7 @@ class ToolContext:
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """Write a text file; missing directories are made."""
-        return self._as_dict(self.call_tool("write_file", {"path": path, "content": content}))
+        return self._as_dict(self.call_tool("write_file", {"path": _no_option(path), "content": content}))
 
     def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
         """Copy a file of this machine, byte for byte, into the sandbox.
@@ -125,7 +126,7 @@ class ToolContext:
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
-        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": self._searchable(path)}))
+        return self._as_dict(self.call_tool("search_files", {"pattern": query, "path": self._searchable(_no_option(path))}))
 
     def web_search(self, query: str) -> dict[str, Any]:
         """Search the web."""
@@ -192,8 +193,12 @@ class ToolContext:
             return text
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command for longer than hermes' foreground limit: as a background process that is waited for."""
-        started = self._as_dict(self.call_tool("terminal", {"command": command, "background": True}), of_terminal=True)
+        """Run a command for longer than hermes' foreground limit: as a background process that is waited for.
+
+        In a subshell: where the command says ``exit``, hermes' login shell would add "logout" to the output.
+        """
+        arguments = {"command": f"(\n{command}\n)", "background": True}
+        started = self._as_dict(self.call_tool("terminal", arguments), of_terminal=True)
         session = started.get("session_id")
         if not session:
             return started
@@ -213,6 +218,11 @@ class ToolContext:
         log = self._as_dict(self.call_tool("process", {"action": "log", "session_id": session, "limit": LOG_LINES}))
         output = log.get("output")
         return output if isinstance(output, str) and len(output) >= len(end.strip()) else end
+
+
+def _no_option(path: str) -> str:
+    """Return ``path`` so that no command takes it for an option; hermes quotes paths, but a leading dash stays one."""
+    return f"./{path}" if path.startswith("-") else path
 
 
 def _foreground_limit() -> int:

@@ -1,0 +1,275 @@
+"""Where settings come from, and that no message repeats a value."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from pydantic import Field
+from pydantic_cli import FailedExecutionException
+
+from environments.command_line import command_class
+from environments.command_settings import check_arguments, passed_flags, settings_of, without_secrets
+from environments.hermes_base_env import HermesAgentEnvConfig
+
+KEY = "sk-secret-0123456789abcdef"
+
+
+class Config(HermesAgentEnvConfig):
+    """A configuration with a field of each kind."""
+
+    judge_api_key: str = Field(default="", description="A secret of the environment's own.")
+    margin: float = Field(default=0.0, description="A number that may be negative.")
+
+
+def environment(returned: Any = None) -> Any:
+    default = (Config(group_size=3), [APIServerConfig(model_name="from-init", api_key=KEY, health_check=False)])
+    return SimpleNamespace(
+        name="mine", __name__="Mine", config_init=lambda: default if returned is None else returned, cli=None
+    )
+
+
+def settings(tmp_path: Any, flags: str = "", yaml: str | None = None, mode: Any = "process", returned: Any = None) -> Any:
+    path = None
+    if yaml is not None:
+        path = str(tmp_path / "c.yaml")
+        (tmp_path / "c.yaml").write_text(yaml)
+    return settings_of(environment(returned), mode, path, [mode, *flags.split()])
+
+
+def refused(act: Any, *arguments: Any, **keywords: Any) -> str:
+    """Return the message of a usage error, which never holds the key."""
+    with pytest.raises(FailedExecutionException) as error:
+        act(*arguments, **keywords)
+    assert error.value.exit_code == 2
+    assert KEY not in error.value.message
+    return error.value.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flags"),
+    [
+        ([], {}),
+        (["process"], {}),
+        (["--a", "1"], {"a": "1"}),
+        (["--a=1"], {"a": "1"}),
+        (["--a="], {"a": ""}),
+        (["--a=x=y"], {"a": "x=y"}),
+        (["--a"], {"a": True}),
+        (["--a", "--b", "2"], {"a": True, "b": "2"}),
+        (["--a", "-1"], {"a": "-1"}),
+        (["--a", "-1.5"], {"a": "-1.5"}),
+        (["--a", "-1e-5"], {"a": "-1e-5"}),
+        (["--a", "-.5"], {"a": "-.5"}),
+        (["--a", "x", "y"], {"a": ["x", "y"]}),
+        (["--a", "None"], {"a": None}),
+        (["--a", "1", "--a", "2"], {"a": "2"}),
+        (["--a", "-"], {"a": "-"}),
+    ],
+)
+def test_flags_are_read(arguments, flags):
+    """Negative numbers are values, several words a list, none is True, the last one wins."""
+    assert passed_flags(arguments) == flags
+
+
+def test_flags_win_over_yaml_over_config_init(tmp_path):
+    """Each source is heard where the ones above it are silent."""
+    yaml = "env: {max_agent_turns: 5, group_size: 6}\nopenai: {model_name: from-yaml, base_url: http://y/v1}"
+
+    found = settings(tmp_path, "--env.group_size 7 --openai.base_url http://flag/v1", yaml)
+
+    assert (found.env.group_size, found.env.max_agent_turns, found.env.tool_pool_size) == (7, 5, 128)
+    assert [(server.base_url, server.model_name, server.api_key) for server in found.servers] == [
+        ("http://flag/v1", "from-yaml", KEY)
+    ]
+    assert type(found.env) is Config
+
+
+def test_config_init_alone_is_enough(tmp_path):
+    """Without flags and YAML everything comes from config_init."""
+    found = settings(tmp_path, mode="serve")
+
+    assert (found.env.group_size, found.servers[0].model_name) == (3, "from-init")
+    assert (found.manager.slurm, found.manager.testing) == (False, False)
+
+
+def test_process_keeps_every_group_and_its_messages(tmp_path):
+    """process is for data: equal scores are kept, messages written, a file is chosen; all can be changed."""
+    found = settings(tmp_path).env
+    changed = settings(tmp_path, "--env.include_messages false --env.data_path_to_save_groups x.jsonl").env
+
+    assert (found.ensure_scores_are_not_same, found.include_messages, found.data_path_to_save_groups) == (
+        False,
+        True,
+        "data/mine.jsonl",
+    )
+    assert (changed.include_messages, changed.data_path_to_save_groups) == (False, "x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("flags", "field", "value"),
+    [
+        ("--env.margin -1e-5", "margin", -1e-5),
+        ("--env.total_steps -1", "total_steps", -1),
+        ("--env.use_wandb false", "use_wandb", False),
+        ("--env.thinking_mode", "thinking_mode", True),
+        ("--env.enabled_toolsets terminal file", "enabled_toolsets", ["terminal", "file"]),
+        ("--env.enabled_toolsets terminal", "enabled_toolsets", ["terminal"]),
+        ("--env.enabled_toolsets None", "enabled_toolsets", None),
+        ("--env.system_prompt None", "system_prompt", None),
+    ],
+)
+def test_flag_values_become_what_the_field_holds(tmp_path, flags, field, value):
+    """Numbers, booleans, lists and None can all be given by a flag."""
+    assert getattr(settings(tmp_path, flags).env, field) == value
+
+
+def test_several_servers_come_from_yaml(tmp_path):
+    """A list in YAML is several model servers."""
+    found = settings(tmp_path, yaml="openai: [{model_name: a}, {model_name: b}]")
+
+    assert [server.model_name for server in found.servers] == ["a", "b"]
+
+
+def test_several_servers_come_from_config_init(tmp_path):
+    """Several servers of config_init stay as they are."""
+    servers = [APIServerConfig(model_name="a"), APIServerConfig(model_name="b")]
+
+    assert settings(tmp_path, returned=(Config(), servers)).servers == servers
+
+
+@pytest.mark.parametrize("yaml", [None, "openai: [{model_name: a}, {model_name: b}]"])
+def test_flags_cannot_change_several_servers(tmp_path, yaml):
+    """It would be unclear which one is meant."""
+    servers = [APIServerConfig(model_name="a"), APIServerConfig(model_name="b")]
+
+    message = refused(settings, tmp_path, f"--openai.api_key {KEY}", yaml, returned=(Config(), servers))
+
+    assert message.startswith("--openai.* flags change one model server, and several are configured")
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        ((Config(), ServerBaseline()), "its second value is ServerBaseline, not a filled list. Atropos would ignore it"),
+        ((Config(), APIServerConfig(api_key=KEY)), "its second value is APIServerConfig, not a filled list"),
+        ((Config(), []), "its second value is list, not a filled list"),
+        ((Config(), [{"api_key": KEY}]), "its list holds dict"),
+        ((None, [APIServerConfig()]), "its first value is NoneType, not a configuration"),
+        (Config(), "it returned Config"),
+    ],
+)
+def test_config_init_that_is_no_pair_of_config_and_list_is_an_error(tmp_path, returned, words):
+    """Atropos would hang on localhost:9004 instead."""
+    message = refused(settings, tmp_path, returned=returned)
+
+    assert message.startswith("Mine.config_init() must return (config, [APIServerConfig, ...]); ")
+    assert words in message
+
+
+@pytest.mark.parametrize(
+    ("yaml", "words"),
+    [
+        (f"openai: {{api_key: {KEY}\nenv: [", "in line 2, column "),
+        (f"env: [{KEY}]", "`env` in the YAML file must hold a mapping, not list"),
+        (f"openai: {KEY}", "`openai` in the YAML file must hold a mapping, not str"),
+        (f"- {KEY}", "must hold a mapping, not list"),
+        (f"env: {{group_size: {KEY}}}", "env.group_size: Input should be a valid integer"),
+        (f"openai: {{timeout: {KEY}}}", "openai.timeout: Input should be a valid integer"),
+    ],
+)
+def test_yaml_errors_say_where_and_never_what(tmp_path, yaml, words):
+    """A broken line may hold a key: its place is said, its text is not."""
+    assert words in refused(settings, tmp_path, yaml=yaml)
+
+
+def test_missing_yaml_file_is_an_error(tmp_path):
+    """The path is named."""
+    message = refused(settings_of, environment(), "process", str(tmp_path / "none.yaml"), ["process"])
+
+    assert message == f"Cannot read --config {tmp_path}/none.yaml: No such file or directory"
+
+
+def test_empty_yaml_changes_nothing(tmp_path):
+    """An empty file and an empty section are no error."""
+    assert settings(tmp_path, yaml="").env.group_size == 3
+    assert settings(tmp_path, yaml="env:\nopenai:\n").env.group_size == 3
+
+
+@pytest.mark.parametrize(
+    ("yaml", "words"),
+    [
+        ("env: {group_sise: 3}", r"`env` has fields that nothing reads: \['group_sise'\]"),
+        (f"openai: {{api_keyy: {KEY}}}", r"`openai` has fields that nothing reads: \['api_keyy'\]"),
+        ("enviroment: {a: 1}", r"The YAML file has fields that nothing reads: \['enviroment'\]"),
+    ],
+)
+def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
+    """A field that nothing reads is rarely meant."""
+    with pytest.warns(UserWarning, match=words) as warned:
+        settings(tmp_path, yaml=yaml)
+
+    assert KEY not in str(warned[0].message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "The first word must be one of process."),
+        ([KEY], "The first word must be one of process."),
+        (["process", "--openai.api_keyy", KEY], "There is no setting --openai.api_keyy. Did you mean --openai.api_key"),
+        (["process", "--openai.api_ke=" + KEY], "There is no setting --openai.api_ke."),
+        (["process", "--env.total_step", "3"], "There is no setting --env.total_step. Did you mean --env.total_steps"),
+        (["process", KEY], "A value stands where a flag belongs (its text is not shown)."),
+        (["process", "--env.use_wandb=false", KEY], "A value stands where a flag belongs"),
+        (["process", f"-{KEY}"], "A value stands where a flag belongs"),
+        (["process", "--openai.api_key", "a", KEY], "--openai.api_key takes one value and was given 2"),
+    ],
+)
+def test_wrong_arguments_are_named_without_their_values(arguments, words):
+    """A misspelt flag is an error, also one that only begins like a real one; what stood behind it is not repeated."""
+    message = refused(check_arguments, arguments, {"process": command_class(environment(), "process")})
+
+    assert message.startswith(words)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["process"], ["process", "--help"], ["process", "--env.enabled_toolsets", "a", "b", "--slurm", "false"]],
+)
+def test_right_arguments_pass(arguments):
+    """Nothing is refused that something reads."""
+    check_arguments(arguments, {"process": command_class(environment(), "process")})
+
+
+def test_wrong_value_is_named_without_the_value(tmp_path):
+    """The setting and what it should be are said, not what it was."""
+    message = refused(settings, tmp_path, f"--env.group_size {KEY}")
+
+    assert message == (
+        "Config was given settings that it cannot take:\n"
+        "  env.group_size: Input should be a valid integer, unable to parse string as an integer"
+    )
+
+
+def test_secrets_are_left_out_by_name_and_by_value():
+    """Fields named like secrets are left out, and whatever equals a key, at any depth."""
+    config = Config(
+        judge_api_key="other-secret",
+        system_prompt="be good",
+        extra_body={"headers": {"Authorization": "Bearer x"}, "route": [KEY, "a"], "token": "t"},
+        dataset_name=KEY,
+    )
+
+    shown = without_secrets(config, [KEY])
+
+    assert {"judge_api_key", "dataset_name"} & set(shown) == set()
+    assert (shown["extra_body"], shown["system_prompt"]) == ({"headers": {}, "route": ["a"]}, "be good")
+    assert {"tokenizer_name", "max_token_length", "prompt_field"} <= set(shown)
+
+
+def test_stand_in_for_a_key_hides_nothing():
+    """A key of a few letters is a stand-in, and may be the value of another setting."""
+    assert without_secrets(Config(), ["local"])["terminal_backend"] == "local"

@@ -1,0 +1,228 @@
+"""Files that a verifier reads, writes, searches and moves, with names and contents of every kind."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+NAMES = [
+    "plain.txt",
+    "with space.txt",
+    "it's.txt",
+    'a "quoted" name.txt',
+    "$(touch CANARY).txt",
+    "`touch CANARY`.txt",
+    "a;touch CANARY;.txt",
+    "a&touch CANARY&.txt",
+    "a|touch CANARY.txt",
+    "a>CANARY.txt",
+    "new\nline.txt",
+    "-dash.txt",
+    "--version",
+    "*.txt",
+    "ünïcödé 漢字.txt",
+    "sub dir/$HOME/x.txt",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_does_no_harm_in_any_method(sandbox, tmp_path, name):
+    """Upload, download, read, write and search take the name for a name: the bytes come back, no canary appears."""
+    source = tmp_path / "source"
+    source.write_bytes(b"needle\n")
+
+    up = sandbox.upload_file(str(source), name)
+    read = sandbox.read_file(name)
+    down = sandbox.download_file(name, str(tmp_path / "target"))
+    written = sandbox.write_file(name, "needle two\n")
+    again = sandbox.read_file(name)
+    sandbox.search("needle", name)
+    listed = sandbox.download_dir(".", str(tmp_path / "all"))
+
+    assert (up["exit_code"], up["bytes"]) == (0, 7)
+    assert read["content"] == "needle\n"
+    assert (down, (tmp_path / "target").read_bytes()) == ({"success": True, "bytes": 7}, b"needle\n")
+    assert not written.get("error")
+    assert again["content"] == "needle two\n"
+    assert [(entry["path"], entry["success"]) for entry in listed] == [(name, True)]
+    assert (tmp_path / "all" / name).read_text() == "needle two\n"
+
+
+@pytest.mark.parametrize("name", ["with space", "$(touch CANARY)", "a;touch CANARY;", "-dash", "it's"])
+def test_directory_name_does_no_harm(sandbox, tmp_path, name):
+    """A directory goes up and comes back under a hostile name."""
+    source = tmp_path / "source"
+    (source / "deep").mkdir(parents=True)
+    (source / "a").write_bytes(b"1")
+    (source / "deep" / "b").write_bytes(b"22")
+
+    up = sandbox.upload_dir(str(source), name)
+    down = sandbox.download_dir(name, str(tmp_path / "target"))
+
+    assert [entry["exit_code"] for entry in up] == [0, 0]
+    assert [(entry["path"], entry["bytes"]) for entry in down] == [("a", 1), ("deep/b", 2)]
+    assert (tmp_path / "target" / "deep" / "b").read_bytes() == b"22"
+    assert sandbox.terminal("ls")["output"] == name
+
+
+def test_home_directory_is_meant_by_a_tilde(sandbox, tmp_path):
+    """``~`` and ``~/x`` are the home directory, in every direction, and no directory called ``~`` appears."""
+    source = tmp_path / "source"
+    source.write_bytes(b"1")
+    name = f"hermes-env-test-{random.SystemRandom().getrandbits(32)}"
+
+    up = sandbox.upload_file(str(source), f"~/{name}/file")
+    down = sandbox.download_dir(f"~/{name}", str(tmp_path / "target"))
+    top = sandbox.upload_file(str(source), f"~/{name}.txt")
+    there = sandbox.terminal(f'ls "$HOME/{name}" "$HOME/{name}.txt"; rm -f "$HOME/{name}/file" "$HOME/{name}.txt"')
+    sandbox.terminal(f'rmdir "$HOME/{name}"')
+
+    assert (up["exit_code"], top["exit_code"], there["exit_code"]) == (0, 0, 0)
+    assert [entry["path"] for entry in down] == ["file"]
+    assert sandbox.terminal("ls -A")["output"] == ""
+
+
+def test_large_binary_survives_both_ways(sandbox, tmp_path):
+    """More than fits one command, with every byte value, comes back byte for byte."""
+    data = random.Random(7).randbytes(250_001)
+    (tmp_path / "source").write_bytes(data)
+
+    up = sandbox.upload_file(str(tmp_path / "source"), "deep/er/blob")
+    down = sandbox.download_file("deep/er/blob", str(tmp_path / "target" / "blob"))
+
+    assert (up["bytes"], down) == (250_001, {"success": True, "bytes": 250_001})
+    assert (tmp_path / "target" / "blob").read_bytes() == data
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\0", b"\r\n\r\n", b"  spaces at both ends  ", b"\xff\xfe"])
+def test_odd_content_survives_both_ways(sandbox, tmp_path, data):
+    """Empty files, line ends and bytes that are no text arrive as they are."""
+    (tmp_path / "source").write_bytes(data)
+
+    sandbox.upload_file(str(tmp_path / "source"), "odd")
+    down = sandbox.download_file("odd", str(tmp_path / "target"))
+
+    assert down == {"success": True, "bytes": len(data)}
+    assert (tmp_path / "target").read_bytes() == data
+
+
+SECRET = "OPENAI_API_KEY=sk-abcdefghijklmnopqrstuvwx\npassword=hunter2\ntoken: ghp_0123456789abcdefghij\n"
+
+
+def test_content_that_looks_like_a_secret_is_not_altered(sandbox, tmp_path):
+    """hermes masks what looks like a key; a verifier gets the file."""
+    sandbox.write_file("keys.env", SECRET)
+
+    assert sandbox.read_file("keys.env")["content"] == SECRET
+    assert sandbox.download_file("keys.env", str(tmp_path / "keys"))["success"]
+    assert (tmp_path / "keys").read_text() == SECRET
+
+
+def test_masked_text_of_the_same_size_is_noticed(tool_answers):
+    """A mask may be as long as what it hides: then the bytes are fetched all the same."""
+    import base64
+    import json
+
+    from environments.tool_context import ToolContext
+
+    def answer(name: str, arguments: dict) -> str:
+        if name == "read_file":
+            return json.dumps({"content": "1|pw=***", "file_size": 6})
+        output = "6" if arguments["command"].startswith("wc") else base64.b64encode(b"pw=abc").decode()
+        return json.dumps({"exit_code": 0, "output": output})
+
+    tool_answers(answer)
+    ctx = ToolContext("mine")
+    content = ctx.read_file("a")["content"]
+    ctx.cleanup()
+
+    assert content == "pw=abc"
+
+
+def test_reading_again_gives_the_content_again(sandbox):
+    """hermes answers a second read with "unchanged" and a fourth with "BLOCKED"; a verifier reads as often as it likes."""
+    sandbox.write_file("a.txt", "one\ntwo\n")
+
+    assert [sandbox.read_file("a.txt")["content"] for _ in range(6)] == ["one\ntwo\n"] * 6
+
+
+def test_long_file_is_read_whole(sandbox):
+    """5,000 lines come as 5,000 lines, without numbers; hermes' numbered view stands beside them."""
+    sandbox.terminal("seq -f 'line %g' 1 5000 > long.txt")
+
+    result = sandbox.read_file("long.txt")
+
+    assert result["content"].splitlines() == [f"line {number}" for number in range(1, 5001)]
+    assert "4999|line 4999" in result["numbered_content"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "x", "x\n", "\n\n", "12|34\n5|\n", " 7|x", "tab\tand\r\nreturn\r\n", "é" * 3000, "y" * 60_000 + "\nend\n", "…\n"],
+    ids=["empty", "bare", "line", "blank", "numbers", "number", "returns", "wide", "long", "mask"],
+)
+def test_content_is_the_files_own_text(sandbox, tmp_path, content):
+    """Lines that look numbered, long lines, missing and odd line ends: all as in the file."""
+    (tmp_path / "source").write_bytes(content.encode())
+    sandbox.upload_file(str(tmp_path / "source"), "file.txt")
+
+    assert sandbox.read_file("file.txt")["content"] == content
+
+
+def test_missing_file_is_an_error(sandbox, tmp_path):
+    """What is not there is told, in every direction, and leaves nothing behind."""
+    read = sandbox.read_file("nowhere.txt")
+    down = sandbox.download_file("nowhere.txt", str(tmp_path / "target"))
+    listed = sandbox.download_dir("nowhere", str(tmp_path / "all"))
+    up = sandbox.upload_file(str(tmp_path / "nothing"), "a")
+    many = sandbox.upload_dir(str(tmp_path / "nothing"), "a")
+
+    assert read["error"]
+    assert (down["success"], listed[0]["success"]) == (False, False)
+    assert "Cannot read nowhere.txt" in down["error"]
+    assert "Cannot list nowhere" in listed[0]["error"]
+    assert (up["exit_code"], many[0]["exit_code"]) == (-1, -1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_uploading_onto_a_directory_is_an_error(sandbox, tmp_path):
+    """A file cannot take a directory's place, nor slip into it under another name."""
+    (tmp_path / "source").write_bytes(b"1")
+    sandbox.terminal("mkdir taken")
+
+    result = sandbox.upload_file(str(tmp_path / "source"), "taken")
+
+    assert result["exit_code"] == -1
+    assert "it is a directory" in result["output"]
+    assert sandbox.terminal("ls -A . taken")["output"].split() == [".:", "taken", "taken:"]
+
+
+def test_name_that_is_no_utf8_comes_down(sandbox, tmp_path):
+    """File names are bytes; those that are no text are no reason to fail."""
+    sandbox.terminal("printf 1 > $'na\\xffme'")
+
+    listed = sandbox.download_dir(".", str(tmp_path))
+
+    assert [(entry["path"], entry["success"]) for entry in listed] == [("na\udcffme", True)]
+    assert [path.read_bytes() for path in Path(tmp_path).iterdir()] == [b"1"]
+
+
+def test_sibling_directories_are_not_confused(sandbox, tmp_path):
+    """``v`` and ``v-extra`` are two directories."""
+    sandbox.terminal("mkdir v v-extra && echo 1 > v/a && echo 22 > v-extra/a")
+
+    listed = [(entry["path"], entry["bytes"]) for entry in sandbox.download_dir("v", str(tmp_path / "v"))]
+
+    assert listed == [("a", 2)]
+    assert [path.name for path in tmp_path.iterdir()] == ["v"]
+
+
+def test_search_finds_in_the_working_directory(sandbox):
+    """``.`` is the session's directory, also where hermes has no ripgrep."""
+    sandbox.write_file("sub/a.txt", "hay\nneedle\n")
+
+    matches = sandbox.search("need.e")["matches"]
+
+    assert [(Path(match["path"]).name, match["line"]) for match in matches] == [("a.txt", 2)]

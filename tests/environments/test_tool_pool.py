@@ -1,0 +1,149 @@
+"""The pool that tools run in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+
+import pytest
+
+from environments import agent_loop
+from environments.agent_loop import resize_tool_pool, run_in_tool_pool
+
+place = contextvars.ContextVar("place", default="nowhere")
+
+
+@pytest.fixture(autouse=True)
+def own_pool(monkeypatch):
+    """Leave the pool of other tests alone."""
+    import concurrent.futures
+
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    monkeypatch.setattr(agent_loop, "_tool_executor", pool)
+    yield
+    pool.shutdown(wait=True)
+
+
+def test_resizing_replaces_the_pool_and_keeps_running_work():
+    """Work that runs or waits in the old pool is finished there."""
+    go, results = threading.Event(), []
+    old = agent_loop._tool_executor
+    running = [old.submit(lambda number=number: go.wait(10) and results.append(number)) for number in range(4)]
+
+    resize_tool_pool(5)
+    go.set()
+    for work in running:
+        work.result(10)
+
+    assert sorted(results) == [0, 1, 2, 3]
+    assert agent_loop._tool_executor is not old
+    assert agent_loop._tool_executor._max_workers == 5
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        old.submit(print)
+    agent_loop._tool_executor.shutdown()
+
+
+def test_context_variables_are_visible_in_the_pool():
+    """A tool sees what its rollout set."""
+
+    async def scenario() -> str:
+        place.set("rollout 7")
+        return await run_in_tool_pool(place.get)
+
+    assert asyncio.run(scenario()) == "rollout 7"
+
+
+def test_cancelled_call_that_has_not_begun_never_begins():
+    """A call that waits for a thread is dropped with its rollout."""
+    ran: list[str] = []
+    busy, go = threading.Barrier(3), threading.Event()
+
+    def block() -> None:
+        busy.wait(10)
+        go.wait(10)
+
+    async def scenario() -> None:
+        blockers = [agent_loop._tool_executor.submit(block) for _ in range(2)]
+        busy.wait(10)
+        waiting = asyncio.ensure_future(run_in_tool_pool(ran.append, "late"))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        go.set()
+        for blocker in blockers:
+            blocker.result(10)
+        await run_in_tool_pool(ran.append, "next")
+
+    asyncio.run(scenario())
+
+    assert ran == ["next"]
+
+
+def test_cancelled_call_is_interrupted_and_waited_for():
+    """The running tool sees hermes' interrupt; the cancellation goes on only when the tool has stopped."""
+    from tools.interrupt import is_interrupted
+
+    seen: list[str] = []
+    began = threading.Event()
+
+    def tool() -> None:
+        began.set()
+        while not is_interrupted():
+            pass
+        seen.append("stopped")
+
+    async def scenario() -> list[str]:
+        task = asyncio.ensure_future(run_in_tool_pool(tool))
+        while not began.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return [*seen, "cancelled" if task.cancelled() else "done"]
+
+    assert asyncio.run(scenario()) == ["stopped", "cancelled"]
+
+
+def test_interrupt_does_not_reach_the_next_call():
+    """The thread that was interrupted is clean when the next rollout gets it."""
+    from tools.interrupt import is_interrupted
+
+    async def scenario() -> list[bool]:
+        began = threading.Event()
+
+        def tool() -> None:
+            began.set()
+            while not is_interrupted():
+                pass
+
+        task = asyncio.ensure_future(run_in_tool_pool(tool))
+        while not began.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return [await run_in_tool_pool(is_interrupted) for _ in range(4)]
+
+    assert asyncio.run(scenario()) == [False] * 4
+
+
+def test_tool_that_ignores_the_interrupt_is_left_with_a_warning(monkeypatch, caplog):
+    """A tool that does not stop cannot hold a cancelled rollout for ever."""
+    monkeypatch.setattr(agent_loop, "INTERRUPT_GRACE_S", 0.05)
+    began, go = threading.Event(), threading.Event()
+
+    def tool() -> None:
+        began.set()
+        go.wait(10)
+        raise OSError("nobody sees this")
+
+    async def scenario() -> bool:
+        task = asyncio.ensure_future(run_in_tool_pool(tool))
+        while not began.is_set():
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        go.set()
+        return task.cancelled()
+
+    assert asyncio.run(scenario())
+    assert "did not stop within 0.05 s" in caplog.text
