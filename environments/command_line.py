@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import signal
 import string
 import sys
+import threading
 import typing
 import warnings
 from collections.abc import Iterator
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 __all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 
 logger = logging.getLogger(__name__)
+
+EXIT_BY_SIGNAL = 128
+"""Added to a signal's number, this is the exit code of a program that the signal ended."""
 
 
 def load_dotenv_of_cwd() -> None:
@@ -119,11 +124,22 @@ def _run(cls: type[HermesAgentBaseEnv], mode: Mode, settings: Settings) -> None:
         _prepare_evaluation(settings)
     manager = settings.manager
     env = cls(config=settings.env, server_configs=settings.servers, slurm=manager.slurm, testing=manager.testing)
-    asyncio.run(_run_and_close(env, mode))
+    try:
+        asyncio.run(_run_and_close(env, mode))
+    except (KeyboardInterrupt, asyncio.CancelledError) as stop:
+        number = signal.SIGINT if isinstance(stop, KeyboardInterrupt) else signal.SIGTERM
+        logger.info("%s was stopped by %s", mode, number.name)
+        sys.exit(EXIT_BY_SIGNAL + number)
 
 
 async def _run_and_close(env: HermesAgentBaseEnv, mode: Mode) -> None:
-    """Run one mode; the servers' clients and health checks end with it."""
+    """Run one mode; the servers' clients and health checks end with it.
+
+    SIGTERM cancels it like SIGINT does, so that running rollouts release their sandboxes.
+    """
+    task = asyncio.current_task()
+    if task is not None and threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     try:
         if mode == "serve":
             await env.env_manager()

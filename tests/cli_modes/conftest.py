@@ -1,0 +1,118 @@
+"""Runs an environment's command line as a user does: a process of its own, against a mock model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KEY = "sk-fake-0123456789abcdefghij"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """An empty working directory that is also HOME and HERMES_HOME's parent."""
+    directory = tmp_path / "home"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def environ(home: Path, hermes_tokenizer: str) -> dict[str, str]:
+    """The environment of the process; a key stands in it."""
+    import environments.hermes_base_env as layer
+
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    return kept | {
+        "HOME": str(home),
+        "HERMES_HOME": str(home / "hermes"),
+        "WANDB_MODE": "disabled",
+        "HF_HUB_OFFLINE": "1",
+        "OPENROUTER_API_KEY": KEY,
+        "PYTHONPATH": str(Path(layer.__file__).parents[1]),
+        "COLUMNS": "10000",
+    }
+
+
+@pytest.fixture
+def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
+    """``command(mode, *flags, server=None)``: the words that start TerminalTestEnv."""
+    from environments.terminal_test_env import terminal_test_env
+
+    def words(mode: str, *flags: str, server: Any = None) -> list[str]:
+        model = (
+            []
+            if server is None
+            else ["--openai.base_url", server.base_url, "--openai.model_name", "mock-model", "--openai.health_check", "false"]
+        )
+        return [
+            sys.executable,
+            str(terminal_test_env.__file__),
+            mode,
+            "--env.tokenizer_name",
+            hermes_tokenizer,
+            "--env.use_wandb",
+            "false",
+            *model,
+            *flags,
+        ]
+
+    return words
+
+
+@pytest.fixture
+def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run to the end; the key never stands in the output or in any file that was written."""
+
+    def start(mode: str, *flags: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
+        finished = subprocess.run(
+            command(mode, *flags, server=server),
+            cwd=home,
+            env=environ | extra,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        told = [finished.stdout, finished.stderr, *written(home).values()]
+        assert [text for text in told if KEY in text or KEY[:12] in text] == []
+        return finished
+
+    return start
+
+
+def written(directory: Path) -> dict[str, str]:
+    """Every file below ``directory``, as text."""
+    return {
+        str(path.relative_to(directory)): path.read_text(errors="replace")
+        for path in directory.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture
+def key() -> str:
+    """The fake API key."""
+    return KEY
+
+
+@pytest.fixture
+def solving_server() -> Iterator[Any]:
+    """A mock model that solves TerminalTestEnv's tasks."""
+    from environments.terminal_test_env.terminal_test_env import TASKS
+    from pytest_hermes_env.inference import MockServer, call, say
+
+    def solve(conversation: Any) -> Any:
+        if conversation.turn:
+            return say("done")
+        task = next(task for task in TASKS if f"file {task['path']} " in conversation.first_user)
+        return call("write_file", path=task["path"], content=task["content"])
+
+    with MockServer(solve) as server:
+        yield server
+    server.verify()

@@ -1,0 +1,79 @@
+"""The command line of environments that have nothing to process, or a config_init of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAD = """
+from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+
+class Env(HermesAgentBaseEnv):
+    name = "tiny"
+    @classmethod
+    def config_init(cls):
+        config = HermesAgentEnvConfig(enabled_toolsets=["file"], group_size=1, use_wandb=False, total_steps=2)
+        return config, SERVERS
+    async def setup(self): pass
+    async def get_next_item(self): return ITEM
+    def format_prompt(self, item): return item
+    async def compute_reward(self, item, result, ctx): return 1.0
+    async def evaluate(self, *args, **kwargs): print("evaluated")
+    async def collect_trajectories(self, item): return None, []
+"""
+LIST = '[APIServerConfig(base_url="http://127.0.0.1:9/v1", health_check=False, server_type="openai", api_key="x")]'
+
+
+def start(
+    home: Path, environ: dict[str, str], tokenizer: str, mode: str, servers: str, item: str = '"item"'
+) -> subprocess.CompletedProcess[str]:
+    code = f"SERVERS, ITEM = None, {item}\n{HEAD}\nSERVERS = {servers}\nEnv.cli()\n"
+    (home / "env.py").write_text(code)
+    flags = [] if mode == "--help" else ["--env.tokenizer_name", tokenizer]
+    return subprocess.run(
+        [sys.executable, "env.py", mode, *flags],
+        cwd=home,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
+    """Atropos would retry (None, []) for ever."""
+    finished = start(home, environ, hermes_tokenizer, "process", LIST)
+
+    assert finished.returncode == 1
+    assert "process gives up: collect_trajectories of Env gave no data for 3 items in a row" in finished.stderr
+    assert "run `evaluate` instead" in finished.stderr
+
+
+def test_process_ends_when_there_are_no_items(home, environ, hermes_tokenizer):
+    """None from get_next_item is the end, not an error."""
+    finished = start(home, environ, hermes_tokenizer, "process", LIST, item="None")
+
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.parametrize("mode", ["serve", "evaluate"])
+def test_config_init_without_a_list_ends_with_2(home, environ, hermes_tokenizer, mode):
+    """Instead of a hang on localhost:9004."""
+    finished = start(home, environ, hermes_tokenizer, mode, "ServerBaseline()")
+
+    assert finished.returncode == 2
+    assert "its second value is ServerBaseline, not a filled list" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_evaluation_that_saves_nothing_says_so_early(home, environ, hermes_tokenizer):
+    """The warning comes before the work."""
+    finished = start(home, environ, hermes_tokenizer, "evaluate", LIST)
+
+    assert (finished.returncode, finished.stdout.splitlines()[-1]) == (0, "evaluated")
+    assert "evaluate will save nothing: set --env.data_dir_to_save_evals DIR" in finished.stderr

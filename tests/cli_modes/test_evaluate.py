@@ -1,0 +1,36 @@
+"""``evaluate``: metrics, samples, and the settings that they were made with."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+
+def test_evaluation_is_saved(run, solving_server, home, key):
+    """metrics.json in lighteval's shape, one sample per item, the settings without the key."""
+    finished = run(
+        "evaluate",
+        *f"--env.eval_size 2 --env.data_dir_to_save_evals evals --openai.api_key {key}".split(),
+        server=solving_server,
+    )
+
+    metrics = json.loads((home / "evals" / "metrics.json").read_text())
+    samples = [json.loads(line) for line in (home / "evals" / "samples.jsonl").read_text().splitlines()]
+    settings = yaml.safe_load((home / "evals" / "evaluate_config.yaml").read_text())
+    assert finished.returncode == 0, finished.stderr
+    assert metrics["results"]["all"] == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert metrics["config_general"]["model_name"] == "mock-model"
+    assert [(sample["score"], sample["turns"]) for sample in samples] == [(1.0, 2)] * 2
+    assert (settings["env"]["eval_size"], settings["openai"][0]["model_name"]) == (2, "mock-model")
+    assert "api_key" not in settings["openai"][0]
+
+
+def test_saved_settings_can_be_used_again(run, solving_server, home):
+    """evaluate_config.yaml is a valid --config."""
+    run("evaluate", *"--env.eval_size 1 --env.data_dir_to_save_evals evals".split(), server=solving_server)
+
+    again = run("evaluate", *"--config evals/evaluate_config.yaml --env.data_dir_to_save_evals again".split())
+
+    assert again.returncode == 0, again.stderr
+    assert json.loads((home / "again" / "metrics.json").read_text())["results"]["all"]["eval/pass_rate"] == 1.0

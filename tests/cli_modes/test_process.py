@@ -1,0 +1,58 @@
+"""``process``: groups as JSON lines, and an HTML page beside them."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_groups_are_written_with_everything_that_authors_look_at(run, solving_server, home):
+    """One line per group: tokens, masks, scores and messages of every rollout; the page stands beside it."""
+    finished = run(
+        "process",
+        *"--env.total_steps 2 --env.group_size 3 --env.data_path_to_save_groups out/groups.jsonl".split(),
+        server=solving_server,
+    )
+
+    lines = [json.loads(line) for line in (home / "out" / "groups.jsonl").read_text().splitlines()]
+    assert finished.returncode == 0, finished.stderr
+    assert [line["scores"] for line in lines] == [[1.0] * 3] * 2
+    assert [[len(tokens) for tokens in line["tokens"]] for line in lines] == [
+        [len(mask) for mask in line["masks"]] for line in lines
+    ]
+    assert all(tokens for line in lines for tokens in line["tokens"])
+    assert [message["role"] for message in lines[0]["messages"][0]] == ["system", "user", "assistant", "tool", "assistant"]
+    assert "greeting.txt" in (home / "out" / "groups.html").read_text()
+    assert sorted(path.name for path in (home / "out").iterdir()) == ["groups.html", "groups.jsonl"]
+
+
+def test_key_given_by_flag_is_used_and_not_shown(run, solving_server, home, key):
+    """The settings are shown, the key is not; config_init's file name is the default."""
+    finished = run("process", *f"--env.total_steps 1 --env.group_size 1 --openai.api_key {key}".split(), server=solving_server)
+
+    assert finished.returncode == 0, finished.stderr
+    assert "'api_key': 'set, not shown'" in finished.stdout
+    assert (home / "data" / "terminal-test.jsonl").exists()
+
+
+def test_yaml_and_flags_are_merged(run, solving_server, home):
+    """Flags win over the YAML file, the YAML file over config_init."""
+    (home / "c.yaml").write_text(
+        f"env: {{total_steps: 1, group_size: 5, data_path_to_save_groups: y.jsonl}}\n"
+        f"openai: {{base_url: '{solving_server.base_url}', model_name: mock-model}}\n"
+    )
+
+    finished = run("process", "--config", "c.yaml", "--env.group_size", "2")
+
+    assert finished.returncode == 0, finished.stderr
+    assert [len(json.loads(line)["scores"]) for line in (home / "y.jsonl").read_text().splitlines()] == [2]
+
+
+def test_wrong_use_ends_with_2_and_a_sentence(run, key):
+    """A misspelt setting, a wrong value: exit code 2, no traceback, nothing of the key."""
+    misspelt = run("process", "--openai.api_keyy", key)
+    wrong = run("process", "--env.group_size", "many")
+
+    assert [finished.returncode for finished in (misspelt, wrong)] == [2, 2]
+    assert "There is no setting --openai.api_keyy." in misspelt.stderr
+    assert "env.group_size: Input should be a valid integer" in wrong.stderr
+    assert "Traceback" not in misspelt.stderr + wrong.stderr
