@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
+_LONGEST_NAME = 8
 _DULL = (ANYTHING, NOTHING)
 _NEVER_NONE = frozenset({Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE})
 
@@ -110,6 +111,8 @@ class ExpressionReader:
                 return frozenset({Value(Kind.METHOD, target=method, items=(frozenset({value}),))})
             return ANYTHING
         if kind is Kind.EXTERNAL:
+            if value.name.count(".") > _LONGEST_NAME:
+                return ANYTHING
             inside = value.target if isinstance(value.target, Module) else External(dotted=value.name)
             return named(resolve_attribute(self.module, inside, name))
         if kind is Kind.CLASS and isinstance(value.target, ClassSource):

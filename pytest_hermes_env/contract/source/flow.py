@@ -7,7 +7,7 @@ rules walk the source once. Rules ask for what is reachable from a method and re
 from __future__ import annotations
 
 import ast
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,8 @@ MAX_DEPTH = 25
 """How many calls deep a value is followed; deeper ones are unknown."""
 
 MAX_FRAMES = 2000
-"""How many frames one class may have; a class with more is followed with unknown arguments."""
+MAX_FRAMES_PER_FUNCTION = 30
+"""How many frames a class, and one function of it, may have; beyond that a function is followed with unknown arguments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +100,7 @@ class Flow:
         self._interpreter = Interpreter
         self.globals: dict[tuple[Module, str], Values] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
+        self._entered: Counter[Function] = Counter()
         self._all: tuple[Frame, ...] | None = None
         self._reached: dict[int, tuple[Frame, ...]] = {}
         self.depth = 0
@@ -152,12 +154,13 @@ class Flow:
 
     def frame(self, function: Function, given: Mapping[str, Values]) -> Frame:
         """Return the frame of ``function`` entered with ``given``; a frame still under way is returned as it stands."""
-        if self.depth > MAX_DEPTH or len(self._frames) > MAX_FRAMES:
+        if self.depth > MAX_DEPTH or len(self._frames) > MAX_FRAMES or self._entered[function] > MAX_FRAMES_PER_FUNCTION:
             given = {}
         entry = self._entry(function, given)
         key = (function, tuple(entry.items()))
         if key not in self._frames:
             frame = self._frames[key] = Frame(function=function, entry=entry)
+            self._entered[function] += 1
             self.depth += 1
             try:
                 self._interpreter(self, frame).run()

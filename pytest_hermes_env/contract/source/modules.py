@@ -22,6 +22,9 @@ _BLOCKS = (
     ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
 )  # fmt: skip
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Directories that are no root of a tree: what is installed beside a file is not part of its project."""
+
 MAX_PARENTS = 8
 """How many directories above a file are tried as the root that its absolute imports start from."""
 
@@ -152,14 +155,14 @@ class SourceTree:
 
     def _roots_of(self, folder: str) -> tuple[str, ...]:
         if folder not in self._roots:
-            roots = [folder]
+            roots = [] if os.path.basename(folder) in _INSTALLED else [folder]
             current = folder
             for _ in range(MAX_PARENTS):
                 if os.path.exists(os.path.join(current, ".git")) or os.path.exists(os.path.join(current, "pyproject.toml")):
                     roots.append(os.path.join(current, "src"))
                     break
                 parent = os.path.dirname(current)
-                if parent == current:
+                if parent == current or os.path.basename(parent) in _INSTALLED:
                     break
                 roots.append(parent)
                 current = parent

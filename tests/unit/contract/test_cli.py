@@ -150,9 +150,7 @@ def test_many_classes_share_their_reasons(capsys, tmp_path):
     code, out, _ = run(capsys, "check", "env0.py", "env1.py", "env2.py", "env3.py", "--select", "HE1,HE4,HE8")
     assert (code, out) == (
         0,
-        "".join(
-            f"env{index}.py:Env{index}  5 rules: 2 passed, 2 not applicable, 1 not exercised\n" for index in range(4)
-        )
+        "".join(f"env{index}.py:Env{index}  5 rules: 2 passed, 2 not applicable, 1 not exercised\n" for index in range(4))
         + textwrap.dedent("""\
 
             not applicable  HE801, HE802 (in 4 classes)  wandb_log is not overridden

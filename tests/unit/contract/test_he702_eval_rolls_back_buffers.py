@@ -32,8 +32,7 @@ BROKEN = (
                 for item in self.items:
                     await self.compute_reward(item, None, None)  # <- here
         """,
-        message="evaluate calls compute_reward, which changes self.rewards, self.turns of training; "
-        "nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.rewards, self.turns of training; nothing puts that back",
     ),
     Case(
         name="a helper on both sides, a dict of lists, an alias",
@@ -70,8 +69,7 @@ BROKEN = (
                     await self.compute_reward(item, None, None)  # <- here
                 self.rewards = saved
         """,
-        message="evaluate calls compute_reward, which changes self.rewards of training; "
-        "not rolled back when evaluation raises",
+        message="evaluate calls compute_reward, which changes self.rewards of training; not rolled back when evaluation raises",
     ),
     Case(
         name="put back is a second name for the same list",

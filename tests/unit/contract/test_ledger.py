@@ -32,9 +32,7 @@ def test_the_account_names_counts_and_reasons():
 
 
 def test_a_run_in_which_nothing_was_exercised_says_so():
-    ledger = Ledger(
-        subject="env.py:Env", entries=(LedgerEntry(rule=A, outcome=Outcome.NOT_EXERCISED, note="no rollout"),)
-    )
+    ledger = Ledger(subject="env.py:Env", entries=(LedgerEntry(rule=A, outcome=Outcome.NOT_EXERCISED, note="no rollout"),))
 
     assert ledger.is_vacuous
     assert ledger.summary_lines()[-1] == "  nothing was exercised: this run proves nothing"

@@ -63,9 +63,7 @@ def test_bases_are_followed_through_relative_imports_packages_and_parents(tmp_pa
         },
     )
 
-    found = {
-        file: read_classes(str(tmp_path / "pkg/deep" / f"{file}.py")).classes[0] for file in ("one", "two", "four")
-    }
+    found = {file: read_classes(str(tmp_path / "pkg/deep" / f"{file}.py")).classes[0] for file in ("one", "two", "four")}
     assert {file: ("setup" in source.methods, source.missing) for file, source in found.items()} == {
         file: (True, ("get_next_item", "format_prompt", "compute_reward", "evaluate")) for file in found
     }
@@ -182,6 +180,8 @@ STRANGE = {
     "an inconsistent order": "class A(HermesAgentBaseEnv): ...\nclass B(A): ...\nclass Env(A, B): ...",
     "recursion": "class Env(HermesAgentBaseEnv):\n    def a(self, x):\n        return self.b(x)\n"
     "    def b(self, x):\n        return self.a([x])\n    compute_reward = a",
+    "a name that grows with each call": "import lib\ndef walk(x, n):\n    walk(x.next, [n])\n    return walk(x.last, (n, x))\n"
+    "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return walk(lib.start, self)\n",
     "no parameters": "class Env(HermesAgentBaseEnv):\n    def compute_reward(): return x.y\n"
     "    async def wandb_log(): ...\n"
     "    def evaluate(*, a): ...\n    config_init = None",
@@ -211,8 +211,7 @@ class Env(HermesAgentBaseEnv):
         return not -a < b < c if d else (e, *f)[0]
     evaluate = wandb_log = compute_reward
 """,
-    "a long sum": "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return "
-    + "+".join(["self.x"] * 900),
+    "a long sum": "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return " + "+".join(["self.x"] * 900),
     "deep nesting": "class Env(HermesAgentBaseEnv):\n"
     + "".join("    " * (depth + 1) + ("def f(self):\n" if depth == 0 else "def g(x=1):\n") for depth in range(60))
     + "    " * 61
@@ -246,9 +245,7 @@ def test_circular_imports_end(tmp_path):
 
 
 def test_a_sum_too_deep_to_follow_is_undecided(tmp_path):
-    text = (
-        HEAD + "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return " + "+".join(["1"] * 900)
-    )
+    text = HEAD + "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return " + "+".join(["1"] * 900)
     (tmp_path / "env.py").write_text(text, encoding="utf-8")
 
     (source,) = read_classes(str(tmp_path / "env.py")).classes
