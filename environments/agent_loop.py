@@ -226,7 +226,7 @@ def _read_call(call: Any) -> _Call:
 class HermesAgentLoop:
     """Runs one rollout's conversation with real tools."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the signature that environments call
+    def __init__(
         self,
         server: Any,
         tool_schemas: list[dict[str, Any]],
@@ -337,7 +337,7 @@ class HermesAgentLoop:
         if name == "todo":
             todos, merge = arguments.get("todos"), arguments.get("merge", False)
             return todo_tool(todos=todos, merge=merge, store=self._todo_store)  # type: ignore[no-any-return]
-        if name in model_tools._AGENT_LOOP_TOOLS:  # noqa: SLF001 - hermes' own list of tools that need the agent itself
+        if name in model_tools._AGENT_LOOP_TOOLS:
             return json.dumps({"error": f"{name} is not available in RL environments."})
         return await run_in_tool_pool(self._dispatch, name, arguments, user_task)
 

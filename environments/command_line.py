@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import signal
-import string
 import sys
 import threading
 import typing
+import uuid
 import warnings
 from collections.abc import Iterator
-from datetime import date
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +110,10 @@ def _flags_of(model: Any, prefix: str) -> Any:
     """Return a model with one field per flag; a list may be given as several words, also where it may be None."""
     flags = get_prefixed_pydantic_model(model, prefix)
     lists = {
-        name: (Annotated[list[str], BeforeValidator(lambda value: value or [])], Field(default=None, description=info.description))
+        name: (
+            Annotated[list[str], BeforeValidator(lambda value: value or [])],
+            Field(default=None, description=info.description),
+        )
         for name, info in flags.model_fields.items()
         if is_list(info.annotation)
     }
@@ -149,7 +151,7 @@ async def _run_and_close(env: HermesAgentBaseEnv, mode: Mode) -> None:
             env.group_size_to_process = env.config.group_size
             await env.process_manager()
         else:
-            await env._run_evaluate()  # noqa: SLF001 - Atropos' own entry: setup, then evaluate
+            await env._run_evaluate()
     finally:
         for server in env.server.servers:
             if getattr(server, "check_task", None) is not None:
@@ -162,7 +164,7 @@ async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None
     """Collect groups into the JSONL file and write the HTML page beside it; see `HermesAgentBaseEnv.process_manager`."""
     await env.setup()
     if env.config.use_wandb:
-        name = f"{env.name}-{date.today():%Y-%m-%d}-{''.join(random.choices(string.ascii_lowercase, k=6))}"
+        name = f"{env.name}-{datetime.now().astimezone():%Y-%m-%d}-{uuid.uuid4().hex[:6]}"
         wandb.init(project=env.wandb_project, name=name, group=env.wandb_group, config=without_secrets(env.config))
     env.config.group_size = env.group_size_to_process
     env.curr_step = failures = 0
@@ -181,9 +183,7 @@ async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None
                 logger.warning("A group gave no data; %d of %d tries", failures, give_up_after)
                 continue
             failures = 0
-            await env.handle_send_to_api(
-                processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False
-            )
+            await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
             await env.wandb_log()
             env.curr_step += 1
             logger.info("Processed group %d of %d", env.curr_step, env.n_groups_to_process)

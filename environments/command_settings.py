@@ -211,9 +211,7 @@ def _warn_unknown(given: Iterable[object], known: Collection[str], where: str) -
 # ---------------------------------------------------------------------- configurations
 
 
-def _env_config(
-    config: BaseModel, mode: Mode, name: str | None, from_yaml: dict[str, Any], flags: dict[str, Any]
-) -> Any:
+def _env_config(config: BaseModel, mode: Mode, name: str | None, from_yaml: dict[str, Any], flags: dict[str, Any]) -> Any:
     defaults = config.model_dump()
     if mode == "process":
         defaults |= {"ensure_scores_are_not_same": False, "include_messages": True}

@@ -89,9 +89,7 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     dataset_split: str = Field(default="train", description="Split of dataset_name.")
     prompt_field: str = Field(default="prompt", description="Column of dataset_name that holds the prompt.")
     tool_pool_size: int = Field(default=128, description="Threads for tool execution.")
-    tool_call_parser: str = Field(
-        default="hermes", description="Tool-call format of the model, for token mode (vLLM, SGLang)."
-    )
+    tool_call_parser: str = Field(default="hermes", description="Tool-call format of the model, for token mode (vLLM, SGLang).")
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
     )
@@ -146,8 +144,8 @@ class HermesAgentBaseEnv(BaseEnv):
         self,
         config: HermesAgentEnvConfig,
         server_configs: ServerBaseline | list[APIServerConfig],
-        slurm: bool = False,  # noqa: FBT001, FBT002 - Atropos' signature
-        testing: bool = False,  # noqa: FBT001, FBT002
+        slurm: bool = False,
+        testing: bool = False,
     ) -> None:
         """Build the environment; exports the terminal settings that hermes' tools read from ``os.environ``.
 
@@ -246,14 +244,16 @@ class HermesAgentBaseEnv(BaseEnv):
         backlog = [left for _, lefts in results for left in lefts]
         items = [scored for scored, _ in results if scored is not None]
         if len(items) < len(results):
-            logger.warning("%d of %d rollouts of a group gave no item; the group is dropped", len(results) - len(items), len(results))
+            logger.warning(
+                "%d of %d rollouts of a group gave no item; the group is dropped", len(results) - len(items), len(results)
+            )
             return None, backlog
         return scoring.group_of(items), backlog  # type: ignore[return-value] - a TypedDict built from columns
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem | None, list[Item]]:
         """Run one rollout in a sandbox of its own, score it, and release the sandbox on every way out."""
         if self._use_managed_server():
-            raise NotImplementedError(_TOKEN_MODE_MISSING.format(server_type=type(self.server.servers[0]).__name__))
+            raise NotImplementedError(_CHAT_MODE_ONLY.format(server_type=type(self.server.servers[0]).__name__))
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
@@ -315,7 +315,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._reward_errors = 0
         await super().wandb_log(metrics)
 
-    async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:
+    async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:  # noqa: ARG002 - Atropos' signature
         """Keep conversations for wandb's rollout table, readable; decoded tokens where there are no messages."""
         kept = self.config.num_rollouts_per_group_for_logging
         count = len(scored_data["tokens"])
@@ -339,7 +339,7 @@ class HermesAgentBaseEnv(BaseEnv):
     async def env_manager(self) -> None:
         """Serve a trainer; refuses at once what this version cannot train on, instead of failing group by group."""
         if self._use_managed_server():
-            raise NotImplementedError(_TOKEN_MODE_MISSING.format(server_type=type(self.server.servers[0]).__name__))
+            raise NotImplementedError(_CHAT_MODE_ONLY.format(server_type=type(self.server.servers[0]).__name__))
         await super().env_manager()
 
     async def process_manager(self) -> None:
@@ -370,7 +370,7 @@ class HermesAgentBaseEnv(BaseEnv):
         return command_line.command_class(cls, "evaluate")
 
 
-_TOKEN_MODE_MISSING = (
+_CHAT_MODE_ONLY = (
     "The first server is a {server_type}, which means token mode, and this version of pytest-hermes-env runs rollouts in chat "
     'mode only. Use server_type "openai" (vLLM and SGLang serve that too, under /v1), with health_check false.'
 )

@@ -113,7 +113,7 @@ def close_sandbox(task_id: str) -> None:
 def _attempt(step: Callable[[str], None], task_id: str) -> None:
     try:
         step(task_id)
-    except Exception:  # noqa: BLE001 - one failing part must not keep the others from being released
+    except Exception:
         logger.warning("Cleaning up %s failed in %s", task_id, step.__name__, exc_info=True)
 
 
@@ -126,7 +126,7 @@ def _kill_processes(task_id: str) -> None:
 def _close_browser(task_id: str) -> None:
     from tools import browser_tool  # noqa: PLC0415
 
-    if any(key.split("::")[0] == task_id for key in list(browser_tool._active_sessions)):  # noqa: SLF001
+    if any(key.split("::")[0] == task_id for key in list(browser_tool._active_sessions)):
         browser_tool.cleanup_browser(task_id)
 
 

@@ -42,7 +42,7 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
     def call() -> str:
         open_sandbox(task_id)
         answer = handle_function_call(tool_name, arguments, task_id=task_id)
-        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)  # noqa: SLF001
+        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
 
     if bridge.is_bridged():
         return bridge.wait_for(agent_loop.run_in_tool_pool(call))
@@ -51,7 +51,7 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
     except RuntimeError:
         return call()
     context = contextvars.copy_context()
-    return agent_loop._tool_executor.submit(context.run, call).result()  # noqa: SLF001 - the pool is this layer's
+    return agent_loop._tool_executor.submit(context.run, call).result()
 
 
 class ToolContext:
@@ -84,9 +84,7 @@ class ToolContext:
         offset = 1
         while True:
             self._forget_earlier_reads()
-            page = self._as_dict(
-                self.call_tool("read_file", {"path": path, "offset": offset, "limit": READ_PAGE_LINES})
-            )
+            page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": offset, "limit": READ_PAGE_LINES}))
             content = page.get("content")
             if not isinstance(content, str) or page.get("error"):
                 return page
@@ -211,7 +209,6 @@ class ToolContext:
                 return {**state, "exit_code": state.get("exit_code", -1), "output": output}
         self.call_tool("process", {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
-
 
     def _whole_output(self, session: str, end: str) -> str:
         """Return a background process's whole output; waiting for it gives its end only."""

@@ -1,8 +1,8 @@
-"""TerminalTestEnv: an agent creates a file, and the reward looks into its sandbox. The environment to copy.
+r"""TerminalTestEnv: an agent creates a file, and the reward looks into its sandbox. The environment to copy.
 
 Each item asks for one file with given content. Reward: 1.0 when the file holds exactly that, 0.5 when it holds more, else 0.0.
 
-    python terminal_test_env.py process --env.total_steps 2 --env.group_size 2 --env.use_wandb false \\
+    python terminal_test_env.py process --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model --openai.health_check false
 """
 
@@ -93,7 +93,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
             f"without a line break at the end:\n{item['content']}"
         )
 
-    async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:
+    async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:  # noqa: ARG002 - base signature
         """Look at the file in the agent's own sandbox; the agent's words count for nothing.
 
         Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
@@ -109,7 +109,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         self.reward_buffer.append(scored["scores"])
         return scored, backlog
 
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - base signature
         """Run the agent over the held-out tasks, greedily, and log metrics and samples.
 
         The training buffers are as they were afterwards, also when an item fails or training runs beside it.

@@ -89,9 +89,7 @@ def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subp
 def written(directory: Path) -> dict[str, str]:
     """Every file below ``directory``, as text."""
     return {
-        str(path.relative_to(directory)): path.read_text(errors="replace")
-        for path in directory.rglob("*")
-        if path.is_file()
+        str(path.relative_to(directory)): path.read_text(errors="replace") for path in directory.rglob("*") if path.is_file()
     }
 
 

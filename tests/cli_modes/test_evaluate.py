@@ -28,9 +28,9 @@ def test_evaluation_is_saved(run, solving_server, home, key):
 
 def test_saved_settings_can_be_used_again(run, solving_server, home):
     """evaluate_config.yaml is a valid --config."""
-    run("evaluate", *"--env.eval_size 1 --env.data_dir_to_save_evals evals".split(), server=solving_server)
+    run("evaluate", *["--env.eval_size", "1", "--env.data_dir_to_save_evals", "evals"], server=solving_server)
 
-    again = run("evaluate", *"--config evals/evaluate_config.yaml --env.data_dir_to_save_evals again".split())
+    again = run("evaluate", *["--config", "evals/evaluate_config.yaml", "--env.data_dir_to_save_evals", "again"])
 
     assert again.returncode == 0, again.stderr
     assert json.loads((home / "again" / "metrics.json").read_text())["results"]["all"]["eval/pass_rate"] == 1.0

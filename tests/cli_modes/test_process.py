@@ -9,7 +9,7 @@ def test_groups_are_written_with_everything_that_authors_look_at(run, solving_se
     """One line per group: tokens, masks, scores and messages of every rollout; the page stands beside it."""
     finished = run(
         "process",
-        *"--env.total_steps 2 --env.group_size 3 --env.data_path_to_save_groups out/groups.jsonl".split(),
+        *["--env.total_steps", "2", "--env.group_size", "3", "--env.data_path_to_save_groups", "out/groups.jsonl"],
         server=solving_server,
     )
 

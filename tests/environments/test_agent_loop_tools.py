@@ -49,9 +49,7 @@ def test_call_runs_in_hermes_with_the_rollouts_task(fake, ran):
         {
             "role": "assistant",
             "content": "",
-            "tool_calls": [
-                {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}
-            ],
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}],
         },
         {"role": "tool", "tool_call_id": "call_1", "content": '{"echo": {"at": "sky"}}'},
         {"role": "assistant", "content": "done"},

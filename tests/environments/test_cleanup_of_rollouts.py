@@ -143,9 +143,7 @@ async def until_a_sleeper_runs(_env: Any) -> None:
 WORK = [call("terminal", command="echo 1 > a.txt; pwd"), call("terminal", command="sleep 300.125", background=True), say("ok")]
 
 
-@pytest.mark.parametrize(
-    ("item", "kind"), [("success", tuple), ("reward raises", tuple), ("loop raises", LookupError)]
-)
+@pytest.mark.parametrize(("item", "kind"), [("success", tuple), ("reward raises", tuple), ("loop raises", LookupError)])
 @pytest.mark.hermes_allow_leftovers
 def test_nothing_is_left_when_a_rollout_ends(make_env, tmp_path, closed, item, kind):
     """Success, an exception in the reward, one in the loop: cleaned up exactly once, background processes included."""

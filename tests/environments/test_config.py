@@ -50,9 +50,7 @@ def test_every_field_is_described():
     assert [name for name, info in own_fields().items() if not info.description] == []
 
 
-@pytest.mark.parametrize(
-    "line", ["tool_call_parser: str = Field(", "self.server.tool_parser = config.tool_call_parser"]
-)
+@pytest.mark.parametrize("line", ["tool_call_parser: str = Field(", "self.server.tool_parser = config.tool_call_parser"])
 def test_source_holds_the_lines_that_old_tests_look_for(line):
     """Tests of the old layer read the source."""
     assert line in inspect.getsource(hermes_base_env)

@@ -60,9 +60,7 @@ def test_terminal_settings_are_exported(make_env):
     assert [os.environ[name] for name in names] == ["local", "7", "8"]
 
 
-@pytest.mark.parametrize(
-    "name", ["HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION"]
-)
+@pytest.mark.parametrize("name", ["HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION"])
 def test_nobody_is_asked_for_approval(make_env, monkeypatch, name):
     """An environment runs without the variables that make hermes wait for a person."""
     monkeypatch.setenv(name, "1")

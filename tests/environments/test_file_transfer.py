@@ -160,9 +160,7 @@ def test_directory_goes_up_file_by_file(tmp_path):
 
     results = upload_dir(Failing(0), tmp_path / "a", "/remote")
 
-    assert results == [
-        {"path": str(tmp_path / "a" / "b c"), "exit_code": 0, "output": "1 bytes to /remote/b c", "bytes": 1}
-    ]
+    assert results == [{"path": str(tmp_path / "a" / "b c"), "exit_code": 0, "output": "1 bytes to /remote/b c", "bytes": 1}]
 
 
 @settings(max_examples=60, deadline=None)

@@ -150,7 +150,7 @@ def test_handle_function_call_is_replaced_on_tool_context(tool_answers):
 def test_names_stay_where_they_were():
     """Modules and names that old code imports."""
     assert tool_context.ToolContext is ToolContext
-    assert [field for field in ToolError.__dataclass_fields__] == [
+    assert list(ToolError.__dataclass_fields__) == [
         "turn",
         "tool_name",
         "arguments",

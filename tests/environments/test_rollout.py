@@ -8,7 +8,7 @@ import math
 from decimal import Decimal
 from typing import Any
 
-import numpy
+import numpy as np
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
@@ -107,7 +107,7 @@ def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
 
 @pytest.mark.parametrize(
     "bad",
-    [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, True, numpy.True_, "1.0", [1.0], 10**400],
+    [ValueError("broken verifier"), math.nan, math.inf, -math.inf, None, True, np.True_, "1.0", [1.0], 10**400],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value)[:8],
 )
 def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
@@ -119,7 +119,7 @@ def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
     assert "Traceback" in caplog.text
 
 
-@pytest.mark.parametrize("good", [0.0, 0, -2.5, numpy.float32(0.5), Decimal("0.5")])
+@pytest.mark.parametrize("good", [0.0, 0, -2.5, np.float32(0.5), Decimal("0.5")])
 def test_honest_reward_is_kept_as_a_float(make_env, good):
     """Any finite number is a reward, an honest 0.0 is no error."""
     env, group, _ = collect(make_env, [say("done")], reward=good)
@@ -253,9 +253,7 @@ def test_handle_env_of_atropos_accepts_the_group(make_env, tmp_path):
             return self.count / 2
 
     async def scenario() -> None:
-        env = make_env(
-            Different, script=[say("done")], enabled_toolsets=["file"], data_path_to_save_groups=str(path)
-        )
+        env = make_env(Different, script=[say("done")], enabled_toolsets=["file"], data_path_to_save_groups=str(path))
         env.max_token_len = 4096
         env.running_items["id"] = {"item": "x", "worker": None, "start_time": 0.0}
         env.wandb_prepend = None

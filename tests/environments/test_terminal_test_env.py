@@ -21,7 +21,9 @@ def solve(conversation: Any) -> Any:
     """Write the file that the prompt asks for."""
     if conversation.turn:
         return say("done")
-    task = next(task for task in TASKS if task["content"] in conversation.first_user and task["path"] in conversation.first_user)
+    task = next(
+        task for task in TASKS if task["content"] in conversation.first_user and task["path"] in conversation.first_user
+    )
     return call("write_file", path=task["path"], content=task["content"])
 
 

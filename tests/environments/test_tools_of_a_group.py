@@ -82,9 +82,7 @@ def test_misspelt_distribution_is_an_error_that_names_the_known(make_env):
         with_env(make_env, lambda env: env._resolve_tools_for_group(), distribution="defualt")
 
 
-@pytest.mark.parametrize(
-    "fields", [{"enabled_toolsets": []}, {"enabled_toolsets": ["file"], "disabled_toolsets": ["file"]}]
-)
+@pytest.mark.parametrize("fields", [{"enabled_toolsets": []}, {"enabled_toolsets": ["file"], "disabled_toolsets": ["file"]}])
 def test_no_tool_at_all_is_an_error(make_env, fields):
     """An agent without tools is never meant."""
     with pytest.raises(ValueError, match=r"No tool is available with enabled_toolsets=.* Known toolsets: "):
@@ -99,9 +97,7 @@ def test_concurrent_groups_keep_their_own_sampled_tools(make_env, monkeypatch, m
 
     choices = (["terminal"], ["file"], ["terminal", "file"], ["todo"])
     seeded = random.Random(7)
-    monkeypatch.setattr(
-        toolset_distributions, "sample_toolsets_from_distribution", lambda _name: seeded.choice(choices)
-    )
+    monkeypatch.setattr(toolset_distributions, "sample_toolsets_from_distribution", lambda _name: seeded.choice(choices))
     mock_server.add(lambda chat: unoffered(call("nothing")) if chat.turn == 0 else say("done"))
 
     async def scenario() -> dict[str, set[str]]:
@@ -169,3 +165,20 @@ def test_overridden_collect_trajectories_needs_no_preparation(make_env, mock_ser
 
     assert (scored["scores"], backlog) == (1.0, [])
     assert set(mock_server.journal[0].conversation.tools) == {"read_file", "write_file", "patch", "search_files"}
+
+
+def test_tools_missing_because_of_a_hidden_module_are_named(make_env, monkeypatch, caplog):
+    """hermes drops tools whose module cannot be imported, silently; with a hidden module the warning says why."""
+    from environments import hermes_base_env
+
+    monkeypatch.setattr(hermes_base_env, "explain_shadowing", lambda: "`utils` comes from /project/utils.py")
+    everything = hermes_base_env.model_tools.get_tool_definitions
+    monkeypatch.setattr(
+        hermes_base_env.model_tools,
+        "get_tool_definitions",
+        lambda **chosen: [tool for tool in everything(**chosen) if tool["function"]["name"] != "patch"],
+    )
+
+    with_env(make_env, lambda env: env._resolve_tools_for_group(), enabled_toolsets=["file"])
+
+    assert "hermes does not offer ['patch']. `utils` comes from /project/utils.py" in caplog.text
