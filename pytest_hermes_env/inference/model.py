@@ -185,9 +185,7 @@ class MockModel:
         chunks = text_chunks if body.get("stream") is True else None
         return self._say(exchange, turns[0], attempt, complete, chunks)
 
-    def _conversation(
-        self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]
-    ) -> tuple[Conversation, int]:
+    def _conversation(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
         place = self._index.locate(messages)
         conversation = Conversation(
             id=place.root,

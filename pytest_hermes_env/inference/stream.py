@@ -38,9 +38,7 @@ def text_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObje
     The text is not cut: a part before the last has no finish reason, which the openai package's type does not allow.
     """
     head: JsonObject = {**_head(completion), "object": "text_completion"}
-    chunks: list[JsonObject] = [
-        {**head, "choices": [choice]} for choice in cast("list[JsonObject]", completion["choices"])
-    ]
+    chunks: list[JsonObject] = [{**head, "choices": [choice]} for choice in cast("list[JsonObject]", completion["choices"])]
     return chunks + _usage_chunk(head, completion, include_usage=include_usage)
 
 

@@ -91,9 +91,7 @@ def _script(node: Node) -> Script:
 
 def _when(fields: Mapping[str, Node]) -> When:
     if "when" in fields and "when_matches" in fields:
-        raise fields["when_matches"].error(
-            "a script has 'when' (contained text) or 'when_matches' (pattern), not both."
-        )
+        raise fields["when_matches"].error("a script has 'when' (contained text) or 'when_matches' (pattern), not both.")
     if "when" in fields:
         return fields["when"].text("'when'")
     if "when_matches" not in fields:

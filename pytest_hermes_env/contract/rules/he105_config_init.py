@@ -47,9 +47,7 @@ if TYPE_CHECKING:
 
 _PAIR = 2
 _FALLS_BACK = "Atropos ignores anything but a list here and falls back to localhost:9004-9007"
-_NONE = (
-    "no config_init: the class inherits Atropos' default, which names no server and falls back to localhost:9004-9007"
-)
+_NONE = "no config_init: the class inherits Atropos' default, which names no server and falls back to localhost:9004-9007"
 
 
 def static(source: ClassSource) -> Verdict:

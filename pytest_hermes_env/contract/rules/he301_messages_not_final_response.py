@@ -91,12 +91,7 @@ def _foreign_name(access: Access) -> str:
 
 def _asked_for(call: Call, function: str) -> str:
     """Return the field, foreign to AgentResult, that getattr or hasattr is asked for."""
-    if (
-        call.name != function
-        or not call.arguments
-        or not has(call.arguments[0], Kind.RESULT)
-        or len(call.node.args) < 2
-    ):  # noqa: PLR2004
+    if call.name != function or not call.arguments or not has(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
         return ""
     word = call.node.args[1]
     if not isinstance(word, ast.Constant) or not isinstance(word.value, str) or word.value in RESULT_FIELDS:

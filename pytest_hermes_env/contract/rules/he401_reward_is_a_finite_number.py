@@ -49,9 +49,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not rewards:
         stopped = any(scenario.of(Reward) for scenario in ran)
         reason = (
-            "every call of compute_reward stopped at a read that HE301 reports"
-            if stopped
-            else "nobody called compute_reward"
+            "every call of compute_reward stopped at a read that HE301 reports" if stopped else "nobody called compute_reward"
         )
         return not_exercised(evidence.why_missing(*SCENARIOS) or reason)
     findings: dict[int, Finding] = {}

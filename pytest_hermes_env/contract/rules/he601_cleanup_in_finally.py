@@ -133,9 +133,7 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
         return None
     doubt = next(doubts(frames), None)
     if doubt is not None:
-        return _Doubt(
-            line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read"
-        )
+        return _Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
     message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return breach(loops[0].function, loops[0].node, message)
 
@@ -166,13 +164,9 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(
-    source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int
-) -> Finding | _Doubt | None:
+def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
     callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
-    unsure = _Doubt(
-        line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class"
-    )
+    unsure = _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
     told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
@@ -242,8 +236,7 @@ def _trouble(function: Function, statement: ast.stmt, cleaning: list[ast.AST]) -
             if any(item in tries for item in ast.walk(follower) if isinstance(item, ast.Try)) and isinstance(
                 follower, (ast.With, ast.AsyncWith, ast.If)
             ):
-                between = between or _risk(follower, tries)
-                return between
+                return between or _risk(follower, tries)
             between = between or _risk(follower, tries)
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.AsyncFor, ast.While)):
             break
@@ -367,9 +360,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
     if not opened:
-        return not_applicable(
-            "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
-        )
+        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
     return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 

@@ -125,9 +125,7 @@ def _runs_kept(call: Call, kept: frozenset[str]) -> bool:
 def _without_loop(function: Function, calls: list[Call]) -> Finding:
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
-            message = (
-                f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
-            )
+            message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
             return breach(call.function, call.node, message)
     if all(map(_is_idle, function.node.body)):
         return breach(function, function.node, "evaluate is a stub: it evaluates nothing")

@@ -125,9 +125,7 @@ class _Reach:
                     yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
         for change in frame.changes:
             lost = change.how == "clear" or (change.how == "set" and only(change.value, Kind.EMPTY))
-            if change.attribute in self.kept and (
-                _grows(frame, change) or (lost and not self.puts_back(change.attribute))
-            ):
+            if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
                 yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
 
     def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
@@ -199,9 +197,7 @@ def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
                 return True
         scope = holder.function.scope_of(node)
         for call in holder.calls:
-            handed = any(
-                value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item
-            )
+            handed = any(value.kind is Kind.LOCAL and value.node is scope for item in call.every_argument for value in item)
             called = any(value.kind is Kind.LOCAL and value.node is scope for value in call.callee)
             if handed and call.name in _REGISTERS:
                 return True
@@ -339,9 +335,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     evaluations = [run for run in evidence.scenarios(*EVALUATIONS) if run.of(LoopStarted) or run.of(Reward)]
     if not evaluations:
         return not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
-    polluted = {
-        run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))
-    }
+    polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
     path, line = evidence.at_method("evaluate")
     findings = [
         Finding(

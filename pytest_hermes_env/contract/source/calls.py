@@ -146,7 +146,7 @@ class CallReader(ExpressionReader):
     def _enter_handed_over(self, call: Call) -> None:
         """Enter functions that are handed to code that cannot be read: it may call them."""
         for values in (*call.arguments, *call.keywords.values()):
-            if values is not ANYTHING and any([value.kind in _CALLABLE for value in values]):
+            if values is not ANYTHING and any(value.kind in _CALLABLE for value in values):
                 break
         else:
             return
@@ -219,7 +219,7 @@ class CallReader(ExpressionReader):
             found |= members(call.receiver)
         return found or ANYTHING
 
-    def _of_external(self, dotted: str, call: Call) -> Values:  # noqa: C901, PLR0911, PLR0912  # a table of names
+    def _of_external(self, dotted: str, call: Call) -> Values:  # a table of names
         name = dotted.rpartition(".")[2]
         arguments = call.arguments
         first = arguments[0] if arguments else NOTHING
@@ -233,7 +233,7 @@ class CallReader(ExpressionReader):
             return self._called(called, list(arguments[index + 1 :]))
         if name in {"copy", "deepcopy", "replace"} and only(first, Kind.RESULT):
             return RESULT
-        if name in _SAME_AS_ARGUMENT and dotted not in {"subprocess.run"}:
+        if name in _SAME_AS_ARGUMENT and dotted != "subprocess.run":
             return first or ANYTHING
         if name in _SERIES:
             return many(members(first)) if first and first != EMPTY else (ANYTHING if arguments else EMPTY)
@@ -298,7 +298,7 @@ class CallReader(ExpressionReader):
 
     def _arguments(self, value: Value, given: list[Values], keywords: dict[str, Values]) -> dict[str, Values]:
         function = value.target
-        assert isinstance(function, Function)  # noqa: S101  # the callers look first
+        assert isinstance(function, Function)  # the callers look first
         bound: list[Values] = []
         if value.kind is Kind.METHOD and not function.is_static:
             bound = [value.items[0] if value.items else SELF]

@@ -171,9 +171,9 @@ class ClassSource:
             if isinstance(item, External):
                 taken |= _GIVEN_BY_BASE if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
                 continue
-            for name, function in item.own_methods.items():
-                if name not in taken and not function.is_abstract:
-                    found[name] = function
+            found |= {
+                name: function for name, function in item.own_methods.items() if name not in taken and not function.is_abstract
+            }
             taken |= item.own_methods.keys() | item.own_attributes.keys()
         return found
 

@@ -145,7 +145,7 @@ class Interpreter(CallReader):
     def reenter(self, local: Value, given: list[Values], keywords: dict[str, Values]) -> Values:
         """Read a nested function again with the arguments that it is given, and return what it gives."""
         node = local.node
-        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))  # noqa: S101
+        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
         names = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
         bound = dict(zip(names, given, strict=False))
         bound.update((name, values) for name, values in keywords.items() if name != "**")

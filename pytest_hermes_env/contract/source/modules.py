@@ -241,4 +241,4 @@ def _bindings_of(statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
 def _shown(file: str) -> str:
     """Return ``file`` as it reads best in a finding: relative to the working directory where it lies below it."""
     here = os.getcwd() + os.sep
-    return file[len(here) :] if file.startswith(here) else file
+    return file.removeprefix(here)

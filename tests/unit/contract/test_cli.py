@@ -265,6 +265,6 @@ def test_check_loads_neither_the_stack_nor_what_it_judges():
         "unwanted = {'pytest', 'atroposlib', 'yaml', 'openai', 'httpx', 'good', 'environments', 'tools'}\n"
         "print(sorted(unwanted & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"

@@ -64,9 +64,9 @@ def test_bases_are_followed_through_relative_imports_packages_and_parents(tmp_pa
     )
 
     found = {file: read_classes(str(tmp_path / "pkg/deep" / f"{file}.py")).classes[0] for file in ("one", "two", "four")}
-    assert {file: ("setup" in source.methods, source.missing) for file, source in found.items()} == {
-        file: (True, ("get_next_item", "format_prompt", "compute_reward", "evaluate")) for file in found
-    }
+    assert {file: ("setup" in source.methods, source.missing) for file, source in found.items()} == dict.fromkeys(
+        found, (True, ("get_next_item", "format_prompt", "compute_reward", "evaluate"))
+    )
     assert [item.name for item in found["four"].readable] == ["Four", "Three", "One", "Company"]
 
 
@@ -258,7 +258,11 @@ def test_lines_taken_away_and_swapped_never_stop_the_rules(tmp_path, seed):
     import random
 
     chance = random.Random(seed)
-    lines = Path("environments/terminal_test_env/terminal_test_env.py").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (Path(__file__).parents[3] / "environments" / "terminal_test_env" / "terminal_test_env.py")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
     for _ in range(chance.randint(1, 4)):
         first, second = chance.randrange(len(lines)), chance.randrange(len(lines))
         if chance.random() < 0.5:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
 T = TypeVar("T")
-TOOLS: list[Any] = [
-    {"type": "function", "function": {"name": "terminal", "parameters": {"properties": {"command": {}}}}}
-]
+TOOLS: list[Any] = [{"type": "function", "function": {"name": "terminal", "parameters": {"properties": {"command": {}}}}}]
 
 
 def run(coroutine: Coroutine[object, object, T]) -> T:

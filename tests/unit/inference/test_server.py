@@ -119,9 +119,7 @@ def test_a_hanging_answer_blocks_no_other(ask: Ask) -> None:
         thread = threading.Thread(target=slow_client, args=(server,))
         thread.start()
         arrived.wait()
-        quick = httpx.post(
-            f"{server.base_url}/chat/completions", json={"messages": [{"role": "user", "content": "x"}]}
-        ).json()
+        quick = httpx.post(f"{server.base_url}/chat/completions", json={"messages": [{"role": "user", "content": "x"}]}).json()
     thread.join()
 
     assert quick["choices"][0]["message"]["content"] == "quick"

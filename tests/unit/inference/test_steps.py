@@ -91,8 +91,7 @@ NO_STEP = (
     "or a list of them for one turn"
 )
 BESIDE = (
-    "\n  fix       put the other steps into a turn of their own; "
-    "for a failure that a retry gets past, use fail(500, times=1)"
+    "\n  fix       put the other steps into a turn of their own; for a failure that a retry gets past, use fail(500, times=1)"
 )
 CIRCLE: list[object] = []
 CIRCLE.append(CIRCLE)
@@ -148,8 +147,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: turn(empty_choices(), garbage("x")),
-        error="empty choices is a whole answer, so only hang() can stand beside it; got empty choices + garbage 'x'."
-        + BESIDE,
+        error="empty choices is a whole answer, so only hang() can stand beside it; got empty choices + garbage 'x'." + BESIDE,
     ),
 )
 

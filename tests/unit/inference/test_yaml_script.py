@@ -130,8 +130,7 @@ WRONG = (
     Wrong(
         file="turns:\n  - think: a\n    say: b\n",
         line=2,
-        error="a step has one step word; got 'think' and 'say'.\n"
-        "  fix       make a list of steps: [{think: ...}, {say: ...}]",
+        error="a step has one step word; got 'think' and 'say'.\n  fix       make a list of steps: [{think: ...}, {say: ...}]",
     ),
     Wrong(
         file="turns:\n  -\n    - say: a\n    - say: b\n",
@@ -143,9 +142,7 @@ WRONG = (
         line=2,
         error="fail() takes an HTTP error status from 400 to 599; got int 200.",
     ),
-    Wrong(
-        file="turns:\n  - hang: long\n", line=2, error="hang() takes a finite number of seconds from 0; got str 'long'."
-    ),
+    Wrong(file="turns:\n  - hang: long\n", line=2, error="hang() takes a finite number of seconds from 0; got str 'long'."),
     Wrong(file="turns:\n  - empty_choices: 3\n", line=2, error="'empty_choices' takes no value; got int 3."),
     Wrong(
         file="turns:\n  - call: a\n    with: ls\n",
