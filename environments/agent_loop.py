@@ -16,6 +16,7 @@ import json
 import logging
 import threading
 import uuid
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,12 +26,15 @@ from environments.isolation import open_sandbox, result_storage
 from environments.tool_call_parsers import get_parser
 
 try:
-    import model_tools
-    from model_tools import handle_function_call
-    from tools.budget_config import DEFAULT_BUDGET, BudgetConfig
-    from tools.terminal_tool import get_active_env
-    from tools.todo_tool import TodoStore, todo_tool
-    from tools.tool_result_storage import enforce_turn_budget, maybe_persist_tool_result
+    with warnings.catch_warnings():
+        # hermes 0.19 opens two databases while it is imported and leaves closing them to chance; Python 3.13 warns of that
+        warnings.simplefilter("ignore", ResourceWarning)
+        import model_tools
+        from model_tools import handle_function_call
+        from tools.budget_config import DEFAULT_BUDGET, BudgetConfig
+        from tools.terminal_tool import get_active_env
+        from tools.todo_tool import TodoStore, todo_tool
+        from tools.tool_result_storage import enforce_turn_budget, maybe_persist_tool_result
 except ImportError as error:
     if not (reason := explain_shadowing()):
         raise

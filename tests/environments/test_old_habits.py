@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock, patch
@@ -158,3 +162,13 @@ def test_names_stay_where_they_were():
         "tool_result",
     ]
     assert (apply_patches(), apply_patches()) == (None, None)
+
+
+def test_importing_the_layer_warns_of_nothing(tmp_path):
+    """Also where warnings are errors, and where Python reports what hermes leaves open (from 3.13 on)."""
+    environment = {**os.environ, "HERMES_HOME": str(tmp_path), "PYTHONPATH": str(Path(agent_loop.__file__).parents[1])}
+    words = [sys.executable, "-W", "error::ResourceWarning", "-c", "import environments.agent_loop"]
+
+    finished = subprocess.run(words, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (finished.returncode, [line for line in finished.stderr.splitlines() if "ResourceWarning" in line]) == (0, [])
