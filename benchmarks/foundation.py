@@ -96,6 +96,45 @@ def rollouts_per_second() -> None:
     print(f"the same requests, bare client     {count / bare:6.0f} per second   {rollouts / bare:.2f} times its cost")
 
 
+async def sleeping_rewards(count: int, seconds: float) -> tuple[float, float]:
+    """Return the wall time of ``count`` concurrent rollouts whose reward sleeps in the shell, and of the rewards alone."""
+    from pytest_hermes_env.inference import MockServer, call, say
+    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+    from pytest_hermes_env.rollout.layer import find_class
+
+    (env_class,) = find_class(TARGET)
+    spans: list[tuple[float, float]] = []
+
+    class Sleeping(env_class):  # type: ignore[misc, valid-type]
+        async def compute_reward(self, item: object, result: object, ctx: object) -> float:
+            del item, result
+            started = time.perf_counter()
+            ctx.terminal(f"sleep {seconds}")  # type: ignore[attr-defined]
+            spans.append((started, time.perf_counter()))
+            return 1.0
+
+    builder = EnvironmentBuilder(allow_leftovers=True)
+    with MockServer([call("terminal", command="true"), say("done")], allow_leftovers=True) as mock:
+        env = builder.build(Sleeping, server=mock, group_size=count)
+        await env.setup()
+        item = await env.get_next_item()
+        started = time.perf_counter()
+        await env.collect_trajectories(item)
+        whole = time.perf_counter() - started
+    builder.close()
+    return whole, max(end for _, end in spans) - min(start for start, _ in spans)
+
+
+def rewards_that_wait() -> None:
+    """Print how long 64 rollouts take whose reward runs half a second in the shell."""
+    count, seconds = 64, 0.5
+    whole, rewards = asyncio.run(sleeping_rewards(count, seconds))
+    print(
+        f"64 rollouts, reward sleeps 0.5 s   {whole:6.2f} s   {whole / seconds:.1f} times one sleep; one by one: {count * seconds:.0f} s"
+    )
+    print(f"  from first to last reward        {rewards:6.2f} s   {rewards / seconds:.1f} times one sleep (aim: at most 2)")
+
+
 def static_check() -> None:
     """Print the time of ``hermes-env check`` over 300 files, beside ruff on the same tree."""
     from pytest_hermes_env.rollout.layer import find_class
@@ -117,7 +156,11 @@ def static_check() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("HERMES_HOME", tempfile.mkdtemp())
+    home = tempfile.mkdtemp(prefix="hermes-env-benchmark-")
+    Path(home, "home").mkdir()
+    os.environ.update(HERMES_HOME=home, TERMINAL_HOME_MODE="profile", TRANSFORMERS_NO_ADVISORY_WARNINGS="1")
     start_of_a_contract_run()
     rollouts_per_second()
+    rewards_that_wait()
     static_check()
+    shutil.rmtree(home)

@@ -1,0 +1,68 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def blocks(language: str) -> list[str]:
+    """Return the README's code blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_test_with_a_mock_model_passes(pytester: pytest.Pytester) -> None:
+    """The example of make_env is a passing test."""
+    (example,) = [block for block in blocks("python") if "make_env" in block]
+    pytester.makepyfile(example)
+
+    result = pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1)
+
+
+def test_the_decorator_example_is_accepted(pytester: pytest.Pytester) -> None:
+    """The example of @env_contract collects one test per rule."""
+    (example,) = [block for block in blocks("python") if "@env_contract" in block]
+    pytester.makepyfile(
+        example.replace(
+            "from my_project.my_env import MyEnv",
+            "from environments.terminal_test_env.terminal_test_env import TerminalTestEnv as MyEnv",
+        )
+    )
+
+    result = pytester.runpytest_inprocess("--collect-only", "-q", "-p", "no:cacheprovider")
+
+    assert sum("test_contract[HE" in line for line in result.outlines) == 10
+
+
+def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> None:
+    """The lines of the first screen come from the tool."""
+    bad = README.parent / "docs" / "tutorial" / "word_count_env.py"
+
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", str(bad))
+
+    shown = blocks("console")[0].splitlines()
+    for text in (
+        "HE301 messages-not-final-response: compute_reward reads result.final_response, which AgentResult does not have",
+        "10 rules: 4 passed, 5 failed, 1 not exercised",
+        "  not exercised   HE401  every call of compute_reward stopped at a read that HE301 reports",
+    ):
+        assert any(text in line for line in shown)
+        assert any(text in line for line in result.outlines)
+
+
+def test_the_commands_are_those_of_tox(pytester: pytest.Pytester) -> None:
+    """The two commands that the README gives exist: tox's default environments, and demo."""
+    del pytester
+    tox = (README.parent / "tox.ini").read_text(encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
+
+    assert "pip install tox-uv && tox run -e demo" in text
+    assert "pip install tox-uv && tox run  " in text
+    assert "env_list = lint, types, tests" in tox
+    assert "[testenv:demo]" in tox
