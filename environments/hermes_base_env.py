@@ -315,7 +315,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._reward_errors = 0
         await super().wandb_log(metrics)
 
-    async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:  # noqa: ARG002 - Atropos' signature
+    async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:
         """Keep conversations for wandb's rollout table, readable; decoded tokens where there are no messages."""
         kept = self.config.num_rollouts_per_group_for_logging
         count = len(scored_data["tokens"])

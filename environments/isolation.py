@@ -10,10 +10,12 @@ Place in the flow: `HermesAgentLoop.run` and `ToolContext` open on first use; `T
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import shlex
 import shutil
+import signal
 import tempfile
 import threading
 import uuid
@@ -107,7 +109,23 @@ def close_sandbox(task_id: str) -> None:
     with _lock:
         directory = _directories.pop(task_id, None)
     if directory is not None:
+        _attempt(_kill_detached, directory)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _kill_detached(directory: str) -> None:
+    """Kill what still works in a rollout's private directory: a command that detached itself is in no list of hermes'.
+
+    Linux only; elsewhere such a command lives on.
+    """
+    if not os.path.isdir("/proc/self"):
+        return
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+                place = os.readlink(f"/proc/{entry}/cwd")
+                if place == directory or place.startswith(f"{directory}/"):
+                    os.kill(int(entry), signal.SIGKILL)
 
 
 def _attempt(step: Callable[[str], None], task_id: str) -> None:

@@ -93,7 +93,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
             f"without a line break at the end:\n{item['content']}"
         )
 
-    async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:  # noqa: ARG002 - base signature
+    async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:
         """Look at the file in the agent's own sandbox; the agent's words count for nothing.
 
         Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
@@ -109,7 +109,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         self.reward_buffer.append(scored["scores"])
         return scored, backlog
 
-    async def evaluate(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - base signature
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Run the agent over the held-out tasks, greedily, and log metrics and samples.
 
         The training buffers are as they were afterwards, also when an item fails or training runs beside it.

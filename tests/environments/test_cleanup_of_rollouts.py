@@ -159,8 +159,10 @@ def test_nothing_is_left_when_the_model_is_cancelled(make_env, tmp_path, closed)
     """Cancelled while the model is being waited for."""
     from pytest_hermes_env.inference import hang, turn
 
+    earlier = set(terminal_tool._active_environments)
+
     async def asked_twice(env: Any) -> None:
-        while not terminal_tool._active_environments:
+        while not set(terminal_tool._active_environments) - earlier:
             await asyncio.sleep(0.02)
 
     script = [call("terminal", command="echo 1 > a.txt"), turn(hang(60), say("late"))]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import json
 import os
+import sys
 import uuid
 from pathlib import Path
 
+import psutil
 import pytest
 from tools import terminal_tool
 from tools.process_registry import process_registry
@@ -115,6 +117,19 @@ def test_closing_twice_or_without_opening_does_nothing(task_id):
 
     assert task_id not in terminal_tool._task_env_overrides
     assert sandbox_directory(task_id) is None
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found by their directory, on Linux")
+def test_command_that_detached_itself_is_killed(task_id):
+    """A child in a session of its own is in no list of hermes', and works in the rollout's directory."""
+    detach = "import subprocess as s; print(s.Popen(['sleep', '300.25'], start_new_session=True, stdout=-3, stderr=-3).pid)"
+    pid = int(ToolContext(task_id).terminal(f'{sys.executable} -c "{detach}"')["output"])
+    ran = psutil.Process(pid).cmdline()
+
+    close_sandbox(task_id)
+
+    assert ran == ["sleep", "300.25"]
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
