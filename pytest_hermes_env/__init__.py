@@ -13,13 +13,31 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
     from pytest_hermes_env.inference import call as call
+    from pytest_hermes_env.inference import call_raw as call_raw
+    from pytest_hermes_env.inference import empty_choices as empty_choices
     from pytest_hermes_env.inference import fail as fail
     from pytest_hermes_env.inference import garbage as garbage
     from pytest_hermes_env.inference import hang as hang
     from pytest_hermes_env.inference import say as say
     from pytest_hermes_env.inference import think as think
+    from pytest_hermes_env.inference import turn as turn
+    from pytest_hermes_env.inference import unoffered as unoffered
 
-__all__ = ["MockServer", "Script", "call", "env_contract", "fail", "garbage", "hang", "say", "think"]
+__all__ = [
+    "MockServer",
+    "Script",
+    "call",
+    "call_raw",
+    "empty_choices",
+    "env_contract",
+    "fail",
+    "garbage",
+    "hang",
+    "say",
+    "think",
+    "turn",
+    "unoffered",
+]
 
 _HOMES = {"env_contract": "pytest_hermes_env.contract.decorator"}
 

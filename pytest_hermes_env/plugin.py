@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
@@ -157,7 +158,7 @@ def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
     with MockServer(allow_leftovers=allowed) as server:
         yield server
-    server.verify()
+    _without_our_frames(server.verify)
 
 
 @pytest.fixture
@@ -176,6 +177,15 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         yield builder.build
     finally:
         try:
-            builder.close()
+            _without_our_frames(builder.close)
         finally:
             restore_environment(before)
+
+
+def _without_our_frames(verify: Callable[[], None]) -> None:
+    """Run a verification; what it says fails the test as plain text."""
+    __tracebackhide__ = True
+    try:
+        verify()
+    except HermesEnvError as error:
+        pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)

@@ -31,6 +31,7 @@ def env_contract(env_class: type, *, expected_failures: Mapping[str, str] | None
 
     Raises: UnknownRule, BadWaiver, BadTarget, all when the module is imported.
     """
+    __tracebackhide__ = True
     layer_of(env_class)
     waivers = _checked(expected_failures or {})
     checks = [RuleCheck(env_class, rule, waivers.get(rule.id, "")) for rule in ALL_RULES]
@@ -71,6 +72,7 @@ def _test(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
+    __tracebackhide__ = True
     known = [rule.id for rule in ALL_RULES]
     for rule_id, reason in waivers.items():
         if rule_id not in known:

@@ -43,6 +43,7 @@ class ClassContract:
         self.env_class = env_class
         self._sandbox = sandbox
         self._timeout_s = timeout_s
+        self._failure: Exception | None = None
 
     @functools.cached_property
     def source(self) -> ClassSource | None:
@@ -60,7 +61,13 @@ class ClassContract:
         def run_scenarios() -> Collection:
             from pytest_hermes_env.rollout.driver import collect  # noqa: PLC0415 - only where rollouts are run
 
-            return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
+            if self._failure is not None:
+                raise self._failure
+            try:
+                return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
+            except Exception as error:
+                self._failure = error  # once is enough: every other rule fails with the same error, at once
+                raise
 
         return Evidence(
             env_class=self.env_class,

@@ -109,7 +109,7 @@ def left_over(script: Script, label: str, reached: int) -> Problem:
     has = len(script.turns)
     rest = "   ".join(f"{number}. {script.turns[number - 1]}" for number in range(reached + 1, has + 1))
     extent = f"no conversation went beyond turn {reached}" if reached else "it only answered judge questions"
-    fix = "remove them, or let the conversation run on; if the test means it, set allow_leftovers=True"
+    fix = "remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
     failure = script.turns[reached - 1].only(Fail) if reached else None
     if failure is not None and failure.times is None:
         fix = (
@@ -131,7 +131,7 @@ def never_used(script: Script, label: str, first_messages: Sequence[str]) -> Pro
         f"  for       {script.describe_when()}\n"
         f"  script    {script.describe()}\n"
         f"  seen      {seen}\n"
-        "  fix       correct its `when`, remove the script, or set allow_leftovers=True",
+        "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers",
     )
 
 

@@ -47,6 +47,7 @@ class EnvironmentBuilder:
 
         Raises: EnvironmentSetupError, BadTarget.
         """
+        __tracebackhide__ = True
         layer_of(env_class)
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
@@ -92,6 +93,7 @@ class EnvironmentBuilder:
     def _endpoint(self, server: Any) -> Any:
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
 
+        __tracebackhide__ = True
         if isinstance(server, APIServerConfig):
             return server
         base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
@@ -109,6 +111,9 @@ class EnvironmentBuilder:
 
     def _settings(self, env_class: Any, config: Any, fields: dict[str, Any]) -> Any:
         """Return the configuration: the class's own, made fit for a test, then ``fields``."""
+        from pydantic import ValidationError  # noqa: PLC0415 - heavy
+
+        __tracebackhide__ = True
         config = initial_config(env_class) if config is None else config
         known = type(config).model_fields
         unknown = [name for name in fields if name not in known]
@@ -130,11 +135,13 @@ class EnvironmentBuilder:
             chosen["tokenizer_name"] = _tokenizer(fields.get("tokenizer_name"))
         try:
             return type(config)(**(config.model_dump() | chosen))
-        except ValueError as error:
-            raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {error}") from error
+        except ValidationError as error:
+            rows = "; ".join(f"{'.'.join(map(str, row['loc'])) or 'settings'}: {row['msg']}" for row in error.errors())
+            raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
 
 
 def _tokenizer(given: str | None) -> str:
+    __tracebackhide__ = True
     if given is None:
         return shared_tokenizer()
     looks_like_path = given.startswith(("/", "./", "../", "~"))

@@ -29,6 +29,9 @@ from pytest_hermes_env.sandbox.seam import ToolCall
 
 __all__ = ["Collection", "collect"]
 
+SETTLE_S = 3.0
+"""How long tasks that outlive their scenario may take to end by themselves, in seconds."""
+
 PROBE = {"hermes_env/probe": 1.0}
 """Metrics given to wandb_log in the scenario of that name."""
 
@@ -246,6 +249,8 @@ class _Collector:
         before, asked = snapshot(env), len(mock.journal)
         self.current, self.faults.fault = name, fault
         outcome, error, line = None, "", 0
+        answer: Any = None
+        running = asyncio.all_tasks()
         with recording() as journal, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             self.journal = journal
@@ -256,8 +261,10 @@ class _Collector:
             except TimeoutError:
                 error = f"no end within {self.timeout_s:g} s"
             except Exception as raised:  # noqa: BLE001 - the record says it; rules judge it
-                error, line = f"{type(raised).__name__}: {shorten(str(raised))}", _line_of(raised, self.env_class)
+                cause = _leaf(raised)
+                error, line = f"{type(cause).__name__}: {shorten(str(cause))}", _line_of(cause, self.env_class)
             del answer
+            await _settle(asyncio.all_tasks() - running)
         self.faults.fault = "none"
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None
         self.scenarios[name] = Scenario(
@@ -275,11 +282,31 @@ class _Collector:
         )
 
 
+async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
+    """Let tasks that the environment left running come to their end, as they would in a longer run; then stop the rest.
+
+    ``asyncio.gather`` returns at its first failing child, and the others release their sandboxes a moment later.
+    """
+    if tasks:
+        _, pending = await asyncio.wait(tasks, timeout=SETTLE_S)
+        for task in pending:
+            task.cancel()
+        if pending:
+            await asyncio.wait(pending, timeout=SETTLE_S)
+
+
 def _frozen(group: Any) -> Any:
     try:
         return copy.deepcopy(group)
     except Exception:  # noqa: BLE001 - a group of objects that cannot be copied is judged as it is
         return group
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """Return the first real error in a group of errors, which is what a TaskGroup raises."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _line_of(error: BaseException, env_class: type) -> int:

@@ -18,6 +18,7 @@ __all__ = [
     "ContextOpened",
     "EvaluationLogged",
     "Event",
+    "ItemScored",
     "Journal",
     "LoopEnded",
     "LoopStarted",
@@ -107,7 +108,15 @@ class EvaluationLogged:
     samples: int
 
 
-Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged
+@dataclass(frozen=True, kw_only=True)
+class ItemScored:
+    """collect_trajectory gave a scored item; ``tokens [T]`` and ``masks [T]`` as they were then."""
+
+    tokens: tuple[int, ...]
+    masks: tuple[int, ...]
+
+
+Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | ItemScored
 
 
 @dataclass

@@ -20,6 +20,8 @@ __all__ = ["Layer", "Target", "find_class", "layer_of"]
 
 BASE = "HermesAgentBaseEnv"
 DEFAULT_PACKAGE = "environments"
+ADVICE_LIMIT = 1_500
+"""Characters of an import error that are shown: it may hold advice, such as which project file hides a module of hermes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class Layer:
 
 def layer_of(cls: type) -> Layer:
     """Return the layer below ``cls``. Raises: BadTarget when ``cls`` is no Hermes environment."""
+    __tracebackhide__ = True
     base = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ == BASE), None)
     if base is None:
         raise BadTarget(_not_an_environment(cls))
@@ -139,7 +142,7 @@ def _load_module(name: str) -> ModuleType:
     sys.path.append(here)  # last: a project file must not hide one of hermes' top-level modules
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadTarget(_import_failure(name, error)) from error
     finally:
         sys.path.remove(here)
@@ -165,7 +168,7 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
-        if not isinstance(error, Exception):
+        if not isinstance(error, (Exception, SystemExit)):
             raise
         raise BadTarget(_import_failure(str(path), error)) from error
     finally:
@@ -185,7 +188,7 @@ def _module_name(path: Path) -> str:
         sys.path.append(str(directory))
         try:
             importlib.import_module(package)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise BadTarget(_import_failure(package, error)) from error
         finally:
             sys.path.remove(str(directory))
@@ -194,14 +197,17 @@ def _module_name(path: Path) -> str:
     return path.stem if taken is None else f"{path.stem}_{abs(hash(path)):x}"
 
 
-def _import_failure(what: str, error: Exception) -> str:
+def _import_failure(what: str, error: BaseException) -> str:
     import traceback  # noqa: PLC0415
 
     if isinstance(error, SyntaxError):
         return f"{what} does not parse: {error.msg} ({error.filename}, line {error.lineno})"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
+    hidden = ("importlib", __file__)
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if not any(part in frame.filename for part in hidden)
+    ]
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
     return (
-        f"{what} cannot be imported: {type(error).__name__}: {shorten(str(error))}{where}. "
+        f"{what} cannot be imported: {type(error).__name__}: {shorten(str(error), ADVICE_LIMIT)}{where}. "
         f"`hermes-env check` judges a file without importing it."
     )

@@ -22,6 +22,7 @@ from pytest_hermes_env.rollout.journal import (
     Cleaned,
     ContextOpened,
     EvaluationLogged,
+    ItemScored,
     LoopEnded,
     LoopStarted,
     Place,
@@ -165,6 +166,7 @@ def watch_environment(env: Any, layer: Layer, faults: Faults) -> None:
     """Record the rewards and logged evaluations of one environment instance, whoever asks for them."""
     env.compute_reward = _watched_reward(env.compute_reward, layer, faults)
     env.evaluate_log = _watched_evaluate_log(env.evaluate_log)
+    env.collect_trajectory = _watched_collect(env.collect_trajectory)
 
 
 def _watched_reward(real: Callable[..., Any], layer: Layer, faults: Faults) -> Callable[..., Any]:
@@ -194,6 +196,18 @@ def _watched_reward(real: Callable[..., Any], layer: Layer, faults: Faults) -> C
         return value
 
     return compute_reward
+
+
+def _watched_collect(real: Callable[..., Any]) -> Callable[..., Any]:
+    async def collect_trajectory(*args: Any, **kwargs: Any) -> Any:
+        outcome = await real(*args, **kwargs)
+        journal = current_journal.get()
+        item = outcome[0] if isinstance(outcome, tuple) and outcome else None
+        if journal is not None and isinstance(item, dict):
+            journal.add(ItemScored(tokens=tuple(item.get("tokens") or ()), masks=tuple(item.get("masks") or ())))
+        return outcome
+
+    return collect_trajectory
 
 
 def _watched_evaluate_log(real: Callable[..., Any]) -> Callable[..., Any]:

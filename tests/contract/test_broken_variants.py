@@ -159,3 +159,101 @@ def test_a_broken_variant_fails_its_law_and_no_other(variant: Variant, tmp_path:
 
     failing = {rule: [finding.line for finding in result.findings] for rule, result in results.items() if result.findings}
     assert failing == {variant.rule: [line]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Odd:
+    """A breakage or a good variant that once misled the harness; ``line`` is where the mark stands, if anywhere."""
+
+    name: str
+    replace: tuple[tuple[str, str], ...]
+    failing: str = ""
+    follow_up: str = ""
+    """A rule that fails, too, because the breakage leaves nothing for it to see."""
+
+
+ODD = (
+    Odd(
+        name="wandb_log without a default is no reason for other rules to fail",
+        replace=(
+            (
+                "    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:\n",
+                f"    async def wandb_log(self, wandb_metrics: dict[str, Any]) -> None:  {MARK}\n",
+            ),
+        ),
+        failing="HE802",
+    ),
+    Odd(
+        name="a method that is None is missing",
+        replace=(
+            ("    def format_prompt(self, item: Task) -> str:\n", "    def prompt_of(self, item: Task) -> str:\n"),
+            ("class TerminalTestEnv(HermesAgentBaseEnv):\n", f"class TerminalTestEnv(HermesAgentBaseEnv):  {MARK}\n"),
+            ('    name = "terminal-test"\n', '    name = "terminal-test"\n    format_prompt = None\n'),
+        ),
+        failing="HE101",
+        follow_up="HE701",
+    ),
+    Odd(
+        name="a task that nobody awaits is not awaited",
+        replace=(
+            (
+                "        await super().wandb_log(metrics)\n",
+                f"        asyncio.create_task(super().wandb_log(metrics))  {MARK}\n",
+            ),
+        ),
+        failing="HE801",
+    ),
+    Odd(
+        name="masks that are broken in the group are shown where the group is made",
+        replace=(
+            (
+                "    async def evaluate(self, *args: Any, **kwargs: Any) -> None:\n",
+                f"    async def collect_trajectories(self, item: Task):  {MARK}\n"
+                "        group, backlog = await super().collect_trajectories(item)\n"
+                '        group["masks"] = [masks[1:] for masks in group["masks"]]\n'
+                "        return group, backlog\n\n"
+                "    async def evaluate(self, *args: Any, **kwargs: Any) -> None:\n",
+            ),
+        ),
+        failing="HE501",
+    ),
+    Odd(
+        name="gather releases its sandboxes a moment after a cancellation",
+        replace=(
+            (
+                "        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled\n"
+                "            tasks = [group.create_task(self.evaluate_item(item)) for item in self.eval_items]\n"
+                "        samples = [task.result() for task in tasks]\n",
+                "        samples = await asyncio.gather(*(self.evaluate_item(item) for item in self.eval_items))\n",
+            ),
+        ),
+    ),
+    Odd(
+        name="a context that is opened only to be cleaned up is clean",
+        replace=(
+            (
+                "        ctx = ToolContext(str(uuid.uuid4()))\n        try:\n",
+                "        task_id, ctx = str(uuid.uuid4()), None\n        try:\n            ctx = ToolContext(task_id)\n",
+            ),
+            ("            ctx.cleanup()\n", "            (ctx or ToolContext(task_id)).cleanup()\n"),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name.replace(" ", "-"))
+def test_what_once_misled_the_harness(odd: Odd, tmp_path: Path) -> None:
+    """Each variant fails the rule that it breaks, at its line, or none."""
+    source = good_source()
+    for old, new in odd.replace:
+        assert source.count(old) == 1, f"{old!r} is not in TerminalTestEnv once"
+        source = source.replace(old, new)
+    path = tmp_path / f"odd_{ODD.index(odd)}.py"
+    path.write_text(source, encoding="utf-8")
+    lines = [number for number, text in enumerate(source.splitlines(), 1) if text.endswith(MARK)]
+
+    results = judged(path)
+
+    failing = {rule: [finding.line for finding in result.findings] for rule, result in results.items() if result.findings}
+    failing.pop(odd.follow_up, None)
+    assert failing == ({odd.failing: lines} if odd.failing else {})

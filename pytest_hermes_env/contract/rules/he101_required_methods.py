@@ -58,7 +58,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _is_missing(evidence: Evidence, name: str) -> bool:
     owner = evidence.owner(name)
-    return owner is None or bool(getattr(vars(owner)[name], "__isabstractmethod__", False))
+    if owner is None:
+        return True
+    found = vars(owner)[name]
+    function = getattr(found, "__func__", found)
+    return not callable(function) or bool(getattr(function, "__isabstractmethod__", False))
 
 
 RULE = Rule(

@@ -15,11 +15,10 @@ Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-)
+from pytest_hermes_env.contract.evidence import Evidence, ItemScored, Scenario
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -43,21 +42,35 @@ def dynamic(evidence: Evidence) -> Verdict:
             if _is_evaluation_only(evidence)
             else not_exercised(evidence.why_missing(*SCENARIOS))
         )
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories", "postprocess_histories")
-    findings: list[Finding] = []
-    sequences = 0
-    for scenario in ran:
-        for group in _groups(scenario.group):
-            for index, (tokens, masks) in enumerate(_rows(group)):
-                sequences += 1
-                fault = _fault(tokens, masks)
-                if fault:
-                    message = f"sequence {index} of the group: {fault}"
-                    findings.append(Finding(message=message, path=path, line=line, scenario=scenario.name))
-    if not sequences:
+    findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
+    sequences = sum(len(_rows(group)) for scenario in ran for group in _groups(scenario.group))
+    if not sequences and not findings:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
     return judged(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
+
+
+def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
+    """Find what was wrong already when collect_trajectory gave it."""
+    path, line = evidence.at_method("collect_trajectory")
+    for scenario in ran:
+        for item in scenario.of(ItemScored):
+            if fault := _fault(list(item.tokens), list(item.masks)):
+                yield Finding(
+                    message=f"collect_trajectory gave an item with {fault}", path=path, line=line, scenario=scenario.name
+                )
+
+
+def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
+    """Find what was wrong in the group that went on to the trainer."""
+    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
+    for scenario in ran:
+        for group in _groups(scenario.group):
+            for index, (tokens, masks) in enumerate(_rows(group)):
+                if fault := _fault(tokens, masks):
+                    yield Finding(
+                        message=f"sequence {index} of the group has {fault}", path=path, line=line, scenario=scenario.name
+                    )
 
 
 def _is_evaluation_only(evidence: Evidence) -> bool:
@@ -76,10 +89,10 @@ def _rows(group: dict[str, Any]) -> list[tuple[list[int], list[int]]]:
 
 def _fault(tokens: list[int], masks: list[int]) -> str:
     if len(tokens) != len(masks):
-        return f"{len(tokens)} tokens, {len(masks)} masks"
+        return f"{len(tokens)} tokens and {len(masks)} masks"
     for position, (token, mask) in enumerate(zip(tokens, masks, strict=True)):
         if mask not in {IGNORED, token}:
-            return f"position {position} has token {token} and mask {mask}"
+            return f"token {token} and mask {mask} at position {position}"
     return ""
 
 

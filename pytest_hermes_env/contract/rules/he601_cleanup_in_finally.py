@@ -146,6 +146,8 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if isinstance(statement, (ast.With, ast.AsyncWith)) and (entered := _entered(function, node)) is not None:
         return entered
     cleaning = [item for item in _cleaning(source, frame, opened) if function.scope_of(item) is function.scope_of(node)]
+    if any(function.statement_of(item) is statement for item in cleaning):
+        return None  # ToolContext(task_id).cleanup(): opened only to release what the rollout left
     trouble = _trouble(function, statement, cleaning)
     if trouble == "":
         return None

@@ -31,6 +31,7 @@ from pytest_hermes_env.contract.evidence import (
     breach,
     has,
     in_order,
+    last_name,
 )
 from pytest_hermes_env.contract.rule import (
     Finding,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_STARTS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
+"""Functions that start a coroutine without waiting for it."""
 _ADDS = frozenset({"update", "setdefault"})
 _NOT_YET = frozenset({False})
 _DEAD: frozenset[bool] = frozenset()
@@ -106,6 +109,8 @@ def _helper_logs(source: ClassSource, frame: Frame, target: Frame) -> bool:
 def _is_awaited(function: Function, node: ast.AST) -> bool:
     """Whether the coroutine is awaited, or handed to something that awaits it."""
     parent = function.parents[node]
+    if isinstance(parent, ast.Call) and last_name(parent.func) in _STARTS:
+        return _is_awaited(function, parent)
     if isinstance(parent, (ast.Await, ast.Call, ast.Starred, ast.List, ast.Tuple)):
         return True
     if isinstance(parent, (ast.Assign, ast.NamedExpr, ast.AnnAssign)):

@@ -249,7 +249,7 @@ def test_left_over_turns_fail(ask: Ask) -> None:
     assert str(caught.value) == (
         "the script has 3 turns, but no conversation went beyond turn 1.\n"
         "  left over 2. say 'a'   3. say 'b'\n"
-        "  fix       remove them, or let the conversation run on; if the test means it, set allow_leftovers=True"
+        "  fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
     )
 
 
@@ -278,7 +278,7 @@ def test_a_script_that_only_judged_has_left_over_turns(ask: Ask) -> None:
     assert str(caught.value) == (
         "the script has 1 turn, but it only answered judge questions.\n"
         "  left over 1. say 'x'\n"
-        "  fix       remove them, or let the conversation run on; if the test means it, set allow_leftovers=True"
+        "  fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
     )
 
 
@@ -296,7 +296,7 @@ def test_a_script_that_never_spoke_fails(ask: Ask, asked: tuple[str, ...], seen:
         "  for       first user message contains 'z'\n"
         "  script    1. say 'y'\n"
         f"  seen      {seen}\n"
-        "  fix       correct its `when`, remove the script, or set allow_leftovers=True"
+        "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers"
     )
 
 
@@ -325,7 +325,7 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
         "\n"
         "3. LeftoverTurns: the script has 2 turns, but no conversation went beyond turn 1.\n"
         "     left over 2. say 'more'\n"
-        "     fix       remove them, or let the conversation run on; if the test means it, set allow_leftovers=True"
+        "     fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
     )
 
 
