@@ -9,6 +9,7 @@ import argparse
 import gc
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
@@ -103,7 +104,7 @@ def _check(options: argparse.Namespace) -> int:
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
     rules = select_rules(_ids(options.select), _ids(options.ignore))
-    report = check_paths(options.paths, rules)
+    report = check_paths(options.paths, rules, processes=_processes())
     print("\n".join(report_lines(report, is_strict=options.strict, has_colour=_has_colour())))
     return report.exit_code(is_strict=options.strict)
 
@@ -123,6 +124,11 @@ def _explain(options: argparse.Namespace) -> int:
 
     print("\n".join(explain_lines(find_rule(options.rule))))
     return OK
+
+
+def _processes() -> int:
+    """Return how many processes may judge: one while this process has threads, which a fork would not carry over."""
+    return (os.cpu_count() or 1) if threading.active_count() == 1 else 1
 
 
 def _ids(values: Sequence[str]) -> list[str]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.forks import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.source import (
     ClassSource,
@@ -69,8 +70,10 @@ def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledg
     return Ledger(subject=source.label, entries=tuple(_entry(rule, source) for rule in rules))
 
 
-def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES) -> StaticReport:
+def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> StaticReport:
     """Judge all environment classes in files and directories; ``path.py:Class`` judges one class.
+
+    With more than one process, many classes are shared out among forks of this one, which must have no other threads.
 
     Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found.
     """
@@ -89,13 +92,33 @@ def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES) -> Stat
     classes = {source.label: source for reading in judged for source in reading.classes} | chosen
     report = StaticReport(
         files=len(readings),
-        ledgers=tuple(check_source(source, rules) for source in classes.values()),
+        ledgers=judge_all(list(classes.values()), rules, processes=processes),
         problems=tuple(reading.problem for reading in judged if reading.problem),
         skipped=tuple(item for reading in judged for item in reading.skipped),
     )
     if not report.ledgers and not report.problems:
         raise BadTarget(_nothing_found(targets, report))
     return report
+
+
+def judge_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processes: int) -> tuple[Ledger, ...]:
+    """Judge classes, in their order; see `check_paths` for ``processes``."""
+    by_id = {rule.id: rule for rule in rules}
+
+    def verdicts(index: int) -> list[tuple[str, Outcome, str, tuple[Finding, ...]]]:
+        entries = check_source(sources[index], rules).entries
+        return [(entry.rule.id, entry.outcome, entry.note, entry.findings) for entry in entries]
+
+    return tuple(
+        Ledger(
+            subject=source.label,
+            entries=tuple(
+                LedgerEntry(rule=by_id[rule_id], outcome=outcome, note=note, findings=findings)
+                for rule_id, outcome, note, findings in rows
+            ),
+        )
+        for source, rows in zip(sources, shared_out(verdicts, len(sources), processes), strict=True)
+    )
 
 
 def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
