@@ -18,6 +18,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +32,9 @@ _directories: dict[str, str] = {}
 _storage: dict[str, str] = {}
 """task_id -> directory in its sandbox that takes results too long for the conversation."""
 _lock = threading.Lock()
+
+KILL_GRACE_S = 2.0
+"""How long a killed command may take to be gone, in seconds."""
 
 
 @atexit.register
@@ -116,16 +120,26 @@ def close_sandbox(task_id: str) -> None:
 def _kill_detached(directory: str) -> None:
     """Kill what still works in a rollout's private directory: a command that detached itself is in no list of hermes'.
 
-    Linux only; elsewhere such a command lives on.
+    Returns when it is gone. Linux only; elsewhere such a command lives on.
     """
-    if not os.path.isdir("/proc/self"):
-        return
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal() and int(entry) != os.getpid():
+    deadline = time.monotonic() + KILL_GRACE_S
+    while (found := _working_in(directory)) and time.monotonic() < deadline:
+        for process in found:
             with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _working_in(directory: str) -> list[int]:
+    """Return the processes, this one excepted, whose working directory is ``directory`` or below it."""
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
                 place = os.readlink(f"/proc/{entry}/cwd")
                 if place == directory or place.startswith(f"{directory}/"):
-                    os.kill(int(entry), signal.SIGKILL)
+                    found.append(int(entry))
+    return found
 
 
 def _attempt(step: Callable[[str], None], task_id: str) -> None:
