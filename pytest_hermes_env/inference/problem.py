@@ -125,13 +125,14 @@ def left_over(script: Script, label: str, reached: int) -> Problem:
 def never_used(script: Script, label: str, first_messages: Sequence[str]) -> Problem:
     """Return the problem of a script that spoke in no conversation. ``first_messages``: first user messages seen."""
     seen = shorten(", ".join(repr(text) for text in first_messages)) if first_messages else "no conversation at all"
+    first = "let the model be asked" if script.when is None else "correct its `when`"
     return Problem(
         error=LeftoverTurns,
         text=f"the {label} was never used.\n"
         f"  for       {script.describe_when()}\n"
         f"  script    {script.describe()}\n"
         f"  seen      {seen}\n"
-        "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers",
+        f"  fix       {first}, remove the script, or mark the test hermes_allow_leftovers",
     )
 
 

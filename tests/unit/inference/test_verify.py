@@ -282,6 +282,20 @@ def test_a_script_that_only_judged_has_left_over_turns(ask: Ask) -> None:
     )
 
 
+def test_a_script_for_every_conversation_that_never_spoke_fails() -> None:
+    """Without a `when` there is none to correct: nothing asked the model."""
+    with MockServer(["y"]) as server, pytest.raises(LeftoverTurns) as caught:
+        server.verify()
+
+    assert str(caught.value) == (
+        "the script was never used.\n"
+        "  for       any conversation\n"
+        "  script    1. say 'y'\n"
+        "  seen      no conversation at all\n"
+        "  fix       let the model be asked, remove the script, or mark the test hermes_allow_leftovers"
+    )
+
+
 @pytest.mark.parametrize(("asked", "seen"), [((), "no conversation at all"), (("a", "ab"), "'a', 'ab'")])
 def test_a_script_that_never_spoke_fails(ask: Ask, asked: tuple[str, ...], seen: str) -> None:
     """A script that no conversation matched is an error, which names the conversations that came."""
