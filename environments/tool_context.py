@@ -27,6 +27,9 @@ _MASK = re.compile(r"\*\*\*|\.\.\.|…|redacted", re.IGNORECASE)
 """What hermes puts in the place of secrets and of the rest of a long line, or a file's own text that looks the same."""
 LOG_LINES = 1_000_000
 """Lines of a background process's output to ask for: all that hermes kept."""
+BEGIN = "hermes-command-begins"
+"""Printed before a command that is run as a background process."""
+
 READ_PAGE_LINES = 2000
 """Lines asked for per read; hermes' own upper limit."""
 
@@ -193,9 +196,10 @@ class ToolContext:
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
         """Run a command for longer than hermes' foreground limit: as a background process that is waited for.
 
-        In a subshell: where the command says ``exit``, hermes' login shell would add "logout" to the output.
+        In a subshell: where the command says ``exit``, hermes' login shell would add "logout" to the output. What that shell
+        says before the command begins ("no job control in this shell") is cut off at a line of our own.
         """
-        arguments = {"command": f"(\n{command}\n)", "background": True}
+        arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
         started = self._as_dict(self.call_tool("terminal", arguments), of_terminal=True)
         session = started.get("session_id")
         if not session:
@@ -214,7 +218,9 @@ class ToolContext:
         """Return a background process's whole output; waiting for it gives its end only."""
         log = self._as_dict(self.call_tool("process", {"action": "log", "session_id": session, "limit": LOG_LINES}))
         output = log.get("output")
-        return output if isinstance(output, str) and len(output) >= len(end.strip()) else end
+        whole = output if isinstance(output, str) and len(output) >= len(end.strip()) else end
+        _, begun, after = whole.partition(f"{BEGIN}\n")
+        return after if begun else whole.removesuffix(BEGIN)
 
 
 def _no_option(path: str) -> str:

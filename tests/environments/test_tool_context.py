@@ -209,7 +209,7 @@ def test_long_timeout_takes_a_background_process(tool_answers):
         if name == "terminal":
             return json.dumps({"session_id": "p1", "exit_code": 0})
         if arguments["action"] == "log":
-            return json.dumps({"output": "all of the output"})
+            return json.dumps({"output": "bash: no job control in this shell\nhermes-command-begins\nall of the output"})
         state = {"status": "timeout"} if len(made) < 4 else {"status": "exited", "exit_code": 3, "output": "the output"}
         return json.dumps(state)
 
@@ -219,7 +219,7 @@ def test_long_timeout_takes_a_background_process(tool_answers):
     result = ctx.terminal("make world", timeout=5000)
     ctx.cleanup()
 
-    assert made[0] == ("terminal", {"command": "(\nmake world\n)", "background": True})
+    assert made[0] == ("terminal", {"command": "echo hermes-command-begins; (\nmake world\n)", "background": True})
     assert [arguments["action"] for name, arguments in made[1:]] == ["wait", "wait", "wait", "log"]
     assert 4000 < made[1][1]["timeout"] <= 5000
     assert (result["exit_code"], result["output"]) == (3, "all of the output")
