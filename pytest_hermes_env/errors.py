@@ -11,6 +11,9 @@
     ├── UnexpectedRequest       the model was asked for something that its script does not hold
     ├── LeftoverTurns           turns of a script that nobody asked for
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
+    ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
+    ├── NotAToolResult          a handler of a fake sandbox gave something that no tool could give
+    ├── UseAfterCleanup         a tool context was used although it had been cleaned up
     ├── ServerStartError        the mock server could not start (port in use, ...)
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
@@ -25,7 +28,9 @@ __all__ = [
     "BadWaiver",
     "EnvironmentSetupError",
     "HermesEnvError",
+    "LeftoverAnswers",
     "LeftoverTurns",
+    "NotAToolResult",
     "ScriptError",
     "ServerStartError",
     "ShadowedModule",
@@ -33,6 +38,7 @@ __all__ = [
     "UnexpectedToolCall",
     "UnknownRule",
     "UsageError",
+    "UseAfterCleanup",
     "shorten",
 ]
 
@@ -73,6 +79,18 @@ class LeftoverTurns(HermesEnvError):
 
 class UnexpectedToolCall(HermesEnvError):
     """A tool was called that the sandbox in force cannot answer."""
+
+
+class LeftoverAnswers(HermesEnvError):
+    """A fake sandbox holds answers that no tool call ever asked for."""
+
+
+class NotAToolResult(HermesEnvError):
+    """A handler of a fake sandbox gave something that is no tool result."""
+
+
+class UseAfterCleanup(HermesEnvError):
+    """A tool context was used although it had been cleaned up."""
 
 
 class ServerStartError(HermesEnvError):
