@@ -31,7 +31,12 @@ _directories: dict[str, str] = {}
 """task_id -> working directory that this module made for it."""
 _storage: dict[str, str] = {}
 """task_id -> directory in its sandbox that takes results too long for the conversation."""
+_open: set[str] = set()
+"""Task ids whose sandboxes are open."""
 _lock = threading.Lock()
+
+PROCESSES_PER_ROLLOUT = 64
+"""Background processes that hermes remembers, the ended ones included: for all of its sessions together, unless told otherwise."""
 
 KILL_GRACE_S = 2.0
 """How long a killed command may take to be gone, in seconds."""
@@ -57,15 +62,29 @@ def open_sandbox(task_id: str) -> None:
     )
 
     with _lock:
+        if task_id not in _open:
+            _open.add(task_id)
+            _let_hermes_remember()
         given = _task_env_overrides.get(task_id, {})
-        if given and _resolve_container_task_id(task_id) == task_id:
-            return
         backend = os.environ.get("TERMINAL_ENV", "local")
+        has_its_place = backend != "local" or "cwd" in given
+        if given and has_its_place and _resolve_container_task_id(task_id) == task_id:
+            return
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
             directory = os.path.realpath(tempfile.mkdtemp(prefix=f"hermes-{_plain(task_id)}-"))
             overrides["cwd"] = _directories[task_id] = directory
         register_task_env_overrides(task_id, overrides)
+
+
+def _let_hermes_remember() -> None:
+    """Give every open rollout the number of background processes that hermes has for one session.
+
+    Beyond its limit hermes forgets the process that ended first, whosever it is: its output would be lost to that rollout.
+    """
+    from tools import process_registry as processes  # noqa: PLC0415 - hermes is heavy
+
+    processes.MAX_PROCESSES = PROCESSES_PER_ROLLOUT * len(_open)
 
 
 def sandbox_directory(task_id: str) -> str | None:
@@ -112,9 +131,11 @@ def close_sandbox(task_id: str) -> None:
         _attempt(step, task_id)
     with _lock:
         directory = _directories.pop(task_id, None)
+        _open.discard(task_id)
     if directory is not None:
         _attempt(_kill_detached, directory)
         shutil.rmtree(directory, ignore_errors=True)
+    _attempt(_forget_processes, task_id)
 
 
 def _kill_detached(directory: str) -> None:
@@ -153,6 +174,29 @@ def _kill_processes(task_id: str) -> None:
     from tools.process_registry import process_registry  # noqa: PLC0415
 
     process_registry.kill_all(task_id)
+
+
+def _forget_processes(task_id: str) -> None:
+    """Make hermes forget the background processes of a rollout: it would keep ended ones for half an hour.
+
+    What reads their output notes their end once more, so it has to be through. A process that ended at once may stand in both
+    registers: hermes notes that it began when its end is noted already.
+    """
+    from tools.process_registry import process_registry  # noqa: PLC0415
+
+    registers = (process_registry._running, process_registry._finished)
+    with process_registry._lock:
+        sessions = [session for register in registers for session in register.values() if session.task_id == task_id]
+    deadline = time.monotonic() + KILL_GRACE_S
+    for session in sessions:
+        if session.process is not None and session._reader_thread is not None:
+            session._reader_thread.join(max(0.0, deadline - time.monotonic()))
+    with process_registry._lock:
+        for session in sessions:
+            for register in registers:
+                register.pop(session.id, None)
+            process_registry._completion_consumed.discard(session.id)
+            process_registry._poll_observed.discard(session.id)
 
 
 def _close_browser(task_id: str) -> None:

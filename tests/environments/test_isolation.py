@@ -69,13 +69,26 @@ def test_other_backends_get_no_local_directory(task_id, monkeypatch):
     assert sandbox_directory(task_id) is None
 
 
-def test_image_of_the_environment_stays(task_id):
+def test_image_of_the_environment_stays(task_id, monkeypatch):
     """An environment that registered a Docker image for its task keeps it."""
+    monkeypatch.setenv("TERMINAL_ENV", "docker")
     terminal_tool.register_task_env_overrides(task_id, {"docker_image": "mine"})
 
     open_sandbox(task_id)
 
     assert terminal_tool._task_env_overrides[task_id] == {"docker_image": "mine"}
+
+
+def test_image_gets_a_working_directory_on_the_local_backend(task_id, monkeypatch):
+    """An environment made for Docker and run locally does not work in the directory of the process."""
+    monkeypatch.setenv("TERMINAL_ENV", "local")
+    terminal_tool.register_task_env_overrides(task_id, {"docker_image": "mine"})
+
+    open_sandbox(task_id)
+
+    registered = {"env_type": "local", "docker_image": "mine", "cwd": sandbox_directory(task_id)}
+    assert terminal_tool._task_env_overrides[task_id] == registered
+    assert ToolContext(task_id).terminal("pwd")["output"] == sandbox_directory(task_id)
 
 
 def test_working_directory_of_the_environment_is_completed(task_id, tmp_path, monkeypatch):
