@@ -6,6 +6,7 @@ has this package installed.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -16,19 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.errors import HermesEnvError, UsageError
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.session import ContractSession
     from pytest_hermes_env.inference.server import MockServer
+    from pytest_hermes_env.sandbox.context import FakeToolContext
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.local import LocalSandbox
+    from pytest_hermes_env.sandbox.seam import ToolSeam
 
 HERMES = "model_tools"
 """The module whose presence says that hermes-agent is loaded."""
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
+SEAM: pytest.StashKey[ToolSeam] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -162,9 +168,69 @@ def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
 
 
 @pytest.fixture
-def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """``make_env(EnvClass, *, script=None, server=None, config=None, **fields)``: an environment on a mock model.
+def fake_sandbox(request: pytest.FixtureRequest) -> Iterator[FakeSandbox]:
+    """An in-memory machine: ``fake_sandbox.files``, ``fake_sandbox.on(command, output=...)``. No process, no disk.
 
+    While a test has it, it answers every tool call of every rollout, each rollout on a copy of its own; what it could not
+    answer, and answers that nobody asked for, fail the test at its end.
+    """
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
+    sandbox = FakeSandbox(allow_leftovers=allowed)
+    with _answering(request, sandbox):
+        yield sandbox
+    _without_our_frames(sandbox.verify)
+
+
+@pytest.fixture
+def local_sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
+    """hermes' real terminal and files in a private directory with a HOME of its own, confined where this machine can do that.
+
+    While a test has it, every rollout works in it, each in a directory of its own.
+    """
+    from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
+
+    with LocalSandbox() as sandbox, _answering(request, sandbox):
+        yield sandbox
+    _without_our_frames(sandbox.verify)
+
+
+@pytest.fixture
+def tool_context(request: pytest.FixtureRequest) -> Iterator[FakeToolContext]:
+    """What ``compute_reward`` takes as ``ctx``, over the sandbox that the test has: fake_sandbox, unless it has local_sandbox."""
+    from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415
+
+    if "local_sandbox" in request.fixturenames:
+        context = FakeToolContext(request.getfixturevalue("local_sandbox").machine("test-rollout"))
+    else:
+        context = FakeToolContext(request.getfixturevalue("fake_sandbox"))
+    yield context
+    context.cleanup()
+
+
+@contextlib.contextmanager
+def _answering(request: pytest.FixtureRequest, world: Any) -> Iterator[None]:
+    """Let one sandbox answer all tools while the test runs."""
+    from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
+
+    if SEAM in request.node.stash:
+        raise UsageError("fake_sandbox and local_sandbox are in one test: each would answer every tool call; take one of them")
+    before = dict(os.environ)
+    request.node.stash[SEAM] = seam = ToolSeam(world)
+    try:
+        with seam:
+            yield
+    finally:
+        del request.node.stash[SEAM]
+        restore_environment(before)
+
+
+@pytest.fixture
+def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """``make_env(EnvClass, *, script=None, server=None, config=None, in_process=False, **fields)``: on a mock model.
+
+    Its tools are hermes' own, or those of ``fake_sandbox`` or ``local_sandbox`` where the test has one of them.
     See `pytest_hermes_env.rollout.builder.EnvironmentBuilder.build`. Clients are closed, scripts verified and ``os.environ``
     restored when the test ends.
     """
@@ -172,7 +238,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
 
     before = dict(os.environ)
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
-    builder = EnvironmentBuilder(allow_leftovers=allowed)
+    builder = EnvironmentBuilder(allow_leftovers=allowed, seam=lambda: request.node.stash.get(SEAM, None))
     try:
         yield builder.build
     finally:

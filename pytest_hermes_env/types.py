@@ -1,8 +1,8 @@
-"""Shapes that cross room borders: messages, tool calls and tool schemas as OpenAI's chat API writes them."""
+"""Shapes that cross room borders: messages, tool calls and tool schemas as OpenAI's chat API writes them, and the seams' Protocols."""
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, Required, TypeAlias, TypedDict
 
 __all__ = [
     "ContentPart",
@@ -11,8 +11,10 @@ __all__ = [
     "JsonObject",
     "JsonValue",
     "Message",
+    "Sandbox",
     "ToolCall",
     "ToolSchema",
+    "World",
 ]
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
@@ -65,3 +67,28 @@ class ToolSchema(TypedDict):
 
     type: Literal["function"]
     function: FunctionSchema
+
+
+class Sandbox(Protocol):
+    """One rollout's world: what its tool calls find and change."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return the result of one tool call as text, or None where hermes' own tool may answer.
+
+        Raises: a call that the sandbox cannot answer → UnexpectedToolCall.
+        """
+
+
+class World(Protocol):
+    """Gives every rollout a sandbox of its own.
+
+    ``backend`` is what the variable TERMINAL_ENV says while this world answers: ``local``, or ``fake``, a backend that hermes
+    does not have, so that whatever goes past the seam to a real terminal fails instead of running on this machine.
+    """
+
+    @property
+    def backend(self) -> str:
+        """The backend that hermes is told."""
+
+    def sandbox_of(self, task_id: str) -> Sandbox:
+        """Return the sandbox of ``task_id``, the same one each time. Safe from several threads."""

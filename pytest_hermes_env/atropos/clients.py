@@ -52,8 +52,11 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
             await guard.aclose()
 
 
-def tame(server: Any) -> None:
-    """Make one atroposlib server fail at the first failure, and close its connections with the event loop."""
+def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None) -> None:
+    """Make one atroposlib server fail at the first failure, and close its connections with the event loop.
+
+    ``transport`` carries its requests instead of sockets.
+    """
     from tenacity import stop_after_attempt  # noqa: PLC0415 - atroposlib's own
 
     kind = type(server)
@@ -64,7 +67,7 @@ def tame(server: Any) -> None:
             setattr(server, name, once.__get__(server))
     client = getattr(server, "openai", None)
     if client is not None:
-        http_client = httpx.AsyncClient(transport=LoopBoundTransport(), timeout=client.timeout)
+        http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout)
         server.openai = client.copy(max_retries=0, http_client=http_client)
         _finish(client.close())
 

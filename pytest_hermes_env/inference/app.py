@@ -1,4 +1,4 @@
-"""The HTTP face of a mock model: Starlette routes that read a request, wait if told to, and answer."""
+"""The HTTP face of a mock model: a Starlette app that reads a request, waits if told to, and answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pytest_hermes_env.inference.model import MockModel, Reply
+    from pytest_hermes_env.inference.model import MockModel
 
 __all__ = ["build_app"]
 
@@ -21,37 +19,8 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 def build_app(model: MockModel) -> Starlette:
-    """Return the app that answers for the model: each endpoint with and without ``/v1``, anything else as 404."""
+    """Return the app that answers for the model, whatever the path: what is no endpoint is the model's to refuse."""
 
-    def chat(path: str, data: bytes, attempt: int) -> Reply:
-        return model.chat(path, data, attempt=attempt)
-
-    def completion(path: str, data: bytes, attempt: int) -> Reply:
-        return model.completion(path, data, attempt=attempt)
-
-    async def models(request: Request) -> Response:
-        return await _send(model, request, model.models(request.url.path))
-
-    async def health(request: Request) -> Response:
-        return await _send(model, request, model.health(request.url.path))
-
-    async def not_found(request: Request) -> Response:
-        return await _send(model, request, model.not_found(request.method, request.url.path))
-
-    routes = []
-    for prefix in ("/v1", ""):
-        routes += [
-            Route(f"{prefix}/chat/completions", _reading(model, chat), methods=["POST"]),
-            Route(f"{prefix}/completions", _reading(model, completion), methods=["POST"]),
-            Route(f"{prefix}/models", models, methods=["GET"]),
-            Route(f"{prefix}/health", health, methods=["GET"]),
-        ]
-    # A wrong method on a known path matches its route only in part, so the last route must be tried for it, too.
-    every_path = Route("/{path:path}", not_found, methods=METHODS)
-    return Starlette(routes=[*routes, every_path])
-
-
-def _reading(model: MockModel, answer: Callable[[str, bytes, int], Reply]) -> Callable[[Request], object]:
     async def endpoint(request: Request) -> Response:
         try:
             data = await request.body()
@@ -59,16 +28,13 @@ def _reading(model: MockModel, answer: Callable[[str, bytes, int], Reply]) -> Ca
             return Response(status_code=499)
         retries = request.headers.get("x-stainless-retry-count", "0")
         attempt = int(retries) if retries.isdecimal() else 0
-        return await _send(model, request, answer(request.url.path, data, attempt))
+        reply = model.respond(request.method, request.url.path, data, attempt=attempt)
+        if reply.delay_s and not await _wait(request, reply.delay_s):
+            return Response(status_code=499)
+        model.delivered(reply)
+        return Response(reply.content, status_code=reply.status, media_type=reply.media_type)
 
-    return endpoint
-
-
-async def _send(model: MockModel, request: Request, reply: Reply) -> Response:
-    if reply.delay_s and not await _wait(request, reply.delay_s):
-        return Response(status_code=499)
-    model.delivered(reply)
-    return Response(reply.content, status_code=reply.status, media_type=reply.media_type)
+    return Starlette(routes=[Route("/{path:path}", endpoint, methods=METHODS)])
 
 
 async def _wait(request: Request, delay_s: float) -> bool:

@@ -64,24 +64,20 @@ class MockModel:
         self._problems: list[Problem] = []
         self._lock = threading.Lock()
 
-    def chat(self, path: str, data: bytes, *, attempt: int = 0) -> Reply:
-        """Return the answer to a chat request. ``attempt`` counts a client's retries of one request from 0."""
-        return self._answer(self._chat, path, data, attempt)
+    def respond(self, method: str, path: str, data: bytes, *, attempt: int = 0) -> Reply:
+        """Return the answer to one HTTP request; endpoints are known with and without ``/v1``.
 
-    def completion(self, path: str, data: bytes, *, attempt: int = 0) -> Reply:
-        """Return the answer to a text completion request."""
-        return self._answer(self._completion, path, data, attempt)
-
-    def models(self, path: str) -> Reply:
-        """Return the list of models."""
-        return self._reply(_incoming(path, "models"), model_list(self.name))
-
-    def health(self, path: str) -> Reply:
-        """Return that the model is well."""
-        return self._reply(_incoming(path, "health"), {"status": "ok"})
-
-    def not_found(self, method: str, path: str) -> Reply:
-        """Return 404, and remember that somebody asked for what no model server has."""
+        ``attempt`` counts a client's retries of one request from 0. What is no endpoint is answered with 404, and remembered.
+        """
+        match method, path.removeprefix("/v1"):
+            case "POST", "/chat/completions":
+                return self._answer(self._chat, path, data, attempt)
+            case "POST", "/completions":
+                return self._answer(self._completion, path, data, attempt)
+            case (("GET" | "HEAD"), "/models"):
+                return self._reply(_incoming(path, "models"), model_list(self.name))
+            case (("GET" | "HEAD"), "/health"):
+                return self._reply(_incoming(path, "health"), {"status": "ok"})
         problem = UnexpectedRequest(
             f"{method} {path} is no endpoint of the mock model.\n"
             f"  expected  {ENDPOINTS}\n"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.thread import ServerThread
+    from pytest_hermes_env.inference.transport import InProcessTransport
 
 __all__ = ["MockServer"]
 
@@ -104,6 +105,16 @@ class MockServer:
     def base_url(self) -> str:
         """What a client takes as ``base_url``: the root and ``/v1``."""
         return f"{self.url}/v1"
+
+    @property
+    def transport(self) -> InProcessTransport:
+        """An httpx transport to the same model without a socket, started or not: ``httpx.AsyncClient(transport=...)``.
+
+        Its clients take `pytest_hermes_env.inference.transport.IN_PROCESS_URL` as ``base_url``.
+        """
+        from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415 -- httpx takes 100 ms
+
+        return InProcessTransport(self._model)
 
     @property
     def journal(self) -> tuple[Exchange, ...]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
-from pytest_hermes_env.rollout.layer import layer_of
+from pytest_hermes_env.rollout.layer import Layer, layer_of
 
-__all__ = ["EnvironmentBuilder", "shared_tokenizer"]
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.seam import ToolSeam
+
+__all__ = ["EnvironmentBuilder", "offered_tools", "shared_tokenizer"]
+
+BACKEND = "TERMINAL_ENV"
+"""The variable by which a layer tells hermes on what machine terminals run."""
 
 GROUP_SIZE = 2
 """Rollouts per group, unless the test says otherwise: the smallest size at which rollouts can meet."""
@@ -31,28 +40,46 @@ def shared_tokenizer() -> str:
 
 
 class EnvironmentBuilder:
-    """Builds environments, and releases all that they and their servers hold. One per test."""
+    """Builds environments, and releases all that they and their servers hold. One per test.
 
-    def __init__(self, *, allow_leftovers: bool = False) -> None:
+    ``seam`` tells who answers the tools of the environments, when it is not hermes itself; it is asked at each build.
+    """
+
+    def __init__(self, *, allow_leftovers: bool = False, seam: Callable[[], ToolSeam | None] = lambda: None) -> None:
         self._allow_leftovers = allow_leftovers
+        self._seam = seam
         self._servers: list[Any] = []
         self._mocks: list[Any] = []
+        self._world = contextlib.ExitStack()
+        self._counted: set[type] = set()
 
-    def build(self, env_class: type, *, script: Any = None, server: Any = None, config: Any = None, **fields: Any) -> Any:
+    def build(
+        self,
+        env_class: type,
+        *,
+        script: Any = None,
+        server: Any = None,
+        config: Any = None,
+        in_process: bool = False,
+        **fields: Any,
+    ) -> Any:
         """Return an environment of ``env_class`` that asks a mock model; ``setup`` is not called yet.
 
         ``script`` is what the model says (a list of turns, a Script, a function of the conversation); without one the model
         uses every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
-        replaces what ``config_init`` gives. ``fields`` override single settings of it.
+        replaces what ``config_init`` gives. ``in_process`` leaves out the socket between the openai client and the mock model,
+        which is several times faster. ``fields`` override single settings of the configuration.
 
         Raises: EnvironmentSetupError, BadTarget.
         """
         __tracebackhide__ = True
-        layer_of(env_class)
+        layer = layer_of(env_class)
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
         settings = self._settings(env_class, config, fields)
-        endpoint = self._endpoint(server if server is not None else self._mock(script, settings))
+        if server is None:
+            server = self._mock(script, settings, is_listening=not in_process)
+        endpoint = self._endpoint(server, in_process=in_process)
         try:
             env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
         except TypeError as error:
@@ -61,15 +88,31 @@ class EnvironmentBuilder:
             missing = ", ".join(sorted(env_class.__abstractmethods__))  # type: ignore[attr-defined]
             raise EnvironmentSetupError(f"{env_class.__name__} cannot be built: it lacks {missing}") from error
         for held in env.server.servers:
-            clients.tame(held)
+            clients.tame(held, server.transport if in_process else None)
             self._servers.append(held)
+        seam = self._seam()
+        if seam is not None:
+            self._enter(seam, layer, settings)
         return env
+
+    def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
+        """Let the seam's world answer the tools of the environment that was just built."""
+        from pytest_hermes_env.rollout.turns import counting_turns  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
+
+        os.environ[BACKEND] = seam.world.backend
+        self._world.enter_context(offering(offered_tools(settings, seam.world.backend)))
+        if layer.base not in self._counted:
+            self._counted.add(layer.base)
+            self._world.enter_context(counting_turns(layer, seam.turns))
 
     def close(self) -> None:
         """Release clients and servers; then raise if a mock model was asked for something that its script does not hold.
 
         Raises: UnexpectedRequest, LeftoverTurns, ScriptError.
         """
+        self._world.close()
+        self._counted.clear()
         for held in self._servers:
             clients.release(held)
         self._servers.clear()
@@ -79,24 +122,33 @@ class EnvironmentBuilder:
         for mock in mocks:
             mock.verify()
 
-    def _mock(self, script: Any, settings: Any) -> Any:
+    def _mock(self, script: Any, settings: Any, *, is_listening: bool) -> Any:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import tool_using_policy  # noqa: PLC0415
 
         is_ours = script is None
         if is_ours:
             script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
-        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours).start()
+        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours)
+        if is_listening:
+            mock.start()
         self._mocks.append(mock)
         return mock
 
-    def _endpoint(self, server: Any) -> Any:
+    def _endpoint(self, server: Any, *, in_process: bool) -> Any:
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
 
         __tracebackhide__ = True
+        if in_process and not hasattr(server, "transport"):
+            raise EnvironmentSetupError(
+                f"make_env cannot reach {shorten(server)} in this process: in_process=True is for a script or a MockServer"
+            )
         if isinstance(server, APIServerConfig):
             return server
-        base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
+        if in_process:
+            from pytest_hermes_env.inference.transport import IN_PROCESS_URL as base_url  # noqa: PLC0415, N811
+        else:
+            base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
         if not isinstance(base_url, str):
             raise EnvironmentSetupError(
                 f"make_env cannot use {shorten(server)} as a server: give a MockServer, a base URL or an APIServerConfig"
@@ -163,3 +215,20 @@ def initial_config(env_class: Any) -> Any:
         returned = None
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()
+
+
+def offered_tools(config: Any, backend: str) -> list[str]:
+    """Return the tools that a double lets hermes offer, although a key, a browser or a terminal of this machine is absent.
+
+    These are the tools of the toolsets that the configuration names: all of them where the double answers everything, else
+    those of toolsets of which hermes would offer nothing here.
+    """
+    import model_tools  # noqa: PLC0415 - hermes is heavy
+    import toolsets  # noqa: PLC0415
+
+    names = [name for name in getattr(config, "enabled_toolsets", None) or () if toolsets.validate_toolset(name)]
+    if backend == "local":
+        names = [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
+    else:
+        names += ["terminal", "file"]
+    return sorted({tool for name in names for tool in toolsets.resolve_toolset(name)})

@@ -147,7 +147,7 @@ class _Collector:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import brief_policy, silent_policy, tool_using_policy  # noqa: PLC0415
         from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
-        from pytest_hermes_env.sandbox.seam import offering, watching_tools  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
         from pytest_hermes_env.sandbox.stub import StubSandbox  # noqa: PLC0415
 
         config = initial_config(self.env_class)
@@ -159,23 +159,16 @@ class _Collector:
                 return silent_policy(conversation)
             return (brief_policy if self.faults.fault != "none" else thorough)(conversation)
 
-        stub = StubSandbox(self._confinement(config))
-        builder = EnvironmentBuilder()
-        with (
-            MockServer(policy, allow_leftovers=True) as mock,
-            watching_layer(self.layer, self.faults),
-            watching_tools(self._note_tool_call, stub.answer),
-            offering(_tools_of(config)),
-        ):
+        seam = ToolSeam(StubSandbox(self._confinement(config)), record=self._note_tool_call)
+        builder = EnvironmentBuilder(seam=lambda: seam)
+        with MockServer(policy, allow_leftovers=True) as mock, seam, contextlib.closing(builder):
             try:
                 env = builder.build(self.env_class, server=mock, config=config)
             except Exception as error:
                 raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
-            watch_environment(env, self.layer, self.faults)
-            try:
+            with watching_layer(self.layer, self.faults):
+                watch_environment(env, self.layer, self.faults)
                 yield env, mock
-            finally:
-                builder.close()
 
     def _note_tool_call(self, tool_call: ToolCall) -> None:
         """Write into the journal of the scenario that is running."""
@@ -316,13 +309,3 @@ def _line_of(error: BaseException, env_class: type) -> int:
     path = inspect.getsourcefile(env_class)
     lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return lines[-1] if lines else 0
-
-
-def _tools_of(config: Any) -> list[str]:
-    """Return the tools of those named toolsets of which hermes would offer nothing here: for want of a key or a browser."""
-    import model_tools  # noqa: PLC0415 - hermes is heavy
-    import toolsets  # noqa: PLC0415
-
-    names = [name for name in getattr(config, "enabled_toolsets", None) or () if toolsets.validate_toolset(name)]
-    dark = [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
-    return [tool for name in dark for tool in toolsets.resolve_toolset(name)]

@@ -1,57 +1,159 @@
-"""The one place where tool calls can be watched or answered: hermes-agent's tool registry.
+"""The one place where tool calls are answered by a double and written down: hermes-agent's tool registry.
 
-Every tool call, the agent's and the verifier's, passes ``tools.registry.registry.dispatch``. `watching_tools` stands there for
-a while: it records each call, lets the real tool answer or answers itself, and puts everything back afterwards.
+Every tool call of every layer, the agent's and the verifier's, passes ``tools.registry.registry.dispatch``. A `ToolSeam` stands
+there for a while: the sandbox of the call's task_id answers, or lets hermes' own tool answer; the call goes into the journal;
+and when the seam is closed everything is as it was.
+
+Source: hermes-agent 0.19, tools/registry.py and model_tools.py.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-__all__ = ["ToolCall", "offering", "watching_tools"]
+from pytest_hermes_env.errors import ShadowedModule
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.types import World
+
+__all__ = ["ToolCall", "ToolSeam", "Turns", "offering"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """One call that passed the seam. ``seconds`` is how long its answer took; ``result`` is what the caller was given."""
+    """One call that passed the seam.
+
+    ``result`` is what the caller was given, ``seconds`` how long the answer took. ``turn`` is the turn of the rollout's loop,
+    from 1, and 0 outside of it: then the caller is the verifier, or whatever else an environment does with its tools.
+    """
 
     task_id: str
     name: str
     arguments: dict[str, Any]
     result: Any
     seconds: float
+    turn: int = 0
+
+    @property
+    def by_agent(self) -> bool:
+        """Whether the agent made this call, and not the verifier."""
+        return self.turn > 0
 
 
-Answer = Callable[[str, dict[str, Any], str], "str | None"]
-"""(tool name, arguments, task_id) -> the result as JSON text, or None to let the real tool answer."""
+class Turns:
+    """Which turn each rollout's loop is in. The loop's observer writes, the seam reads, from any thread."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def of(self, task_id: str) -> int:
+        """Return the turn of a rollout's loop, or 0 when none is running."""
+        return self._turns.get(task_id, 0)
+
+    def next(self, task_id: str) -> None:
+        """Note that a loop asks its model."""
+        with self._lock:
+            self._turns[task_id] = self._turns.get(task_id, 0) + 1
+
+    def end(self, task_id: str) -> None:
+        """Note that a loop came back."""
+        with self._lock:
+            self._turns.pop(task_id, None)
 
 
-@contextlib.contextmanager
-def watching_tools(record: Callable[[ToolCall], None], answer: Answer) -> Iterator[None]:
-    """Pass every tool call through ``answer`` and ``record`` while the context lasts. Safe from threads and event loops."""
-    from tools.registry import registry  # noqa: PLC0415 - hermes is heavy
+class ToolSeam:
+    """Stands at hermes' registry while it is open: as a context manager, or between `open` and `close`.
 
-    real = registry.dispatch
+    ``world`` answers; ``record`` is called with each answered call, in the thread of the call. Seams nest: the one that was
+    opened last answers, and seams close in the opposite order.
+    """
 
-    def dispatch(name: str, args: dict[str, Any], **kwargs: Any) -> Any:
-        started = time.monotonic()
+    def __init__(self, world: World, *, record: Callable[[ToolCall], None] | None = None, turns: Turns | None = None) -> None:
+        self.world = world
+        self.turns = turns or Turns()
+        self._record = record
+        self._calls: list[ToolCall] = []
+        self._below: Any = None
+        self._is_open = False
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The journal: every answered call so far, in the order of their answers."""
+        return tuple(self._calls)
+
+    def open(self) -> Self:
+        """Take over. Does nothing when already open."""
+        registry = _registry()
+        if not self._is_open:
+            self._below = vars(registry).get("dispatch")
+            self._answer_below = registry.dispatch
+            registry.dispatch = self._dispatch
+            self._is_open = True
+        return self
+
+    def close(self) -> None:
+        """Give back what stood there before. Does nothing when not open."""
+        registry = _registry()
+        if self._is_open:
+            self._is_open = False
+            if self._below is None:
+                del registry.dispatch
+            else:
+                registry.dispatch = self._below
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _dispatch(self, name: str, args: dict[str, Any], **kwargs: Any) -> Any:
         task_id = str(kwargs.get("task_id") or "")
-        result: Any = answer(name, args, task_id)
-        if result is None:
-            result = real(name, args, **kwargs)
-        seconds = time.monotonic() - started
-        record(ToolCall(task_id=task_id, name=name, arguments=dict(args), result=result, seconds=seconds))
+        arguments = dict(args)
+        turn = self.turns.of(task_id)
+        started = time.monotonic()
+        result: Any = None
+        try:
+            result = self._answer(name, args, task_id, kwargs)
+        except Exception as error:
+            result = error
+            raise
+        finally:
+            seconds = time.monotonic() - started
+            self._note(ToolCall(task_id=task_id, name=name, arguments=arguments, result=result, seconds=seconds, turn=turn))
         return result
 
-    registry.dispatch = dispatch
+    def _answer(self, name: str, args: dict[str, Any], task_id: str, kwargs: dict[str, Any]) -> Any:
+        sandbox = self.world.sandbox_of(task_id)
+        answer = sandbox.call(name, args)
+        return self._answer_below(name, args, **kwargs) if answer is None else answer
+
+    def _note(self, call: ToolCall) -> None:
+        self._calls.append(call)
+        if self._record is not None:
+            self._record(call)
+
+
+def _registry() -> Any:
+    """Return hermes' registry. Raises: a module of the project stands in its place → ShadowedModule."""
     try:
-        yield
-    finally:
-        del registry.dispatch
+        from tools.registry import registry  # noqa: PLC0415 - a module of hermes that loads nothing else
+    except ImportError as error:
+        place = getattr(sys.modules.get("tools"), "__file__", None)
+        raise ShadowedModule(
+            f"hermes-agent's tool registry cannot be imported: {error}.\n"
+            f"  expected  the package `tools` of hermes-agent\n"
+            f"  seen      {place or 'no package of that name'}\n"
+            "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"
+        ) from error
+    return registry
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ The answers have hermes' own result shapes and say nothing: an empty terminal, a
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 __all__ = ["LOCAL_TOOLS", "StubSandbox"]
 
@@ -36,9 +36,15 @@ class StubSandbox:
         """``local`` lets the terminal and file tools run for real; ``stub`` lets none."""
         self.confinement = confinement
 
-    def answer(self, name: str, arguments: dict[str, Any], task_id: str) -> str | None:
+    backend = "local"
+
+    def sandbox_of(self, task_id: str) -> Self:
+        del task_id
+        return self
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Return the stub's result as JSON text, or None where the real tool may answer."""
-        del arguments, task_id
+        del arguments
         if self.confinement == "local" and name in LOCAL_TOOLS:
             return None
         return json.dumps(_ANSWERS.get(name, {"success": True, "output": ""}))
