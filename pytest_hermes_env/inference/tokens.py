@@ -1,8 +1,8 @@
-"""A tiny tokenizer on disk: no hub, no torch, no training, and the same bytes each time.
+"""A tiny tokenizer on disk: no hub, no torch, no training at run time, and the same bytes each time.
 
-Byte-level BPE without merges: every byte of UTF-8 is one token, so that any text survives encode and decode. The chat
-template is ChatML with tools, as Hermes models use it. It only ever appends: the text of the first messages of a
-conversation is the beginning of the text of the whole conversation, which trainers need to mask by turn.
+Byte-level BPE with some thousand pinned merges (merges.txt, written by tests/unit/inference/train_merges.py): any text survives
+encode and decode, any sequence of ids decodes, and the schemas of hermes' tools cost about as much as with a real tokenizer. The
+chat template and the special tokens are those of one `pytest_hermes_env.inference.templates.Template`.
 """
 
 from __future__ import annotations
@@ -10,68 +10,36 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pytest_hermes_env.inference.templates import DEFAULT_TEMPLATE, Template, chat_template, template_named
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["CHAT_TEMPLATE", "build_tokenizer"]
+__all__ = ["TEMPLATE_FIELD", "build_tokenizer", "tokenizer_json"]
 
-END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+MERGES = Path(__file__).parent / "merges.txt"
 MODEL_MAX_LENGTH = 131_072
-
-CHAT_TEMPLATE = """\
-{%- macro text_of(content) -%}
-  {%- if content is string -%}{{- content -}}
-  {%- elif content is not none and content is defined -%}
-    {%- for part in content -%}{%- if part.text is defined -%}{{- part.text -}}{%- endif -%}{%- endfor -%}
-  {%- endif -%}
-{%- endmacro -%}
-{%- set has_system = messages and messages[0].role == 'system' -%}
-{%- if has_system or tools -%}
-  {{- '<|im_start|>system\\n' -}}
-  {%- if has_system -%}{{- text_of(messages[0].content) -}}{%- endif -%}
-  {%- if tools -%}
-    {%- if has_system -%}{{- '\\n\\n' -}}{%- endif -%}
-    {{- '# Tools\\n\\nYou may call one or more functions. Their signatures:\\n<tools>' -}}
-    {%- for tool in tools -%}{{- '\\n' ~ (tool | tojson) -}}{%- endfor -%}
-    {{- '\\n</tools>\\n\\nFor each call, return a JSON object with name and arguments:\\n' -}}
-    {{- '<tool_call>\\n{"name": <name>, "arguments": <arguments>}\\n</tool_call>' -}}
-  {%- endif -%}
-  {{- '<|im_end|>\\n' -}}
-{%- endif -%}
-{%- for message in messages -%}
-  {%- if message.role == 'tool' -%}
-    {{- '<|im_start|>tool\\n<tool_response>\\n' ~ text_of(message.content) -}}
-    {{- '\\n</tool_response><|im_end|>\\n' -}}
-  {%- elif not (loop.first and has_system) -%}
-    {%- set content = text_of(message.content) -%}
-    {{- '<|im_start|>' ~ message.role ~ '\\n' ~ content -}}
-    {%- for call in message.tool_calls or [] -%}
-      {%- if content or not loop.first -%}{{- '\\n' -}}{%- endif -%}
-      {%- set function = call.function if call.function is defined else call -%}
-      {%- set arguments = function.arguments -%}
-      {{- '<tool_call>\\n{"name": ' ~ (function.name | tojson) ~ ', "arguments": ' -}}
-      {{- arguments if arguments is string else (arguments | tojson) -}}
-      {{- '}\\n</tool_call>' -}}
-    {%- endfor -%}
-    {{- '<|im_end|>\\n' -}}
-  {%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}
-"""
+TEMPLATE_FIELD = "pytest_hermes_env_template"
+"""The field of tokenizer_config.json that says which of our templates this is."""
 
 
-def build_tokenizer(directory: str | os.PathLike[str]) -> Path:
+def build_tokenizer(directory: str | os.PathLike[str], *, template: str = DEFAULT_TEMPLATE) -> Path:
     """Write the tokenizer into ``directory`` and return its path, for ``AutoTokenizer.from_pretrained``.
 
-    Safe to call from several processes at once with the same directory: each file appears whole or not at all, and the
-    directory is complete from the first moment when it did not exist before.
+    ``template`` is a name of `pytest_hermes_env.inference.templates.TEMPLATES`. Safe to call from several processes at once
+    with the same directory: each file appears whole or not at all, and the directory is complete from the first moment when it
+    did not exist before.
+
+    Raises: an unknown template → UsageError.
     """
+    chosen = template_named(template)
     target = Path(directory)
     target.parent.mkdir(parents=True, exist_ok=True)
-    files = {"tokenizer.json": _tokenizer_json(), "tokenizer_config.json": _config_json()}
+    files = {"tokenizer.json": tokenizer_json(chosen), "tokenizer_config.json": _config_json(chosen)}
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         for name, text in files.items():
@@ -88,31 +56,46 @@ def build_tokenizer(directory: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _tokenizer_json() -> str:
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers  # noqa: PLC0415 -- takes 30 ms
+def tokenizer_json(template: Template) -> str:
+    """Return the tokenizer with the template's special tokens, as the text of a tokenizer.json."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors  # noqa: PLC0415 -- takes 30 ms
 
+    merges = _merges()
     vocabulary = {character: number for number, character in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    for left, right in merges:
+        vocabulary.setdefault(left + right, len(vocabulary))
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens(
-        [AddedToken(token, special=True, normalized=False) for token in (END_OF_TEXT, TURN_START, TURN_END)]
-    )
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in template.special])
+    tokenizer.add_tokens([AddedToken(token, special=False, normalized=False) for token in template.marks])
+    if template.begin is not None:
+        begin = (template.begin, tokenizer.token_to_id(template.begin))
+        tokenizer.post_processor = processors.TemplateProcessing(single=f"{template.begin} $A", special_tokens=[begin])
     return str(tokenizer.to_str())
 
 
-def _config_json() -> str:
+@cache
+def _merges() -> tuple[tuple[str, str], ...]:
+    lines = MERGES.read_text(encoding="utf-8").splitlines()
+    return tuple((left, right) for left, _, right in (line.partition(" ") for line in lines))
+
+
+def _config_json(template: Template) -> str:
     config = {
+        TEMPLATE_FIELD: template.name,
         "add_prefix_space": False,
-        "bos_token": None,
-        "chat_template": CHAT_TEMPLATE,
+        "bos_token": template.begin,
+        "chat_template": chat_template(template),
         "clean_up_tokenization_spaces": False,
-        "eos_token": TURN_END,
-        "extra_special_tokens": [TURN_START],
+        "eos_token": template.eos,
+        "extra_special_tokens": [
+            token for token in template.special if token not in {template.begin, template.eos, template.pad}
+        ],
         "model_input_names": ["input_ids", "attention_mask"],
         "model_max_length": MODEL_MAX_LENGTH,
-        "pad_token": END_OF_TEXT,
+        "pad_token": template.pad,
         "tokenizer_class": "PreTrainedTokenizerFast",
         "unk_token": None,
     }
-    return json.dumps(config, indent=2, sort_keys=True) + "\n"
+    return json.dumps({name: value for name, value in config.items() if name != "chat_template" or value}, indent=2) + "\n"

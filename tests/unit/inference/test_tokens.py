@@ -138,7 +138,7 @@ def test_special_tokens_are_one_token_each(tokenizer: Any) -> None:
         len(tokenizer),
     )
 
-    assert seen == (4, "<|im_end|>", "<|endoftext|>", 259)
+    assert seen == (4, "<|im_end|>", "<|endoftext|>", 2_865)
 
 
 def test_the_chat_template_renders_tools_calls_and_results(tokenizer: Any) -> None:

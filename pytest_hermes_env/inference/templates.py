@@ -1,0 +1,288 @@
+"""The chat templates that token mode can be tested with, and how the model family behind each of them ends, thinks and calls.
+
+Small templates of this project's own: they behave as the families' do where that decides about tokens, and say less.
+Standard library only: the mock model reads this table before it loads a tokenizer.
+"""
+
+# ruff: noqa: RUF001 -- DeepSeek writes its tokens with these characters
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from pytest_hermes_env.errors import UsageError, shorten
+
+__all__ = [
+    "DEFAULT_TEMPLATE",
+    "FAULTY_TEMPLATES",
+    "TEMPLATES",
+    "Template",
+    "chat_template",
+    "template_named",
+    "template_of_family",
+]
+
+DEFAULT_TEMPLATE = "chatml"
+SOURCES = Path(__file__).parent / "chat_templates"
+Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "stripped always"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """One chat template and the habits of its models.
+
+    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.families.FAMILIES`.
+    ``end``, ``end_of_calls``: the token with which a model ends an answer, and one that calls tools.
+    ``special``: tokens that vanish with ``skip_special_tokens``; ``marks``: tokens that stay.
+    ``begin``: the token that the template writes first, and that the tokenizer adds to every text that it encodes.
+    """
+
+    name: str
+    family: str
+    end: str
+    end_of_calls: str
+    eos: str
+    pad: str
+    special: tuple[str, ...]
+    marks: tuple[str, ...] = ()
+    begin: str | None = None
+    source: str | None
+    """The file in chat_templates; None for a tokenizer without a chat template."""
+
+    thinking: Thinking = "kept"
+    """What the template does to ``<think>`` blocks of earlier answers."""
+    tools: Literal["in the system message", "before the last user message", "not at all"] = "in the system message"
+    trims: bool = False
+    """Whether white space around a message is removed, so that an answer that ended with some changes in the history."""
+
+    thought: str = "<think>\n{}\n</think>\n\n"
+    """How a model of the family thinks, and below: what it writes when it does not think, and before answer and calls."""
+    no_thought: str = ""
+    before_answer: str = ""
+    before_calls: str = ""
+
+    openings: Mapping[str, str] = field(default_factory=dict)
+    """What begins a message in the text → its role; ``tools`` for a part that only declares tools."""
+    closings: tuple[str, ...] = ()
+    tools_heading: str | None = None
+    """What begins the declaration of tools inside a system message."""
+
+
+def template_named(name: str) -> Template:
+    """Return the template of that name, faulty ones included.
+
+    Raises: none has it → UsageError, listing the known ones.
+    """
+    every = {**TEMPLATES, **FAULTY_TEMPLATES}
+    if name not in every:
+        raise UsageError(
+            f"there is no chat template {shorten(repr(name))}.\n"
+            f"  known     {', '.join(TEMPLATES)}; faulty on purpose: {', '.join(FAULTY_TEMPLATES)}"
+        )
+    return every[name]
+
+
+def template_of_family(family: str) -> Template:
+    """Return the template whose models write calls in that format: the first one, or ChatML where the format has none."""
+    return next((one for one in TEMPLATES.values() if one.family == family), TEMPLATES[DEFAULT_TEMPLATE])
+
+
+def chat_template(template: Template) -> str | None:
+    """Return the Jinja text, or None for a tokenizer without one."""
+    if template.source is None:
+        return None
+    return "".join((SOURCES / name).read_text(encoding="utf-8") for name in ("_macros.jinja", template.source))
+
+
+HERMES_MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
+CHATML_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+CHATML_OPENINGS = {f"<|im_start|>{role}\n": role for role in ("system", "user", "assistant", "tool")}
+
+
+def _chatml(name: str, **habits: object) -> Template:
+    fields: dict[str, object] = {
+        "family": "hermes",
+        "end": "<|im_end|>",
+        "end_of_calls": "<|im_end|>",
+        "eos": "<|im_end|>",
+        "pad": "<|endoftext|>",
+        "special": CHATML_TOKENS,
+        "marks": HERMES_MARKS,
+        "source": f"{name}.jinja",
+        "thought": "<think>\n{}\n</think>\n",
+        "before_calls": "\n",
+        "openings": CHATML_OPENINGS,
+        "closings": ("<|im_end|>\n", "<|im_end|>"),
+        "tools_heading": "# Tools",
+    }
+    return Template(name=name, **{**fields, **habits})  # type: ignore[arg-type]  # each field has its type above
+
+
+_EVERY = (
+    _chatml("chatml"),
+    _chatml("qwen3", thinking="stripped before the last user message", thought="<think>\n{}\n</think>\n\n"),
+    Template(
+        name="mistral",
+        family="mistral",
+        end="</s>",
+        end_of_calls="</s>",
+        eos="</s>",
+        pad="<pad>",
+        begin="<s>",
+        special=(
+            "<pad>",
+            "<s>",
+            "</s>",
+            "[INST]",
+            "[/INST]",
+            "[SYSTEM_PROMPT]",
+            "[/SYSTEM_PROMPT]",
+            "[AVAILABLE_TOOLS]",
+            "[/AVAILABLE_TOOLS]",
+            "[TOOL_CALLS]",
+            "[TOOL_RESULTS]",
+            "[/TOOL_RESULTS]",
+        ),
+        source="mistral.jinja",
+        tools="before the last user message",
+        openings={
+            "[SYSTEM_PROMPT]": "system",
+            "[AVAILABLE_TOOLS]": "tools",
+            "[INST]": "user",
+            "[/INST]": "assistant",
+            "[TOOL_RESULTS]": "tool",
+            "[/TOOL_RESULTS]": "assistant",
+        },
+        closings=("[/SYSTEM_PROMPT]", "[/AVAILABLE_TOOLS]", "</s>"),
+    ),
+    Template(
+        name="llama3",
+        family="llama3_json",
+        end="<|eot_id|>",
+        end_of_calls="<|eot_id|>",
+        eos="<|eot_id|>",
+        pad="<|finetune_right_pad_id|>",
+        begin="<|begin_of_text|>",
+        special=(
+            "<|finetune_right_pad_id|>",
+            "<|begin_of_text|>",
+            "<|end_of_text|>",
+            "<|start_header_id|>",
+            "<|end_header_id|>",
+            "<|eot_id|>",
+            "<|eom_id|>",
+            "<|python_tag|>",
+        ),
+        source="llama3.jinja",
+        trims=True,
+        before_calls="<|python_tag|>",
+        openings={
+            f"<|start_header_id|>{header}<|end_header_id|>\n\n": role
+            for header, role in {"system": "system", "user": "user", "assistant": "assistant", "ipython": "tool"}.items()
+        },
+        closings=("<|eot_id|>", "<|eom_id|>"),
+        tools_heading="Environment: ipython",
+    ),
+    Template(
+        name="deepseek",
+        family="deepseek_v3",
+        end="<｜end▁of▁sentence｜>",
+        end_of_calls="<｜end▁of▁sentence｜>",
+        eos="<｜end▁of▁sentence｜>",
+        pad="<｜▁pad▁｜>",
+        begin="<｜begin▁of▁sentence｜>",
+        special=("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
+        marks=(
+            "<think>",
+            "</think>",
+            "<｜User｜>",
+            "<｜Assistant｜>",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁calls▁end｜>",
+            "<｜tool▁call▁begin｜>",
+            "<｜tool▁call▁end｜>",
+            "<｜tool▁outputs▁begin｜>",
+            "<｜tool▁outputs▁end｜>",
+            "<｜tool▁output▁begin｜>",
+            "<｜tool▁output▁end｜>",
+            "<｜tool▁sep｜>",
+        ),
+        source="deepseek.jinja",
+        thinking="stripped always",
+        openings={
+            "<｜begin▁of▁sentence｜>": "system",
+            "<｜User｜>": "user",
+            "<｜Assistant｜>": "assistant",
+            "<｜tool▁output▁begin｜>": "tool",
+            "<｜tool▁outputs▁end｜>": "assistant",
+        },
+        closings=("<｜end▁of▁sentence｜>", "\n", "<｜tool▁outputs▁begin｜>", "<｜tool▁output▁end｜>"),
+        tools_heading="## Tools",
+    ),
+    Template(
+        name="glm",
+        family="glm45",
+        end="<|user|>",  # its models end a turn by beginning the next one
+        end_of_calls="<|observation|>",
+        eos="<|endoftext|>",
+        pad="<|endoftext|>",
+        special=("<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"),
+        marks=(*HERMES_MARKS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+        source="glm.jinja",
+        thinking="stripped before the last user message",
+        trims=True,
+        thought="\n<think>{}</think>",
+        no_thought="\n<think></think>",
+        before_answer="\n",
+        before_calls="\n",
+        openings={"<|system|>\n": "system", "<|user|>\n": "user", "<|assistant|>": "assistant", "<|observation|>": "tool"},
+        tools_heading="# Tools",
+    ),
+    Template(
+        name="kimi",
+        family="kimi_k2",
+        end="<|im_end|>",
+        end_of_calls="<|im_end|>",
+        eos="<|im_end|>",
+        pad="[PAD]",
+        special=(
+            "[PAD]",
+            "[EOS]",
+            "<|im_system|>",
+            "<|im_user|>",
+            "<|im_assistant|>",
+            "<|im_middle|>",
+            "<|im_end|>",
+        ),
+        marks=(
+            "<|tool_calls_section_begin|>",
+            "<|tool_calls_section_end|>",
+            "<|tool_call_begin|>",
+            "<|tool_call_argument_begin|>",
+            "<|tool_call_end|>",
+        ),
+        source="kimi.jinja",
+        openings={
+            "<|im_system|>tool_declare<|im_middle|>": "tools",
+            "<|im_system|>system<|im_middle|>": "system",
+            "<|im_user|>user<|im_middle|>": "user",
+            "<|im_assistant|>assistant<|im_middle|>": "assistant",
+            "<|im_system|>": "tool",
+        },
+        closings=("<|im_end|>",),
+    ),
+)
+
+TEMPLATES: Mapping[str, Template] = MappingProxyType({one.name: one for one in _EVERY})
+"""The templates by name. ``TEMPLATES["qwen3"].end`` is the token with which Qwen3 ends a turn."""
+
+FAULTY_TEMPLATES: Mapping[str, Template] = MappingProxyType(
+    {
+        "no_template": _chatml("no_template", source=None, tools="not at all"),
+        "no_tools": _chatml("no_tools", tools="not at all"),
+    }
+)
+"""Templates that fail: a tokenizer without one, and one that raises on tools and on tool messages."""
