@@ -1,0 +1,271 @@
+r"""HermesSweEnv: an agent writes Python, and tests decide in its own sandbox. The environment to copy for verified rewards.
+
+Each item asks for a function in the file ``solution.py``. Reward: 1.0 when the item's tests pass, 0.1 when the agent produced
+some Python file, else 0.0. What the agent says counts for nothing.
+
+    python hermes_swe_env.py process --env.dataset_name None --env.terminal_backend local --env.total_steps 2 \
+        --env.use_wandb false --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
+
+Source: name, settings and their defaults are those of hermes-agent's former ``environments.hermes_swe_env``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import posixpath
+import time
+import uuid
+from typing import Any
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from pydantic import Field
+
+from environments.agent_loop import AgentResult, HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.hermes_swe_env.coding_items import CodingItem, hold_out, load_items, tests_of
+from environments.hermes_swe_env.verification import verify
+from environments.isolation import sandbox_directory
+from environments.tool_context import ToolContext
+
+logger = logging.getLogger(__name__)
+
+MODEL = "NousResearch/DeepHermes-3-Llama-3-3B-Preview"
+SOLUTION = "solution.py"
+PASSED, TRIED, NOTHING = 1.0, 0.1, 0.0
+"""The rewards."""
+MOST_FILES = 1000
+"""Python files looked at per sandbox, the newest first."""
+
+SYSTEM_PROMPT = (
+    "You are a programmer with a terminal, file tools and the web. Solve the task with your tools: write the code into the file "
+    "that the task names, run it on examples of your own, and mend what does not work. When you are sure of it, say that you are "
+    "done. Only what the file does is judged."
+)
+
+
+class HermesSweEnvConfig(HermesAgentEnvConfig):
+    """Settings of HermesSweEnv."""
+
+    dataset_config: str | None = Field(
+        default=None, description="Configuration of dataset_name. None: its only one, or 'python' where it has several."
+    )
+    eval_size: int | None = Field(
+        default=None, ge=1, description="Items held out for evaluation. None: 20 or a tenth, at most half of them."
+    )
+    test_timeout: int = Field(default=60, ge=1, description="Seconds that the tests of one item may take.")
+
+
+class HermesSweEnv(HermesAgentBaseEnv):
+    """Tests that an agent can write code that works."""
+
+    name = "hermes-swe"
+    env_config_cls = HermesSweEnvConfig
+
+    start_directory = ""
+    """Where every sandbox of this backend starts; "" when each rollout has a directory of its own, as on the local backend."""
+    files_at_start: frozenset[str] = frozenset()
+    """Python files that a fresh sandbox holds: what an image brings along is not the agent's work."""
+
+    @classmethod
+    def config_init(cls) -> tuple[HermesSweEnvConfig, list[APIServerConfig]]:
+        """Return the settings that flags and YAML start from."""
+        config = HermesSweEnvConfig(
+            enabled_toolsets=["terminal", "file", "web"],
+            max_agent_turns=30,
+            max_token_length=4096,
+            group_size=4,
+            system_prompt=SYSTEM_PROMPT,
+            terminal_backend="modal",
+            tool_call_parser="hermes",
+            tokenizer_name=MODEL,
+            dataset_name="bigcode/humanevalpack",
+            dataset_split="test",
+            prompt_field="prompt",
+            steps_per_eval=50,
+            total_steps=500,
+            use_wandb=True,
+            wandb_name="hermes-swe",
+        )
+        server = APIServerConfig(
+            base_url="http://localhost:8000/v1", model_name=MODEL, server_type="openai", api_key="", health_check=False
+        )
+        return config, [server]
+
+    # ------------------------------------------------------------------ items
+
+    async def setup(self) -> None:
+        """Load and split the items, and look at what a sandbox holds before anybody worked in it."""
+        config = self.config
+        items = await asyncio.to_thread(
+            load_items,
+            config.dataset_name,
+            split=config.dataset_split,
+            prompt_field=config.prompt_field,
+            config_name=config.dataset_config,
+        )
+        self.train_items, self.eval_items = hold_out(items, config.eval_size)
+        self.next_index = 0
+        self.reward_buffer: list[float] = []
+        await asyncio.to_thread(self.look_at_fresh_sandbox)
+
+    def look_at_fresh_sandbox(self) -> None:
+        """Remember where sandboxes start and which Python files they bring along.
+
+        Raises: RuntimeError when no command can be run in one: better now than as a reward of 0.0 in every rollout.
+        """
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            started = ctx.terminal("pwd")
+            if started.get("exit_code") != 0:
+                why = str(started.get("error") or started.get("output"))[:500]
+                raise RuntimeError(
+                    f"No command can be run in a sandbox of terminal_backend {self.config.terminal_backend!r}: {why}"
+                )
+            directory = started["output"].strip()
+            self.start_directory = "" if directory == sandbox_directory(ctx.task_id) else directory
+            self.files_at_start = frozenset(python_files(ctx, directory))
+            if SOLUTION in self.files_at_start:
+                raise RuntimeError(f"A fresh sandbox holds {directory}/{SOLUTION} already: whose work it is could not be told")
+            if ctx.terminal("python3 --version").get("exit_code") != 0:
+                logger.warning("A fresh sandbox has no python3: no solution will pass its tests")
+        finally:
+            ctx.cleanup()
+
+    async def get_next_item(self) -> CodingItem:
+        """Return the next training item, round and round."""
+        item = self.train_items[self.next_index % len(self.train_items)]
+        self.next_index += 1
+        return item
+
+    def format_prompt(self, item: CodingItem) -> str:
+        """Return the task, where the solution goes, and how it is judged."""
+        name = item.get("entry_point")
+        function = f"the function `{name}`" if name else "the functions that the task names"
+        return (
+            f"{item['prompt'].strip()}\n\n"
+            f"Write the solution to the file {SOLUTION} in your working directory. The file must define {function} and all that "
+            "is needed for it: imports, constants, helpers. It is judged by tests that you do not see: they call the functions "
+            "with plain data (numbers, text, lists, dictionaries, ...) and look at what they return."
+        )
+
+    # ------------------------------------------------------------------ the reward
+
+    async def compute_reward(self, item: CodingItem, result: AgentResult, ctx: ToolContext) -> float:
+        """Run the item's tests in the agent's own sandbox; the agent's words count for nothing.
+
+        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+
+        Raises: VerificationError when nothing can be decided; the base counts that, apart from an honest 0.0.
+        """
+        start = self.start_directory or sandbox_directory(ctx.task_id) or ctx.terminal("pwd")["output"].strip()
+        written = [path for path in python_files(ctx, start) if path not in self.files_at_start]
+        if solution := find_solution(written):
+            verdict = verify(
+                ctx,
+                solution=posixpath.join(start, solution),
+                tests=tests_of(item),
+                entry_point=item.get("entry_point", ""),
+                directory=start,
+                timeout_s=self.config.test_timeout,
+            )
+            logger.info("Tests of %s in rollout %s: %s", item.get("entry_point", "an item"), ctx.task_id, verdict.reason)
+            if verdict.passed:
+                return PASSED
+        return TRIED if written else NOTHING
+
+    async def collect_trajectory(self, item: CodingItem) -> tuple[Any, list[CodingItem]]:
+        """Run one training rollout and remember its reward for `wandb_log`."""
+        scored, backlog = await super().collect_trajectory(item)
+        self.reward_buffer.append(scored["scores"])
+        return scored, backlog
+
+    # ------------------------------------------------------------------ evaluation
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Run the agent over the held-out items, greedily, and log metrics and samples.
+
+        The training buffers are as they were afterwards, also when an item fails or training runs beside it.
+        """
+        start_time = time.time()
+        free = asyncio.Semaphore(self.config.max_eval_workers)
+        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
+            tasks = [group.create_task(self.evaluate_item(item, free)) for item in self.eval_items]
+        samples = [task.result() for task in tasks]
+        scores = [sample["score"] for sample in samples]
+        metrics = {
+            "eval/mean_reward": sum(scores) / len(scores),
+            "eval/pass_rate": sum(score == PASSED for score in scores) / len(scores),
+            "eval/errors": sum("error" in sample for sample in samples),
+        }
+        await self.evaluate_log(metrics=metrics, samples=samples, start_time=start_time, end_time=time.time())
+
+    async def evaluate_item(self, item: CodingItem, free: asyncio.Semaphore) -> dict[str, Any]:
+        """Return the sample of one held-out item; one that fails scores 0.0, says why, and leaves the others alone."""
+        prompt = self.format_prompt(item)
+        try:
+            async with free:
+                result, score = await self.run_item(item, prompt)
+        except Exception as error:
+            logger.exception("Evaluating %s failed", item.get("entry_point", "an item"))
+            return {"prompt": prompt, "score": NOTHING, "error": f"{type(error).__name__}: {error}"}
+        return {
+            "prompt": prompt,
+            "score": score,
+            "turns": result.turns_used,
+            "finished": result.finished_naturally,
+            "messages": result.messages,
+        }
+
+    async def run_item(self, item: CodingItem, prompt: str) -> tuple[AgentResult, float]:
+        """Run the agent on one item in a sandbox of its own, which is released on every way out."""
+        schemas, names = self._resolve_tools_for_group()
+        messages = [{"role": "user", "content": prompt}]
+        if self.config.system_prompt:
+            messages.insert(0, {"role": "system", "content": self.config.system_prompt})
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(
+                server=self.server,
+                tool_schemas=schemas,
+                valid_tool_names=names,
+                max_turns=self.config.max_agent_turns,
+                task_id=ctx.task_id,
+                temperature=0.0,
+                max_tokens=self.config.max_token_length,
+                extra_body=self.config.extra_body,
+                budget_config=self.config.build_budget_config(),
+            )
+            result = await agent.run(messages)
+            return result, await self.compute_reward(item, result, ctx)
+        finally:
+            ctx.cleanup()
+
+    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
+        """Add the mean training reward since the last call."""
+        metrics = {} if wandb_metrics is None else wandb_metrics
+        if self.reward_buffer:
+            metrics["train/mean_reward"] = sum(self.reward_buffer) / len(self.reward_buffer)
+            metrics["train/pass_rate"] = sum(reward == PASSED for reward in self.reward_buffer) / len(self.reward_buffer)
+        self.reward_buffer = []
+        await super().wandb_log(metrics)
+
+
+def python_files(ctx: ToolContext, directory: str) -> list[str]:
+    """Return the Python files below a directory of the sandbox, relative to it, the newest first; hidden ones are left out."""
+    arguments = {"pattern": "*.py", "target": "files", "path": directory, "limit": MOST_FILES}
+    answer, _ = json.JSONDecoder().raw_decode(ctx.call_tool("search_files", arguments))  # hermes may add a hint after it
+    below = f"{directory.rstrip('/')}/"
+    # a line break in a name makes two paths of it: the second one may lead anywhere
+    return [path.removeprefix(below) for path in answer.get("files", ()) if path.startswith(below) and path.endswith(".py")]
+
+
+def find_solution(paths: list[str]) -> str | None:
+    """Return the solution among an agent's files: in its working directory, or else the newest, wherever it had moved to."""
+    named = [path for path in paths if posixpath.basename(path) == SOLUTION]
+    return SOLUTION if SOLUTION in named else next(iter(named), None)
+
+
+if __name__ == "__main__":
+    HermesSweEnv.cli()

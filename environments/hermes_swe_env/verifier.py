@@ -1,0 +1,316 @@
+"""Runs an item's tests against a solution, in a process that never runs the solution's code.
+
+    python3 -I -S verifier.py REQUEST         decides: runs the tests, and prints a proof when all of them passed
+    python3 -I verifier.py --serve SOLUTION   serves: imports the solution and answers calls of its functions
+
+The first starts the second. To the tests, a function of the solution is a stand-in: it sends its arguments to the serving
+process and gives back the answer as plain data. So nothing that a solution does reaches the tests (``sys.exit``, ``os._exit``,
+patched builtins, an object that equals everything): all that it can do is answer. The tests and the key to the proof are read
+and removed before the solution is started.
+
+Place in the flow: `verification` copies this file into the rollout's sandbox and runs it there, with whatever ``python3`` the
+sandbox has: Python 3.8 and its standard library are enough.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import hashlib
+import importlib.util
+import inspect
+import json
+import os
+import signal
+import site
+import subprocess
+import sys
+import threading
+import traceback
+import types
+import unittest
+from collections.abc import Callable, Sequence
+from typing import Any
+
+PASSED, FAILED, UNUSABLE = 0, 1, 3
+"""Exit codes: all tests passed; the solution failed; the tests themselves cannot decide. 2 is Python's own."""
+
+SERVE = "--serve"
+TESTS, SOLUTION = "tests", "solution"
+"""Names of the two modules that a test text meets: its own, and that of the stand-ins."""
+LONGEST_ANSWER = 1 << 24
+"""Bytes of one answer, at most."""
+CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+class Failed(Exception):
+    """The solution did not do what the tests ask, or gave no answer at all."""
+
+
+class Unusable(Exception):
+    """The tests cannot decide about any solution."""
+
+
+# ---------------------------------------------------------------------- what crosses between the processes
+
+
+def encode(value: Any) -> Any:
+    """Return plain data as JSON can hold it. Raises: TypeError for anything else, so that no behaviour crosses over."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": value.hex()}
+    if isinstance(value, dict):
+        return {"dict": [[encode(key), encode(inner)] for key, inner in value.items()]}
+    for name, kind in CONTAINERS.items():
+        if isinstance(value, kind):
+            return {name: [encode(inner) for inner in value]}
+    raise TypeError(f"{type(value).__name__} is no plain data; functions take and return numbers, text, bytes and containers")
+
+
+def decode(value: Any) -> Any:
+    """Return what `encode` was given, with subclasses as their plain base."""
+    if not isinstance(value, dict):
+        return value
+    ((name, inner),) = value.items()
+    if name == "bytes":
+        return bytes.fromhex(inner)
+    if name == "dict":
+        return {decode(key): decode(kept) for key, kept in inner}
+    return CONTAINERS[name](decode(kept) for kept in inner)
+
+
+# ---------------------------------------------------------------------- the process that decides
+
+
+class Solution:
+    """A solution in a process of its own. ``functions`` are the names that it defines, ``calls`` counts their calls."""
+
+    def __init__(self, path: str, seconds: float) -> None:
+        """Start the process, which lives ``seconds`` at most."""
+        self.calls = 0
+        self.functions: list[str] = []
+        self._silent = ""
+        self._seconds = seconds
+        self._turn = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", os.path.abspath(__file__), SERVE, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=os.path.dirname(path) or None,
+            start_new_session=True,
+        )
+        self._timer = threading.Timer(seconds, self._kill)
+        self._timer.start()
+
+    def load(self) -> None:
+        """Wait until it is imported. Raises: Failed, or what the import raised."""
+        self.functions = self._answer("importing it")
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return a function's answer, or raise the builtin exception that is nearest to what it raised."""
+        question = json.dumps({"call": name, "args": encode(args), "kwargs": encode(kwargs)})
+        with self._turn:
+            self.calls += 1
+            with contextlib.suppress(OSError):  # it has ended; that there is no answer says so
+                self._stdin.write(question.encode() + b"\n")
+                self._stdin.flush()
+            return self._answer(f"{name}()")
+
+    def check_alive(self) -> None:
+        """Raises: Failed when an answer was missing, also where the tests took that for an exception that they expected."""
+        if self._silent:
+            raise Failed(self._silent)
+
+    def close(self) -> None:
+        """End the process and what it started."""
+        self._timer.cancel()
+        self._kill()
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        self._stdout.close()
+        self._process.wait()
+
+    @property
+    def _stdin(self) -> Any:
+        return self._process.stdin
+
+    @property
+    def _stdout(self) -> Any:
+        return self._process.stdout
+
+    def _answer(self, what: str) -> Any:
+        line = self._stdout.readline(LONGEST_ANSWER)
+        if not line.endswith(b"\n"):
+            self._silent = f"{what} gave no answer: its process ended, or was stopped after {self._seconds:g} s"
+            raise Failed(self._silent)
+        answer = json.loads(line)
+        if "raised" in answer:
+            raise _nearest_builtin(answer["raised"])(f"{what} raised {answer['raised'][0]}: {answer['text']}")
+        return decode(answer["value"])
+
+    def _kill(self) -> None:
+        with contextlib.suppress(OSError):  # it has ended
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _nearest_builtin(names: Sequence[str]) -> type[Exception]:
+    """Return the first of an exception's classes that is a builtin, can be made from a text, and does not end a process."""
+    unfit = (UnicodeError, getattr(builtins, "BaseExceptionGroup", UnicodeError))
+    for name in names:
+        kind = getattr(builtins, str(name), None)
+        if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, unfit):
+            return kind
+    return Failed
+
+
+def run_tests(source: str, entry_point: str, solution: Any) -> None:
+    """Run a test text: its statements, then ``check(candidate)``, test functions, test classes that it defines.
+
+    It meets the solution's functions as names, and in a module ``solution``. Raises: Unusable; anything else is a failure.
+    """
+    try:
+        code = compile(source, "<tests>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise Unusable(f"the tests cannot be compiled: {error}") from error
+    if entry_point and entry_point not in solution.functions:
+        raise Failed(f"there is no function {entry_point}")
+    module, stand_ins = types.ModuleType(TESTS), types.ModuleType(SOLUTION)
+    for name in solution.functions:
+        if not hasattr(builtins, name):  # its own `all` must not become that of the tests
+            setattr(stand_ins, name, _stand_in(name, solution))
+            setattr(module, name, getattr(stand_ins, name))
+    sys.modules[TESTS], sys.modules[SOLUTION] = module, stand_ins
+    try:
+        exec(code, vars(module))  # noqa: S102 - the data set's code, in the sandbox
+    except ModuleNotFoundError as error:
+        if error.name in {None, SOLUTION}:
+            raise
+        raise Unusable(f"the tests need the module {error.name}, which this Python does not have") from error
+    _run_what_is_defined(module, entry_point, called=bool(solution.calls))
+    solution.check_alive()
+    if not solution.calls:
+        raise Unusable("the tests never called a function of the solution")
+
+
+def _stand_in(name: str, solution: Solution) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return solution.call(name, args, kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _run_what_is_defined(module: types.ModuleType, entry_point: str, *, called: bool) -> None:
+    """Run the functions and classes that hold tests; what was imported, or is a stand-in, is none of them."""
+    own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == TESTS}
+    if "check" in own and entry_point and not called:
+        own["check"](getattr(module, entry_point))
+    for name, value in own.items():
+        if isinstance(value, type) and issubclass(value, unittest.TestCase):
+            _run_case(value)
+        elif isinstance(value, type) and name.startswith("Test"):
+            for method in [method for method in dir(value) if method.startswith("test")]:
+                _run_function(getattr(value(), method))
+        elif inspect.isfunction(value) and name.startswith("test"):
+            _run_function(value)
+
+
+def _run_function(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    if needed := [one.name for one in parameters if one.default is one.empty]:
+        raise Unusable(f"{function.__name__} takes {', '.join(needed)}: fixtures and parameters are not provided")
+    function()
+
+
+def _run_case(case: type[unittest.TestCase]) -> None:
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    for test, text in result.errors + result.failures:
+        raise Failed(f"{test}: {text.strip().splitlines()[-1]}")
+
+
+def decide(request_path: str) -> int:
+    """Run the tests of a request and say how they ended; return the exit code."""
+    with open(request_path, encoding="utf-8") as file:
+        request = json.load(file)
+    os.remove(request_path)
+    sys.path += site.getsitepackages()  # what is installed can be imported, but -S runs no hook that was installed
+    solution = Solution(request["solution"], request["seconds"])
+    try:
+        solution.load()
+        run_tests(request["tests"], request["entry_point"], solution)
+        code, text = PASSED, f"proof {hashlib.sha256(request['key'].encode()).hexdigest()}"
+    except Unusable as error:
+        code, text = UNUSABLE, str(error)
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: whatever ends the tests early is a failure
+        code, text = FAILED, _reason(error)
+    finally:
+        solution.close()
+    sys.stdout.write(f"\n{text}\n")
+    return code
+
+
+def _reason(error: BaseException) -> str:
+    """Return one line: where in the tests, and what."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<tests>"]
+    where = f"line {lines[-1]} of the tests: " if lines else ""
+    return f"{where}{type(error).__name__}: {error}"[:2000]
+
+
+# ---------------------------------------------------------------------- the process that serves
+
+
+def serve(path: str) -> None:
+    """Import the solution and answer calls until the other side hangs up. What the solution prints goes nowhere."""
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    sys.path.insert(0, os.path.dirname(path))
+    module: list[Any] = []
+
+    def load() -> list[str]:
+        module.append(_load(path))
+        return _functions_of(module[0])
+
+    def send(act: Callable[[], Any]) -> None:
+        answers.write(_answer_of(act) + b"\n")
+        answers.flush()
+
+    send(load)
+    for line in questions:
+        question = json.loads(line)
+        args, kwargs = decode(question["args"]), decode(question["kwargs"])
+        send(lambda: getattr(module[0], question["call"])(*args, **kwargs))  # noqa: B023 - called before the next line
+
+
+def _answer_of(act: Callable[[], Any]) -> bytes:
+    try:
+        text = json.dumps({"value": encode(act())})
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: the solution is not the one to say that it is over
+        text = json.dumps({"raised": [kind.__name__ for kind in type(error).__mro__], "text": str(error)[:500]})
+    return text.encode()
+
+
+def _load(path: str) -> types.ModuleType:
+    spec = importlib.util.spec_from_file_location(SOLUTION, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[SOLUTION] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _functions_of(module: types.ModuleType) -> list[str]:
+    functions = [name for name, value in vars(module).items() if callable(value) and not isinstance(value, type)]
+    return [name for name in functions if name.isidentifier() and not name.startswith("_")]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == SERVE:
+        serve(sys.argv[2])
+    else:
+        sys.exit(decide(sys.argv[1]))

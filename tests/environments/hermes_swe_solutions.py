@@ -1,0 +1,306 @@
+"""One right solution for every sample task of HermesSweEnv, in one file: it solves each of them."""
+
+import heapq
+import re
+from collections import Counter, deque
+
+
+def count_vowels(text):
+    return sum(letter in "aeiou" for letter in text.lower())
+
+
+def merge_ranges(ranges):
+    merged = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def middle(numbers):
+    ordered = sorted(numbers)
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def roman(number):
+    if not 0 < number < 4000:
+        raise ValueError(number)
+    signs = "M:1000 CM:900 D:500 CD:400 C:100 XC:90 L:50 XL:40 X:10 IX:9 V:5 IV:4 I:1"
+    text = ""
+    for sign, value in (pair.split(":") for pair in signs.split()):
+        while number >= int(value):
+            text += sign
+            number -= int(value)
+    return text
+
+
+def initials(name):
+    return "".join(f"{word[0].upper()}." for word in name.split())
+
+
+def balanced(text):
+    opened = []
+    for letter in text:
+        if letter in "([{":
+            opened.append(letter)
+        elif letter in ")]}" and (not opened or opened.pop() + letter not in {"()", "[]", "{}"}):
+            return False
+    return not opened
+
+
+def digit_sum(number):
+    return sum(map(int, str(abs(number))))
+
+
+def shortest_path(edges, start, goal):
+    seen, queue = {start}, deque([(start, 0)])
+    while queue:
+        here, steps = queue.popleft()
+        if here == goal:
+            return steps
+        for one, other in [*edges, *((b, a) for a, b in edges)]:
+            if one == here and other not in seen:
+                seen.add(other)
+                queue.append((other, steps + 1))
+    return -1
+
+
+def unique(items):
+    return [item for place, item in enumerate(items) if item not in items[:place]]
+
+
+def run_lengths(text):
+    return re.sub(r"(.)\1+", lambda run: run[1] + str(len(run[0])), text, flags=re.DOTALL)
+
+
+def is_leap(year):
+    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+def calculate(expression):
+    tokens = re.findall(r"\d+|[-+*()]", expression)
+
+    def value():
+        token = tokens.pop(0)
+        if token != "(":
+            return int(token)
+        inner = total()
+        tokens.pop(0)
+        return inner
+
+    def product():
+        result = value()
+        while tokens and tokens[0] == "*":
+            tokens.pop(0)
+            result *= value()
+        return result
+
+    def total():
+        result = product()
+        while tokens and tokens[0] in "+-":
+            result += product() if tokens.pop(0) == "+" else -product()
+        return result
+
+    return total()
+
+
+def caesar(text, shift):
+    def moved(letter):
+        first = ord("a" if letter.islower() else "A")
+        return chr((ord(letter) - first + shift) % 26 + first)
+
+    return "".join(moved(letter) if letter.isascii() and letter.isalpha() else letter for letter in text)
+
+
+def rotate(matrix):
+    return [list(row) for row in zip(*matrix[::-1], strict=True)]
+
+
+def longest_word(sentence):
+    words = [word.strip(".,;:!?") for word in sentence.split()]
+    return max(words, key=len, default="")
+
+
+def change(amount, coins):
+    best = [0] + [None] * amount
+    for part in range(1, amount + 1):
+        ways = [best[part - coin] for coin in coins if coin <= part and best[part - coin] is not None]
+        best[part] = min(ways) + 1 if ways else None
+    return -1 if best[amount] is None else best[amount]
+
+
+def to_binary(number):
+    return f"{number:b}"
+
+
+def flatten(nested):
+    return [flat for item in nested for flat in (flatten(item) if isinstance(item, list) else [item])]
+
+
+def common(first, second):
+    return sorted(set(first) & set(second))
+
+
+def schedule(needs):
+    waiting = {task: set(before) for task, before in needs.items()}
+    ready = [task for task, before in waiting.items() if not before]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        task = heapq.heappop(ready)
+        order.append(task)
+        for other, before in waiting.items():
+            if task in before:
+                before.remove(task)
+                if not before:
+                    heapq.heappush(ready, other)
+    if len(order) < len(needs):
+        raise ValueError("a circle")
+    return order
+
+
+def is_palindrome(text):
+    letters = [letter for letter in text.lower() if letter.isalnum()]
+    return letters == letters[::-1]
+
+
+def parse_csv_line(line):
+    fields, field, quoted, place = [], "", False, 0
+    while place < len(line):
+        letter = line[place]
+        if quoted and letter == '"' and line[place + 1 : place + 2] == '"':
+            field += '"'
+            place += 1
+        elif letter == '"':
+            quoted = not quoted
+        elif letter == "," and not quoted:
+            fields.append(field)
+            field = ""
+        else:
+            field += letter
+        place += 1
+    return [*fields, field]
+
+
+def clamp(value, low, high):
+    if low > high:
+        raise ValueError("low is above high")
+    return max(low, min(value, high))
+
+
+def spiral(matrix):
+    rows, values = [list(row) for row in matrix], []
+    while rows:
+        values += rows.pop(0)
+        rows = [list(row) for row in zip(*rows, strict=True)][::-1]
+    return values
+
+
+def word_counts(text):
+    return Counter(re.findall(r"[^\W\d_]+", text.lower()))
+
+
+def edit_distance(first, second):
+    row = list(range(len(second) + 1))
+    for place, letter in enumerate(first, 1):
+        above, row = row, [place]
+        for column, other in enumerate(second, 1):
+            row.append(min(above[column] + 1, row[-1] + 1, above[column - 1] + (letter != other)))
+    return row[-1]
+
+
+def chunks(items, size):
+    if size < 1:
+        raise ValueError(size)
+    return [items[place : place + size] for place in range(0, len(items), size)]
+
+
+def compare_versions(first, second):
+    one, other = ([int(part) for part in version.split(".")] for version in (first, second))
+    length = max(len(one), len(other))
+    one, other = (numbers + [0] * (length - len(numbers)) for numbers in (one, other))
+    return (one > other) - (one < other)
+
+
+def title_case(text):
+    return " ".join(word.capitalize() for word in text.split(" "))
+
+
+def primes_below(limit):
+    sieve = [False, False] + [True] * (limit - 2)
+    for number in range(2, int(limit**0.5) + 1):
+        if sieve[number]:
+            sieve[number * number :: number] = [False] * len(sieve[number * number :: number])
+    return [number for number, is_prime in enumerate(sieve[:limit]) if is_prime]
+
+
+def invert(mapping):
+    return {value: sorted(key for key, other in mapping.items() if other == value) for value in mapping.values()}
+
+
+def queens(size, row=0, columns=frozenset(), falling=frozenset(), rising=frozenset()):
+    if row == size:
+        return 1
+    return sum(
+        queens(size, row + 1, columns | {column}, falling | {row - column}, rising | {row + column})
+        for column in range(size)
+        if column not in columns and row - column not in falling and row + column not in rising
+    )
+
+
+def seconds_of(clock):
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds
+
+
+def longest_increasing(numbers):
+    lengths = []
+    for place, number in enumerate(numbers):
+        lengths.append(1 + max((lengths[other] for other in range(place) if numbers[other] < number), default=0))
+    return max(lengths, default=0)
+
+
+def transpose(rows):
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def fill_template(template, values):
+    def text(found):
+        return found[0][0] if found[0] in {"{{", "}}"} else str(values[found[1]])
+
+    return re.sub(r"\{\{|\}\}|\{(\w+)\}", text, template)
+
+
+def second_largest(numbers):
+    different = sorted(set(numbers))
+    return different[-2] if len(different) > 1 else None
+
+
+def knapsack(items, capacity):
+    best = [0] * (capacity + 1)
+    for weight, value in items:
+        for room in range(capacity, weight - 1, -1):
+            best[room] = max(best[room], best[room - weight] + value)
+    return best[capacity]
+
+
+def pairs_with_sum(numbers, total):
+    pairs = {
+        tuple(sorted((one, other)))
+        for place, one in enumerate(numbers)
+        for other in numbers[place + 1 :]
+        if one + other == total
+    }
+    return sorted(pairs)
+
+
+def life(cells):
+    alive = set(cells)
+    around = [(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1) if x or y]
+    neighbours = Counter((x + dx, y + dy) for x, y in alive for dx, dy in around)
+    return sorted(cell for cell, count in neighbours.items() if count == 3 or (count == 2 and cell in alive))
