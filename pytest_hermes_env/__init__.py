@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import think as think
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
+    from pytest_hermes_env.results import agent_result as agent_result
 
 __all__ = [
     "MockServer",
     "Script",
+    "agent_result",
     "call",
     "call_raw",
     "empty_choices",
@@ -39,7 +41,10 @@ __all__ = [
     "unoffered",
 ]
 
-_HOMES = {"env_contract": "pytest_hermes_env.contract.decorator"}
+_HOMES = {
+    "agent_result": "pytest_hermes_env.results",
+    "env_contract": "pytest_hermes_env.contract.decorator",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -6,8 +6,11 @@
     ├── UsageError              a command, option, marker or fixture was used wrongly
     │   ├── UnknownRule         a rule id that the catalogue does not have
     │   ├── BadWaiver           a waiver without a reason, or one that waives nothing
-    │   └── BadTarget           what was named is not an environment, or cannot be imported
+    │   ├── BadTarget           what was named is not an environment, or cannot be imported
+    │   └── StrategyError       a strategy, or check_reward, was asked for what cannot be drawn
     ├── ScriptError             a script for the mock model says something impossible
+    ├── ResultError             a builder was told what no rollout can leave behind
+    ├── RewardProblem           a reward function raised, or returned what is no reward
     ├── UnexpectedRequest       the model was asked for something that its script does not hold
     ├── LeftoverTurns           turns of a script that nobody asked for
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
@@ -31,9 +34,12 @@ __all__ = [
     "LeftoverAnswers",
     "LeftoverTurns",
     "NotAToolResult",
+    "ResultError",
+    "RewardProblem",
     "ScriptError",
     "ServerStartError",
     "ShadowedModule",
+    "StrategyError",
     "UnexpectedRequest",
     "UnexpectedToolCall",
     "UnknownRule",
@@ -65,8 +71,20 @@ class BadTarget(UsageError):
     """What was named is not an environment class, or its module cannot be imported."""
 
 
+class StrategyError(UsageError):
+    """A strategy or `check_reward` was asked for something that cannot be drawn."""
+
+
 class ScriptError(HermesEnvError):
     """A script for the mock model says something that no model could say."""
+
+
+class ResultError(HermesEnvError):
+    """An AgentResult builder was told something that no rollout can leave behind."""
+
+
+class RewardProblem(HermesEnvError):
+    """A reward function raised, or returned something that is no reward."""
 
 
 class UnexpectedRequest(HermesEnvError):

@@ -24,6 +24,7 @@ from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touc
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.session import ContractSession
     from pytest_hermes_env.inference.server import MockServer
+    from pytest_hermes_env.results import Result
     from pytest_hermes_env.sandbox.context import FakeToolContext
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.local import LocalSandbox
@@ -147,6 +148,14 @@ def hermes_tokenizer() -> str:
     from pytest_hermes_env.rollout.builder import shared_tokenizer  # noqa: PLC0415
 
     return shared_tokenizer()
+
+
+@pytest.fixture
+def agent_result() -> Result:
+    """The beginning of AgentResults: ``agent_result.call("terminal", command="ls").returns({...}).say("42")``."""
+    from pytest_hermes_env import results  # noqa: PLC0415
+
+    return results.agent_result
 
 
 @pytest.fixture

@@ -1,0 +1,10 @@
+"""WHAT A ROLLOUT LEFT: builders of AgentResult for tests that need no model.
+
+`agent_result` is the beginning: ``agent_result.call("terminal", command="ls").returns({...}).say("42")``.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.results.builder import Result, agent_result
+
+__all__ = ["Result", "agent_result"]

@@ -1,0 +1,83 @@
+"""From a story to the builder expression that tells it: what ``repr`` of a result shows, ready to paste."""
+
+from __future__ import annotations
+
+import json
+import keyword
+from typing import Any
+
+from pytest_hermes_env.results.values import Answer, Call, Story, Turn
+
+__all__ = ["METHODS", "call_source", "expression"]
+
+METHODS = {"valid": "call", "unknown": "unknown_tool", "bad": "bad_arguments"}
+"""The builder method that makes a call of each kind."""
+
+
+def expression(story: Story, *, layer: str = "") -> str:
+    """Return Python source that makes the story. ``layer`` is the name of the environment class whose layer it is on."""
+    steps = [f"of({layer})"] if layer else []
+    if story.offered is not None:
+        steps.append(f"offering({', '.join(map(repr, sorted(story.offered)))})")
+    if story.system is not None:
+        steps.append(f"system({story.system!r})")
+    steps += [f"user({text!r})" for text in story.users]
+    for turn in story.turns:
+        steps += _turn_source(turn)
+    if story.thought is not None:
+        steps.append(f"think({story.thought!r})")
+    if story.joins:
+        steps.append("also()")
+    if story.end is not None:
+        steps.append("server_error()" if story.end == "server_error" else "hit_turn_limit()")
+    if story.tokenizer is not None:
+        steps.append(f"with_nodes({_tokenizer_source(story.tokenizer)})")
+    return ".".join(["agent_result", *steps])
+
+
+def call_source(call: Call) -> str:
+    """Return one call as the builder method that makes it."""
+    return f"{METHODS[call.kind]}({', '.join([repr(call.tool), *_arguments_source(call)])})"
+
+
+def _turn_source(turn: Turn) -> list[str]:
+    steps = [] if turn.thought is None else [f"think({turn.thought!r})"]
+    if turn.text is not None:
+        steps.append(f"say({turn.text!r})")
+    waiting = False
+    for number, call in enumerate(turn.calls):
+        if number and not waiting:
+            steps.append("also()")
+        steps.append(call_source(call))
+        waiting = waiting or call.kind == "valid"
+    return steps + [_answer_source(call.answer) for call in turn.calls if call.answer is not None]
+
+
+def _arguments_source(call: Call) -> list[str]:
+    """Return keyword arguments where these give back the very same text, else the text."""
+    arguments = None if call.kind == "bad" else _object(call.arguments)
+    if arguments is None:
+        return [repr(call.arguments)]
+    if all(name.isidentifier() and not keyword.iskeyword(name) for name in arguments):
+        return [f"{name}={value!r}" for name, value in arguments.items()]
+    return [f"**{arguments!r}"]
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the object that ``text`` is the plain JSON of, or None when it is other text."""
+    try:
+        value = json.loads(text)
+        is_plain = isinstance(value, dict) and json.dumps(value, ensure_ascii=False, allow_nan=False) == text
+    except (ValueError, RecursionError):
+        return None
+    return value if is_plain else None
+
+
+def _answer_source(answer: Answer) -> str:
+    if answer.failure is not None:
+        return f"raises({answer.failure.shown})"
+    return f"returns({json.loads(answer.text) if answer.is_json else answer.text!r})"
+
+
+def _tokenizer_source(tokenizer: Any) -> str:
+    return repr(getattr(tokenizer, "name_or_path", None) or str(tokenizer))
