@@ -1,0 +1,67 @@
+"""What the tools of one fake sandbox share: files, the session's directory, and what each tool remembers from call to call."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass, field
+
+from pytest_hermes_env.sandbox.fake_tools.read_tracker import ReadTracker
+from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.shell import Shell
+
+__all__ = ["Machine"]
+
+
+@dataclass(kw_only=True)
+class Machine:
+    """The state of one in-memory machine.
+
+    ``home`` is where rollouts begin. ``aliases``: directories of this computer that mean ``home``. ``patch_failures``: how often
+    a patch of a file failed since the last one that did not. ``todos``: the tool's list.
+    """
+
+    files: Files
+    shell: Shell
+    home: str
+    reads: ReadTracker = field(default_factory=ReadTracker)
+    aliases: tuple[str, ...] = ()
+    patch_failures: dict[str, int] = field(default_factory=dict)
+    todos: list[dict[str, str]] = field(default_factory=list)
+
+    def copy(self, task_id: str) -> Machine:
+        """Return an independent machine in the same state, for the rollout ``task_id``."""
+        files = self.files.copy()
+        return Machine(
+            files=files,
+            shell=self.shell.copy(files),
+            home=self.home,
+            reads=self.reads.copy(task_id),
+            aliases=self.aliases,
+            patch_failures=dict(self.patch_failures),
+            todos=[dict(item) for item in self.todos],
+        )
+
+    def resolve(self, path: str) -> str:
+        """Return where a path of a tool call leads; relative and empty ones lead from the session's directory.
+
+        Raises: a NUL in the path → ValueError.
+        """
+        return self.files.resolve(self.translated(path) or ".", self.shell.cwd)
+
+    def translated(self, path: str) -> str:
+        """Return ``path`` with an aliased directory at its beginning replaced by ``home``."""
+        for alias in self.aliases:
+            if path == alias or path.startswith(f"{alias}/"):
+                return posixpath.normpath(self.home + path[len(alias) :])
+        return path
+
+    def outside(self, path: str) -> str | None:
+        """Return hermes' warning about a relative path that leads out of the session's directory, or None."""
+        absolute, root = self.resolve(path), self.shell.cwd
+        if path.startswith(("/", "~")) or absolute == root or absolute.startswith(f"{root.rstrip('/')}/"):
+            return None
+        return (
+            f"Relative path {path!r} resolved to {absolute!r}, which is OUTSIDE the active workspace ({root!r}). The edit will land "
+            "in a different directory than the terminal's cwd. If this is not intended (e.g. a git-worktree session writing into "
+            "the main checkout), pass an absolute path under the workspace instead."
+        )

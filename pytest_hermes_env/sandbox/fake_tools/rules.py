@@ -1,0 +1,156 @@
+"""What hermes refuses or adds because of how a command or a path looks: pure rules, without any machine.
+
+Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/binary_extensions.py, agent/file_safety.py.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+__all__ = [
+    "BINARY_EXTENSIONS",
+    "background_guidance",
+    "binary_error",
+    "device_error",
+    "exit_code_meaning",
+    "protected_error",
+    "secret_error",
+    "sensitive_error",
+    "workdir_error",
+]
+
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
+_WRAPPER = re.compile(r"(?:^|[;&|]|\$\()\s*(?:nohup|disown|setsid)\b", re.IGNORECASE | re.MULTILINE)
+_AMPERSAND = re.compile(r"\s&(?:\s|\s*(?:#.*)?$)")
+_SERVER = re.compile(
+    r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:dev|start|serve|watch)\b"
+    r"|\bdocker\s+compose\s+up\b|\bnext\s+dev\b|\bvite(?:\s|$)|\b(?:nodemon|uvicorn|gunicorn)\b"
+    r"|\bpython3?\s+-m\s+http\.server\b",
+    re.IGNORECASE,
+)
+_NOT_IN_WORKDIR = re.compile(r"[^A-Za-z0-9/\\:_\-.~ +@=,]")
+_JOINED = re.compile(r"\|\||&&|[|;]")
+
+_NO_MATCH = {1: "No matches found (not an error)"}
+_DIFFERENT = {1: "Files differ (expected, not an error)"}
+_FALSE = {1: "Condition evaluated to false (expected, not an error)"}
+_MEANINGS: dict[str, dict[int, str]] = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rg", "ag", "ack"), _NO_MATCH),
+    **dict.fromkeys(("diff", "colordiff"), _DIFFERENT),
+    **dict.fromkeys(("test", "["), _FALSE),
+    "find": {1: "Some directories were inaccessible (partial results may still be valid)"},
+    "curl": {
+        6: "Could not resolve host",
+        7: "Failed to connect to host",
+        22: "HTTP response code indicated error (e.g. 404, 500)",
+        28: "Operation timed out",
+    },
+    "git": {1: "Non-zero exit (often normal — e.g. 'git diff' returns 1 when files differ)"},
+}
+
+BINARY_EXTENSIONS = frozenset(
+    ".png .jpg .jpeg .gif .bmp .ico .webp .tiff .tif .mp4 .mov .avi .mkv .webm .wmv .flv .m4v .mpeg .mpg .mp3 .wav .ogg .flac .aac"  # noqa: SIM905 - as a list it is 96 lines
+    " .m4a .wma .aiff .opus .zip .tar .gz .bz2 .7z .rar .xz .z .tgz .iso .exe .dll .so .dylib .bin .o .a .obj .lib .app .msi .deb"
+    " .rpm .doc .docx .xls .xlsx .ppt .pptx .odt .ods .odp .ttf .otf .woff .woff2 .eot .pyc .pyo .class .jar .war .ear .node .wasm"
+    " .rlib .sqlite .sqlite3 .db .mdb .idx .psd .ai .eps .sketch .fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split()
+)
+"""Endings of names that hermes takes for binary files."""
+_DEVICES = frozenset(
+    {f"/dev/{name}" for name in ("zero", "random", "urandom", "full", "stdin", "tty", "console", "stdout", "stderr")}
+    | {f"/dev/fd/{number}" for number in range(3)}
+)
+_PROCESS_FILES = (
+    *("fd/0", "fd/1", "fd/2", "environ", "cmdline", "maps", "smaps", "smaps_rollup"),
+    *("numa_maps", "mem", "auxv", "pagemap"),
+)
+_SYSTEM = ("/etc/", "/boot/", "/usr/lib/systemd/", "/private/etc/", "/private/var/")
+_SOCKETS = ("/var/run/docker.sock", "/run/docker.sock")
+_SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
+_HOME_FILES = (".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials")
+_HOME_DIRECTORIES = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".config/gh", ".config/gcloud")
+
+
+def background_guidance(command: str) -> str | None:
+    """Return why hermes does not run a command in the foreground, or None when it does."""
+    normalized = " ".join(command.lower().split())
+    if " --help" in normalized or " --version" in normalized or normalized.endswith((" -h", " -v")):
+        return None
+    bare = _QUOTED.sub(lambda quoted: quoted[0][0] * 2, command)
+    if _WRAPPER.search(bare):
+        return (
+            "Foreground command uses shell-level background wrappers (nohup/disown/setsid). Use terminal(background=true) so "
+            "Hermes can track the process, then run readiness checks and tests in separate commands."
+        )
+    if _AMPERSAND.search(bare):
+        return (
+            "Foreground command uses '&' backgrounding. Use terminal(background=true) for long-lived processes, then run health "
+            "checks and tests in follow-up terminal calls."
+        )
+    if _SERVER.search(bare):
+        return (
+            "This foreground command appears to start a long-lived server/watch process. Run it with background=true, verify "
+            "readiness (health endpoint/log signal), then execute tests in a separate command."
+        )
+    return None
+
+
+def exit_code_meaning(command: str, exit_code: int) -> str | None:
+    """Return hermes' note on an exit code that is no error, judged by the last command of the line."""
+    last = _JOINED.split(command)[-1]
+    program = next((word for word in last.split() if "=" not in word or word.startswith("-")), "")
+    return _MEANINGS.get(program.rsplit("/", 1)[-1], {}).get(exit_code)
+
+
+def workdir_error(workdir: str) -> str | None:
+    """Return why hermes does not take a working directory, or None."""
+    foreign = _NOT_IN_WORKDIR.search(workdir)
+    if foreign is None:
+        return None
+    return (
+        f"Blocked: workdir contains disallowed character {foreign[0]!r}. Use a simple filesystem path without shell metacharacters."
+    )
+
+
+def device_error(path: str, absolute: str) -> str | None:
+    """Return why hermes does not read a device, or None. ``path``: as it was asked for."""
+    is_process = absolute.startswith("/proc/") and absolute.endswith(tuple(f"/{name}" for name in _PROCESS_FILES))
+    if absolute not in _DEVICES and not is_process:
+        return None
+    return f"Cannot read '{path}': this is a device file that would block or produce infinite output."
+
+
+def binary_error(path: str, absolute: str) -> str | None:
+    """Return why hermes does not read a file with the name of a binary one, or None."""
+    extension = absolute[absolute.rfind(".") :].lower() if "." in absolute else ""
+    if extension not in BINARY_EXTENSIONS:
+        return None
+    return f"Cannot read binary file '{path}' ({extension}). Use vision_analyze for images, or terminal to inspect binary files."
+
+
+def secret_error(absolute: str) -> str | None:
+    """Return why hermes does not read a file that holds a project's secrets, or None."""
+    if posixpath.basename(absolute).lower() not in _SECRETS:
+        return None
+    return (
+        f"Access denied: {absolute} is a secret-bearing environment file and cannot be read to prevent credential leakage. If you "
+        "need to check the file structure, read .env.example instead. (Defense-in-depth — not a security boundary; the terminal "
+        "tool can still bypass.)"
+    )
+
+
+def sensitive_error(path: str, absolute: str) -> str | None:
+    """Return why hermes' file tools do not write to a place of the system, or None."""
+    if not absolute.startswith(_SYSTEM) and absolute not in _SOCKETS:
+        return None
+    return (
+        f"Refusing to write to sensitive system path: {path}\n"
+        "Use the terminal tool with sudo if you need to modify system files."
+    )
+
+
+def protected_error(absolute: str, home: str, *, verb: str = "Write") -> str | None:
+    """Return why hermes' file tools do not touch a file with somebody's keys, or None."""
+    is_file = absolute in {f"{home}/{name}" for name in _HOME_FILES}
+    is_below = absolute.startswith(tuple(f"{home}/{name}/" for name in _HOME_DIRECTORIES))
+    return f"{verb} denied: '{absolute}' is a protected system/credential file." if is_file or is_below else None

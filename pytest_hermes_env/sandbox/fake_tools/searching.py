@@ -1,0 +1,231 @@
+r"""``search_files``: contents by regular expression, or files by name, as on a machine that has ripgrep.
+
+Patterns are Python's, whose everyday part (``\w+``, ``a|b``, ``^def``) means what it means to ripgrep; without ripgrep hermes uses
+grep, to which ``a|b`` is plain text. Results are in the order of their paths, files found by name with the last changed first.
+
+Source: hermes-agent 0.19, tools/file_tools.py (search_tool) and tools/file_operations.py (_search_with_rg, _search_files_rg).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
+from pytest_hermes_env.sandbox.fake_tools.writing import text_of
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+
+__all__ = ["search_files"]
+
+LONGEST = 500
+"""Characters of a matching line that are given."""
+DENSE_FROM = 5
+"""The number of matches from which they are given as one text, grouped by file."""
+MORE_FOR_CONTEXT = 200
+"""Rows that are collected beyond the wanted ones when there are lines of context."""
+LISTED = 20
+"""Names of a directory that are looked at for similar ones."""
+
+_FORMAT = (
+    "path-grouped: each file path on its own line, followed by indented '<line>: <content>' rows for matches in that file"
+)
+_NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
+
+
+def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Answer ``search_files``; a truncated result carries its hint, which hermes writes after the JSON, as ``\\n\\n[Hint``."""
+    pattern, path = arguments.get("pattern", ""), arguments.get("path", ".")
+    target = {"grep": "content", "find": "files"}.get(arguments.get("target", "content"), arguments.get("target", "content"))
+    offset, limit = max(0, _integer(arguments.get("offset", 0), 0)), max(1, _integer(arguments.get("limit", 50), 50))
+    if not isinstance(path, str):
+        return {"error": f"argument of type '{type(path).__name__}' is not iterable"}
+    if not isinstance(pattern, str):
+        return {"error": f"'{type(pattern).__name__}' object has no attribute 'replace'"}
+    count = machine.reads.searched((pattern, target, path, arguments.get("file_glob") or "", limit, offset))
+    if count > WARN_AT:
+        return {
+            "error": f"BLOCKED: You have run this exact search {count} times in a row. The results have NOT changed. You already "
+            "have this information. STOP re-searching and proceed with your task.",
+            "pattern": pattern,
+            "already_searched": count,
+        }
+    absolute = machine.resolve(path)
+    if error := rules.secret_error(absolute):
+        return {"error": error}
+    if not machine.files.exists(absolute):
+        return {"total_count": 0, "error": _not_found(machine, path)}
+    if target == "files":
+        result = _by_name(machine, pattern, path, offset, limit)
+    else:
+        result = _by_content(machine, pattern, path, arguments, offset, limit)
+    if count == WARN_AT:
+        result["_warning"] = (
+            f"You have run this exact search {count} times consecutively. The results have not changed. "
+            "Use the information you already have."
+        )
+    return result
+
+
+def hint(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    """Return what hermes writes after the JSON of a truncated result."""
+    if not result.get("truncated"):
+        return ""
+    after = max(0, _integer(arguments.get("offset", 0), 0)) + max(1, _integer(arguments.get("limit", 50), 50))
+    return (
+        f"\n\n[Hint: Results truncated. Use offset={after} to see more, or narrow with a more specific pattern or file_glob.]"
+    )
+
+
+def _by_name(machine: Machine, pattern: str, path: str, offset: int, limit: int) -> dict[str, Any]:
+    last = pattern.rsplit("/", 1)[-1]
+    glob = last if last.startswith("*") else f"*{last}"
+    names = [(shown, absolute) for shown, absolute in _visible(machine, path) if _fits(absolute, glob)]
+    names.sort(key=lambda pair: -machine.files.changed_at(pair[1]))
+    found = [shown for shown, _ in names[: offset + limit]]
+    result: dict[str, Any] = {"total_count": len(found)}
+    page, omitted = _readable(machine, found[offset:])
+    if page:
+        result["files"] = page
+    if len(found) >= offset + limit:
+        result["truncated"] = True
+    return result | omitted
+
+
+def _by_content(
+    machine: Machine, pattern: str, path: str, arguments: dict[str, Any], offset: int, limit: int
+) -> dict[str, Any]:
+    try:
+        wanted = re.compile(pattern)
+    except re.error as error:
+        caret = " " * (4 + (error.pos or 0)) + "^"
+        text = f"rg: regex parse error:\n    {pattern}\n{caret}\nerror: {error.msg}"
+        return _line_oriented({"total_count": 0, "error": f"Search failed: {text}"}, pattern)
+    glob, context = arguments.get("file_glob"), max(0, _integer(arguments.get("context", 0), 0))
+    texts = (
+        (shown, text)
+        for shown, absolute in _visible(machine, path)
+        if (not glob or _fits(absolute, str(glob))) and (text := text_of(machine, absolute)) and "\0" not in text
+    )
+    mode = arguments.get("output_mode", "content")
+    if mode in {"files_only", "count"}:
+        counts = {shown: count for shown, text in texts if (count := sum(1 for line in _lines(text) if wanted.search(line)))}
+        return _line_oriented(_summary(machine, counts, mode, offset, limit), pattern)
+    most = offset + limit + (MORE_FOR_CONTEXT if context else 0)
+    rows = list(_rows(texts, wanted, context, most))
+    result: dict[str, Any] = {"total_count": len(rows)}
+    kept, omitted = _readable(machine, list(dict.fromkeys(row[0] for row in rows[offset : offset + limit])))
+    page = [row for row in rows[offset : offset + limit] if row[0] in kept]
+    if len(page) >= DENSE_FROM:
+        result |= {"matches_format": _FORMAT, "matches_text": _dense(page)}
+    elif page:
+        result["matches"] = [{"path": shown, "line": number, "content": text} for shown, number, text in page]
+    if len(rows) > offset + limit:
+        result["truncated"] = True
+    return _line_oriented(result | omitted, pattern)
+
+
+def _summary(machine: Machine, counts: dict[str, int], mode: str, offset: int, limit: int) -> dict[str, Any]:
+    """Return the files that matched, or how often each did; of those that are collected for one page."""
+    collected = dict(list(counts.items())[: offset + limit])
+    if mode == "count":
+        kept, omitted = _readable(machine, list(collected))
+        shown = {name: collected[name] for name in kept}
+        return {"total_count": sum(collected.values()), **({"counts": shown} if shown else {}), **omitted}
+    kept, omitted = _readable(machine, list(collected)[offset:])
+    return {"total_count": len(collected), **({"files": kept} if kept else {}), **omitted}
+
+
+def _rows(texts: Iterator[tuple[str, str]], wanted: re.Pattern[str], context: int, most: int) -> Iterator[tuple[str, int, str]]:
+    """Yield matching lines with their neighbours, as (path, line, text): ``most`` rows, separators counted as one each."""
+    written = 0
+    for shown, text in texts:
+        lines = _lines(text)
+        last = 0
+        hits = [number for number, line in enumerate(lines, 1) if wanted.search(line)]
+        chosen = sorted({near for hit in hits for near in range(hit - context, hit + context + 1) if 1 <= near <= len(lines)})
+        for number in chosen:
+            if context and written and number != last + 1:
+                written += 1
+            if written >= most:
+                return
+            written, last = written + 1, number
+            yield shown, number, lines[number - 1][:LONGEST]
+
+
+def _dense(rows: list[tuple[str, int, str]]) -> str:
+    text, path = [], None
+    for shown, number, content in rows:
+        if shown != path:
+            text.append(shown)
+            path = shown
+        text.append(f"  {number}: {content.rstrip()}")
+    return "\n".join(text)
+
+
+def _visible(machine: Machine, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the files below ``path`` that are not hidden, as (path as ripgrep shows it, absolute path)."""
+    root = machine.resolve(path)
+    start = root if path.startswith(("~", *machine.aliases)) else path
+    if machine.files.is_file(root):
+        yield start, root
+        return
+    for absolute in machine.files.walk(root):
+        below = absolute[len(root) :].lstrip("/")
+        if not any(part.startswith(".") for part in below.split("/")):
+            yield f"{start.rstrip('/')}/{below}", absolute
+
+
+def _fits(absolute: str, glob: str) -> bool:
+    """Tell whether a file has a name like ``glob``; with a slash in it the end of its path counts."""
+    if "/" in glob:
+        return fnmatch.fnmatchcase(absolute, f"*/{glob.lstrip('/').removeprefix('**/')}")
+    return fnmatch.fnmatchcase(posixpath.basename(absolute), glob)
+
+
+def _readable(machine: Machine, shown: list[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the paths that hermes lets be read, and its note on the others."""
+    kept = [path for path in shown if not rules.secret_error(machine.resolve(path))]
+    omitted = len(shown) - len(kept)
+    note = f"{omitted} result(s) omitted because they target credential, token, cache, or secret-bearing environment files."
+    return kept, ({"_omitted": note} if omitted else {})
+
+
+def _not_found(machine: Machine, path: str) -> str:
+    text = f"Path not found: {path}"
+    parent, wanted = posixpath.dirname(path) or ".", posixpath.basename(path).lower()
+    place = machine.resolve(parent)
+    if not wanted or not machine.files.is_dir(place):
+        return text
+    names = [name for name in machine.files.list_directory(place) if not name.startswith(".")][:LISTED]
+    similar = [name for name in names if wanted in name.lower() or name.lower() in wanted or name.lower().startswith(wanted[:3])]
+    return f"{text}. Similar paths: {', '.join(posixpath.join(parent, name) for name in similar[:5])}" if similar else text
+
+
+def _line_oriented(result: dict[str, Any], pattern: str) -> dict[str, Any]:
+    """Add hermes' note to an empty result of a pattern that would match line breaks."""
+    if result["total_count"] or "error" in result or not ("\n" in pattern or _NEWLINE.search(pattern)):
+        return result
+    note = (
+        "0 results found. Note: search_files content search is line-oriented and does not run ripgrep with -U/--multiline, so `\\n` "
+        "in the regex does not match line breaks. Use context=N to inspect neighboring lines, or escape as `\\\\n` when searching "
+        "for a literal backslash+n."
+    )
+    return {**result, "warning": note}
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _integer(value: object, default: int) -> int:
+    try:
+        return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
+    except (TypeError, ValueError):
+        return default
