@@ -9,6 +9,7 @@ Source: hermes-agent 0.19, tools/file_tools.py (search_tool) and tools/file_oper
 from __future__ import annotations
 
 import fnmatch
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
+from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.fake_tools.writing import text_of
 
 if TYPE_CHECKING:
@@ -38,11 +40,20 @@ _FORMAT = (
 _NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 
-def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Answer ``search_files``; a truncated result carries its hint, which hermes writes after the JSON, as ``\\n\\n[Hint``."""
+def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any] | str:
+    """Answer ``search_files``. A truncated result is text: hermes writes a hint after the JSON."""
+    result = _search(machine, arguments)
+    if not result.get("truncated"):
+        return result
+    offset, limit = _page(arguments)
+    hint = f"Use offset={offset + limit} to see more, or narrow with a more specific pattern or file_glob."
+    return f"{json.dumps(result, ensure_ascii=False)}\n\n[Hint: Results truncated. {hint}]"
+
+
+def _search(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
     pattern, path = arguments.get("pattern", ""), arguments.get("path", ".")
     target = {"grep": "content", "find": "files"}.get(arguments.get("target", "content"), arguments.get("target", "content"))
-    offset, limit = max(0, _integer(arguments.get("offset", 0), 0)), max(1, _integer(arguments.get("limit", 50), 50))
+    offset, limit = _page(arguments)
     if not isinstance(path, str):
         return {"error": f"argument of type '{type(path).__name__}' is not iterable"}
     if not isinstance(pattern, str):
@@ -72,14 +83,9 @@ def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def hint(result: dict[str, Any], arguments: dict[str, Any]) -> str:
-    """Return what hermes writes after the JSON of a truncated result."""
-    if not result.get("truncated"):
-        return ""
-    after = max(0, _integer(arguments.get("offset", 0), 0)) + max(1, _integer(arguments.get("limit", 50), 50))
-    return (
-        f"\n\n[Hint: Results truncated. Use offset={after} to see more, or narrow with a more specific pattern or file_glob.]"
-    )
+def _page(arguments: dict[str, Any]) -> tuple[int, int]:
+    """Return how many results are passed over, and how many are given at most."""
+    return max(0, integer(arguments.get("offset", 0), 0)), max(1, integer(arguments.get("limit", 50), 50))
 
 
 def _by_name(machine: Machine, pattern: str, path: str, offset: int, limit: int) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def _by_content(
         caret = " " * (4 + (error.pos or 0)) + "^"
         text = f"rg: regex parse error:\n    {pattern}\n{caret}\nerror: {error.msg}"
         return _line_oriented({"total_count": 0, "error": f"Search failed: {text}"}, pattern)
-    glob, context = arguments.get("file_glob"), max(0, _integer(arguments.get("context", 0), 0))
+    glob, context = arguments.get("file_glob"), max(0, integer(arguments.get("context", 0), 0))
     texts = (
         (shown, text)
         for shown, absolute in _visible(machine, path)
@@ -223,9 +229,3 @@ def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
 
-
-def _integer(value: object, default: int) -> int:
-    try:
-        return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
-    except (TypeError, ValueError):
-        return default

@@ -1,0 +1,280 @@
+"""``web_search``, ``web_extract`` and ``browser_*`` over the pages and searches that a test gives.
+
+The browser opens pages, shows them, scrolls and goes back; a click or a typed text has no effect that a test could have given, so
+these tools are answered with `FakeSandbox.on_tool`.
+
+Source: hermes-agent 0.19, tools/web_tools.py and tools/browser_tool.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.sandbox.fake_tools.reading import integer
+from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.problems import Problem, unknown_page
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+
+__all__ = ["WEB_TOOLS", "Browser", "Page", "Web", "without_web"]
+
+WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot", "browser_scroll", "browser_back")
+"""The tools that pages and searches are enough for."""
+MOST_URLS = 5
+EXTRACT_CHARACTERS = 15_000
+SNAPSHOT_CHARACTERS = 15_000
+CACHE = f"{HOME}/.hermes/cache/web"
+"""Where hermes keeps the whole text of what it shows cut."""
+_SHARE_OF_HEAD = 0.75
+_INLINE_IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\(\s*data:image/[^;]+;base64,[A-Za-z0-9+/=\s]+\)")
+_BARE_IMAGE = re.compile(r"\(\s*data:image/[^;]+;base64,[A-Za-z0-9+/=\s]+\)|data:image/[^;]+;base64,[A-Za-z0-9+/=]+")
+_BLOCKED_TITLES = (
+    *("access denied", "access to this page has been denied", "blocked", "bot detected", "verification required"),
+    *("please verify", "are you a robot", "captcha", "cloudflare", "ddos protection", "checking your browser"),
+    *("just a moment", "attention required"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """One page: its title and its text."""
+
+    title: str
+    text: str
+
+
+@dataclass(kw_only=True)
+class Browser:
+    """Where the browser of one machine is: the pages that it opened, the present one last."""
+
+    history: list[str] = field(default_factory=list)
+
+
+class Web:
+    """The pages and searches that exist. All rollouts of a sandbox share them."""
+
+    def __init__(self) -> None:
+        self._pages: dict[str, Page] = {}
+        self._searches: dict[str, list[dict[str, str]]] = {}
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was given."""
+        return bool(self._pages or self._searches)
+
+    def add(self, pages: Mapping[str, Any], searches: Mapping[str, Any]) -> None:
+        """Take pages and searches. Raises: what is neither → UsageError."""
+        for url, content in pages.items():
+            self._pages[_same(url)] = _page(url, content)
+        for query, hits in searches.items():
+            self._searches[_query(query)] = _hits(query, hits)
+
+    def call(
+        self, name: str, machine: Machine, browser: Browser, arguments: dict[str, Any], *, strict: bool
+    ) -> dict[str, Any] | str | Problem:
+        """Answer a tool. A Problem: the page or search does not exist; unless ``strict``, web_extract tells of each page."""
+        if name == "web_search":
+            return self._search(arguments)
+        if name == "web_extract":
+            return self._extract(machine, arguments, strict=strict)
+        if name == "browser_navigate":
+            return self._navigate(machine, browser, arguments)
+        if name == "browser_snapshot":
+            return self._snapshot(machine, browser)
+        return _scroll(arguments) if name == "browser_scroll" else _back(browser)
+
+    def _search(self, arguments: dict[str, Any]) -> str | Problem:
+        query = str(arguments.get("query", ""))
+        hits = self._searches.get(_query(query))
+        if hits is None:
+            hit = "{'title': '...', 'url': 'https://...', 'description': '...'}"
+            fix = f"sandbox.web(searches={{{query!r}: [{hit}]}})"
+            return unknown_page("web_search", "search", query, list(self._searches), fix)
+        limit = min(max(integer(arguments.get("limit", 5), 5), 1), 100)
+        found = [{**hit, "position": position} for position, hit in enumerate(hits[:limit], start=1)]
+        return _text({"success": True, "data": {"web": found}})
+
+    def _extract(self, machine: Machine, arguments: dict[str, Any], *, strict: bool) -> dict[str, Any] | str | Problem:
+        budget = min(max(integer(arguments.get("char_limit"), EXTRACT_CHARACTERS), 2000), 500_000)
+        results = []
+        for place, url in enumerate(_urls(arguments)):
+            page = self._pages.get(_same(url)) if url else None
+            if page is not None:
+                content = _cut_page(machine, url, _without_images(page.text), budget)
+                results.append(_extracted(url, title=page.title, content=content))
+            elif not url:
+                expected = "expected a URL string or an object with a string 'url' or 'href' field"
+                results.append(_extracted("", error=f"Invalid URL item at index {place}: {expected}"))
+            elif strict:
+                return self._missing("web_extract", url)
+            else:
+                results.append(_extracted(url, error="Extract backend returned no result for this URL"))
+        return _text({"results": results}) if results else {"error": "Content was inaccessible or not found"}
+
+    def _navigate(self, machine: Machine, browser: Browser, arguments: dict[str, Any]) -> dict[str, Any] | Problem:
+        url = str(arguments.get("url", ""))
+        page = self._pages.get(_same(url))
+        if page is None:
+            return self._missing("browser_navigate", url)
+        browser.history.append(url)
+        result: dict[str, Any] = {"success": True, "url": url, "title": page.title}
+        if any(pattern in page.title.lower() for pattern in _BLOCKED_TITLES):
+            result["bot_detection_warning"] = (
+                f"Page title '{page.title}' suggests bot detection. The site may have blocked this request. Options: 1) Try adding "
+                "delays between actions, 2) Access different pages first, 3) Enable advanced stealth "
+                "(BROWSERBASE_ADVANCED_STEALTH=true, requires Scale plan), 4) Some sites have very aggressive bot detection that may "
+                "be unavoidable."
+            )
+        return {**result, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
+
+    def _snapshot(self, machine: Machine, browser: Browser) -> dict[str, Any]:
+        if not browser.history:
+            return {"success": False, "error": "Failed to get snapshot"}
+        page = self._pages[_same(browser.history[-1])]
+        return {"success": True, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
+
+    def _missing(self, name: str, url: str) -> Problem:
+        return unknown_page(name, "page", url, list(self._pages), f"sandbox.web({{{url!r}: 'the text of the page'}})")
+
+
+def without_web(name: str) -> dict[str, Any] | str:
+    """Return hermes' own answer where there is no web: no provider, no such page, nothing that could be opened."""
+    if name == "web_search":
+        return _text({"success": False, "error": "No web search provider configured. Run `hermes tools` to set one up."})
+    if name == "web_extract":
+        ways = "Set web.extract_backend to firecrawl, tavily, exa, or parallel."
+        return {"success": False, "error": f"No web extract provider configured. {ways}"}
+    errors = {"browser_navigate": "Navigation failed", "browser_snapshot": "Failed to get snapshot", "browser_back": "Failed to go back"}
+    return {"success": False, "error": errors.get(name, f"Failed to {name.removeprefix('browser_')}")}
+
+
+def _urls(arguments: dict[str, Any]) -> list[str]:
+    """Return the addresses that a call names, empty ones where it names none."""
+    given = arguments.get("urls", [])
+    items = [item.get("url") or item.get("href") if isinstance(item, Mapping) else item for item in given] if isinstance(given, list) else []
+    return [item.strip() if isinstance(item, str) else "" for item in items[:MOST_URLS]]
+
+
+def _extracted(url: str, *, title: str = "", content: str = "", error: str | None = None) -> dict[str, Any]:
+    return {"url": url, "title": title, "content": content, "error": error}
+
+
+def _scroll(arguments: dict[str, Any]) -> dict[str, Any]:
+    direction = arguments.get("direction", "down")
+    if direction not in {"up", "down"}:
+        return {"success": False, "error": f"Invalid direction '{direction}'. Use 'up' or 'down'."}
+    return {"success": True, "scrolled": direction}
+
+
+def _back(browser: Browser) -> dict[str, Any]:
+    if len(browser.history) <= 1:
+        return {"success": False, "error": "Failed to go back"}
+    browser.history.pop()
+    return {"success": True, "url": browser.history[-1]}
+
+
+def _page(url: object, content: object) -> Page:
+    if not isinstance(url, str) or not url.strip():
+        raise UsageError(
+            "a page of the sandbox's web is named by its address.\n"
+            f"  seen      {shorten(repr(url))}\n"
+            "  fix       sandbox.web({'https://a.example': 'the text of the page'})"
+        )
+    if isinstance(content, str):
+        heading = content.lstrip().partition("\n")[0]
+        return Page(title=heading.removeprefix("# ").strip() if heading.startswith("# ") else "", text=content)
+    if isinstance(content, Mapping) and isinstance(content.get("text"), str) and set(content) <= {"title", "text"}:
+        return Page(title=str(content.get("title", "")), text=content["text"])
+    raise UsageError(
+        f"the page {shorten(url)} of the sandbox's web is neither text nor a title with a text.\n"
+        f"  seen      {shorten(repr(content))}\n"
+        "  fix       give the text, or {'title': '...', 'text': '...'}"
+    )
+
+
+def _hits(query: object, hits: Any) -> list[dict[str, str]]:
+    fields = ("title", "url", "description")
+    is_list = isinstance(query, str) and isinstance(hits, Sequence) and not isinstance(hits, str)
+    wrong = [hit for hit in hits if not isinstance(hit, Mapping) or "url" not in hit or set(hit) - {*fields}] if is_list else [hits]
+    if wrong:
+        raise UsageError(
+            f"the search {shorten(repr(query))} of the sandbox's web has no list of hits, each with a url.\n"
+            f"  seen      {shorten(repr(wrong[0]))}\n"
+            "  fix       sandbox.web(searches={'python': [{'title': '...', 'url': 'https://...', 'description': '...'}]})"
+        )
+    return [{name: str(hit.get(name, "")) for name in fields} for hit in hits]
+
+
+def _same(url: str) -> str:
+    """Return what equal addresses have in common: no fragment, no slash at the end."""
+    return url.strip().partition("#")[0].rstrip("/")
+
+
+def _query(query: object) -> str:
+    return " ".join(str(query).split()).casefold()
+
+
+def _text(result: dict[str, Any]) -> str:
+    """Return a result as the web tools write it."""
+    return json.dumps(result, indent=2, ensure_ascii=False)
+
+
+def _without_images(text: str) -> str:
+    named = _INLINE_IMAGE.sub(lambda image: f"[IMAGE: {image['alt'].strip()}]" if image["alt"].strip() else "[IMAGE]", text)
+    return _BARE_IMAGE.sub("[IMAGE]", named)
+
+
+def _cut_page(machine: Machine, url: str, text: str, budget: int) -> str:
+    """Return a page's text, a long one as its beginning and its end, with a note where all of it lies."""
+    if len(text) <= budget:
+        return text
+    head_budget = int(budget * _SHARE_OF_HEAD)
+    tail_budget = budget - head_budget
+    head, tail = text[:head_budget], text[-tail_budget:]
+    if (end := head.rfind("\n")) > head_budget * 0.5:
+        head = head[:end]
+    if 0 <= (start := tail.find("\n")) < tail_budget * 0.5:
+        tail = tail[start + 1 :]
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", urlsplit(url).hostname or "page")[:60].strip("-") or "page"
+    stored = _store(machine, f"{host}-{hashlib.sha256(url.encode()).hexdigest()[:10]}.md", text)
+    footer = (
+        f"{'─' * 8} [TRUNCATED] {'─' * 8}\n"
+        f"Showing {len(head):,} chars (head) + {len(tail):,} chars (tail) of {len(text):,} total clean characters.\n"
+        f"Full text saved to: {stored}\n"
+        f'To read the omitted middle: read_file path="{stored}" offset={head.count(chr(10)) + 2} limit=200  (the file is the complete '
+        f"page; raise/lower offset to page through it).\n{'─' * 29}"
+    )
+    return f"{head}\n\n[... middle omitted — see footer ...]\n\n{tail}\n\n{footer}"
+
+
+def _cut_snapshot(machine: Machine, text: str) -> str:
+    """Return a page as the browser shows it, cut at the end of a line."""
+    if len(text) <= SNAPSHOT_CHARACTERS:
+        return text
+    stored = _store(machine, f"browser-snapshot-{hashlib.sha256(text.encode()).hexdigest()[:10]}.txt", text)
+    room = SNAPSHOT_CHARACTERS - min(110 + len(stored), SNAPSHOT_CHARACTERS // 2)
+    lines = text.split("\n")
+    shown: list[str] = []
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    left = len(lines) - len(shown)
+    note = f'\n[... {left} more lines truncated — full snapshot: read_file path="{stored}" offset={len(shown) + 1} limit=200]'
+    return "\n".join([*shown, note])
+
+
+def _store(machine: Machine, name: str, text: str) -> str:
+    path = posixpath.join(CACHE, name)
+    machine.files[path] = text
+    return path
