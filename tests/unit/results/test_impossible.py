@@ -1,0 +1,340 @@
+"""What no rollout can leave behind is refused, with the reason and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_hermes_env import agent_result
+from pytest_hermes_env.errors import BadTarget, ResultError
+from pytest_hermes_env.results import Result
+
+TERMINAL = agent_result.call("terminal", command="ls")
+LOOKED = TERMINAL.returns("a")
+ANSWERED = agent_result.say("42")
+
+JOIN_FIX = "add the call to that answer, as in .say('I look first').call('terminal', command='ls'), or leave one of them out"
+ANSWER_FIX = "add .returns({...}) or .raises(...); what the model says beside a call stands before it"
+ALSO_FIX = "agent_result.unknown_tool('nope').also().call('terminal', command='ls').returns(...)"
+
+STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
+    # what is tried: (the call, what happened, the story so far, what to do)
+    "a second answer": (
+        lambda: ANSWERED.say("41"),
+        "say(...) cannot follow: an answer without a tool call ended the loop.",
+        "agent_result.say('42')",
+        JOIN_FIX,
+    ),
+    "reasoning after the answer": (
+        lambda: ANSWERED.think("hm"),
+        "think(...) cannot follow: an answer without a tool call ended the loop.",
+        "agent_result.say('42')",
+        JOIN_FIX,
+    ),
+    "a server error after the answer": (
+        ANSWERED.server_error,
+        "server_error(...) cannot follow: an answer without a tool call ended the loop.",
+        "agent_result.say('42')",
+        JOIN_FIX,
+    ),
+    "the turn limit after the answer": (
+        ANSWERED.hit_turn_limit,
+        "hit_turn_limit(...) cannot follow: an answer without a tool call ended the loop.",
+        "agent_result.say('42')",
+        JOIN_FIX,
+    ),
+    "a result without its call": (
+        lambda: agent_result.returns("a"),
+        "returns(...) has no call to answer: no call of this rollout waits for a result.",
+        "agent_result",
+        "put .call('tool', ...) before it",
+    ),
+    "a second result for one call": (
+        lambda: LOOKED.returns("b"),
+        "returns(...) has no call to answer: no call of this rollout waits for a result.",
+        "agent_result.call('terminal', command='ls').returns('a')",
+        "put .call('tool', ...) before it",
+    ),
+    "an exception without its call": (
+        lambda: agent_result.unknown_tool("bash").raises(ValueError),
+        "raises(...) has no call to answer: no call of this rollout waits for a result.",
+        "agent_result.unknown_tool('bash')",
+        "put .call('tool', ...) before it",
+    ),
+    "an answer before the result": (
+        lambda: TERMINAL.say("42"),
+        "say(...) cannot follow: call('terminal', command='ls') has no result, and the loop answers every call before it goes on.",
+        "agent_result.call('terminal', command='ls')",
+        ANSWER_FIX,
+    ),
+    "a call between results of one turn": (
+        lambda: TERMINAL.call("process").returns("a").call("process"),
+        "call(...) cannot follow: call('process') has no result, and the loop answers every call before it goes on.",
+        "agent_result.call('terminal', command='ls').call('process').returns('a')",
+        ANSWER_FIX,
+    ),
+    "a call after a server error": (
+        lambda: agent_result.server_error().call("process"),
+        "call('process') cannot follow: the server failed, which ended the loop.",
+        "agent_result.server_error()",
+        "put the call before the end",
+    ),
+    "an answer after the turn limit": (
+        lambda: LOOKED.hit_turn_limit().say("42"),
+        "say(...) cannot follow: the turn limit ended the loop.",
+        "agent_result.call('terminal', command='ls').returns('a').hit_turn_limit()",
+        "put say(...) before the end, or leave it out",
+    ),
+    "two reasonings in one turn": (
+        lambda: agent_result.think("a").think("b"),
+        "think(...) cannot follow think(...): a turn has one reasoning text.",
+        "agent_result.think('a')",
+        "join the texts, or let a turn stand between",
+    ),
+    "reasoning in a turn that failed": (
+        lambda: agent_result.think("a").server_error(),
+        "server_error() cannot follow think(...): reasoning comes with a turn, and here is none.",
+        "agent_result.think('a')",
+        "leave think(...) out",
+    ),
+    "a user message in the middle": (
+        lambda: LOOKED.user("Go on."),
+        "user(...) cannot follow: the loop adds no user message to a conversation.",
+        "agent_result.call('terminal', command='ls').returns('a')",
+        "put user(...) before the first turn",
+    ),
+    "a system prompt in the middle": (
+        lambda: agent_result.think("a").system("Go on."),
+        "system(...) cannot follow: the loop adds no system message to a conversation.",
+        "agent_result.think('a')",
+        "put system(...) before the first turn",
+    ),
+    "a system prompt after the user": (
+        lambda: agent_result.user("a").system("b"),
+        "system(...) cannot follow: a conversation begins with its one system message.",
+        "agent_result.user('a')",
+        "put it first",
+    ),
+    "also without a call": (
+        ANSWERED.also,
+        "also() has no call to join: it stands after a call or its answer, once.",
+        "agent_result.say('42')",
+        ALSO_FIX,
+    ),
+    "also twice": (
+        lambda: LOOKED.also().also(),
+        "also() has no call to join: it stands after a call or its answer, once.",
+        "agent_result.call('terminal', command='ls').returns('a').also()",
+        ALSO_FIX,
+    ),
+    "an answer after also": (
+        lambda: LOOKED.also().say("42"),
+        "say(...) cannot follow also(): that takes a call.",
+        "agent_result.call('terminal', command='ls').returns('a').also()",
+        "add .call(...), or leave also() out",
+    ),
+    "a result after also": (
+        lambda: LOOKED.also().returns("b"),
+        "returns(...) cannot follow also(): that takes a call.",
+        "agent_result.call('terminal', command='ls').returns('a').also()",
+        "add .call(...), or leave also() out",
+    ),
+    "a call of a tool that is not offered": (
+        lambda: agent_result.offering("b", "a").call("terminal"),
+        "call('terminal') names a tool that is not offered: a, b.",
+        "agent_result.offering('a', 'b')",
+        "name it in offering(...), or use unknown_tool('terminal', ...)",
+    ),
+    "bad arguments where no tool is offered": (
+        lambda: agent_result.offering().bad_arguments("terminal", "["),
+        "bad_arguments('terminal', '[') names a tool that is not offered: none is.",
+        "agent_result.offering()",
+        "name it in offering(...), or use unknown_tool('terminal', ...)",
+    ),
+    "an unknown tool that was called": (
+        lambda: LOOKED.unknown_tool("terminal"),
+        "unknown_tool('terminal') names a tool of this rollout: the loop would run it.",
+        "agent_result.call('terminal', command='ls').returns('a')",
+        "use call('terminal', ...)",
+    ),
+    "an unknown tool that is offered": (
+        lambda: agent_result.offering("a").unknown_tool("a"),
+        "unknown_tool('a') names a tool of this rollout: the loop would run it.",
+        "agent_result.offering('a')",
+        "use call('a', ...)",
+    ),
+    "a call of a tool that was unknown": (
+        lambda: agent_result.unknown_tool("bash").call("bash"),
+        "call('bash') names a tool that was unknown before; a rollout's tools do not change.",
+        "agent_result.unknown_tool('bash')",
+        "use another name",
+    ),
+    "an offer without a tool that was called": (
+        lambda: LOOKED.offering("a"),
+        "offering(...) leaves out terminal, which this rollout calls.",
+        "agent_result.call('terminal', command='ls').returns('a')",
+        "name every tool that is called; a call of one that is not offered is unknown_tool(...)",
+    ),
+    "an offer of a tool that was unknown": (
+        lambda: agent_result.unknown_tool("bash").offering("bash"),
+        "offering(...) names bash, which is unknown in this rollout.",
+        "agent_result.unknown_tool('bash')",
+        "leave it out, or use call(...)",
+    ),
+    "a field of a call without its result": (
+        lambda: TERMINAL.messages,
+        "call('terminal', command='ls') has no result: the loop answers every call before it ends.",
+        "agent_result.call('terminal', command='ls')",
+        "add .returns({...}) or .raises(...)",
+    ),
+    "building a call without its result": (
+        TERMINAL.build,
+        "call('terminal', command='ls') has no result: the loop answers every call before it ends.",
+        "agent_result.call('terminal', command='ls')",
+        "add .returns({...}) or .raises(...)",
+    ),
+    "building reasoning without its turn": (
+        lambda: agent_result.think("hm").build(),
+        "think(...) has no turn: reasoning comes with what the model says.",
+        "agent_result.think('hm')",
+        "add .say(...) or .call(...)",
+    ),
+    "building also without its call": (
+        lambda: LOOKED.also().build(),
+        "also() has no call to add.",
+        "agent_result.call('terminal', command='ls').returns('a').also()",
+        "add .call(...)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_that_cannot_follow_is_refused(name: str) -> None:
+    """The message says what cannot be, what the rollout is so far, and what to do."""
+    step, what, so_far, fix = STEPS[name]
+
+    with pytest.raises(ResultError) as caught:
+        step()
+
+    assert str(caught.value) == f"{what}\n  so far    {so_far}\n  fix       {fix}"
+
+
+ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
+    "text that is none": (lambda: agent_result.say(42), "say(...) takes text; got int 42."),
+    "a user that is no text": (lambda: agent_result.user(None), "user(...) takes text; got NoneType None."),
+    "a tool without a name": (lambda: agent_result.call(""), "call(...) takes the name of a tool; got str ''."),
+    "a tool that is no name": (lambda: agent_result.offering(["a"]), "offering(...) takes the name of a tool; got list ['a']."),
+    "arguments twice": (
+        lambda: agent_result.call("a", "{}", x=1),
+        "call() takes the arguments as a text or by name, not both; got '{}' and names.",
+    ),
+    "arguments that are no text": (lambda: agent_result.call("a", {"x": 1}), "call(...) takes text; got dict {'x': 1}."),
+    "arguments that JSON cannot hold": (
+        lambda: agent_result.call("a", x={1}),
+        "the arguments of call(...) cannot be written as JSON: Object of type set is not JSON serializable.\n"
+        "  seen      {'x': {1}}\n"
+        "  fix       use strings, finite numbers, booleans, None, lists and dicts",
+    ),
+    "arguments that cannot be read": (
+        lambda: agent_result.call("a", "[1]"),
+        "the arguments of call('a', ...) are no JSON object: expected a JSON object, got a list.\n"
+        "  seen      '[1]'\n"
+        "  fix       bad_arguments('a', text) makes the call whose arguments cannot be read",
+    ),
+    "bad arguments that are fine": (
+        lambda: agent_result.bad_arguments("a", "{}"),
+        "the arguments of bad_arguments('a', ...) are fine: the loop would run the tool.\n"
+        "  seen      '{}'\n"
+        "  fix       call('a', ...).returns(...)",
+    ),
+    "a result that is none": (
+        lambda: TERMINAL.returns(None),
+        "returns(...) takes a tool result: an object or a text, because hermes' tools answer with those.\n"
+        "  seen      NoneType None\n"
+        "  fix       returns({'output': 'a.txt', 'exit_code': 0, 'error': None}), or returns('plain text')",
+    ),
+    "a result that JSON cannot hold": (
+        lambda: TERMINAL.returns({"output": b"a"}),
+        "the result in returns(...) cannot be written as JSON: Object of type bytes is not JSON serializable.\n"
+        "  seen      {'output': b'a'}\n"
+        "  fix       use strings, finite numbers, booleans, None, lists and dicts, or give the text itself",
+    ),
+    "no result": (
+        TERMINAL.returns,
+        "returns() takes the result of the call: an object or a text; it was given none.",
+    ),
+    "an exception that is none": (
+        lambda: TERMINAL.raises("boom"),
+        "raises(...) takes an exception that a tool can raise and the loop catches.\n"
+        "  seen      str 'boom'\n"
+        "  fix       raises(RuntimeError('the sandbox is gone'))",
+    ),
+    "an exception that the loop does not catch": (
+        lambda: TERMINAL.raises(KeyboardInterrupt),
+        "raises(...) takes an exception that a tool can raise and the loop catches.\n"
+        "  seen      type <class 'KeyboardInterrupt'>\n"
+        "  fix       raises(RuntimeError('the sandbox is gone'))",
+    ),
+    "a field of nothing": (
+        lambda: agent_result.messages,
+        "agent_result is empty: nothing has happened yet.\n  fix       begin with .say(...), .call(...) or .user(...)",
+    ),
+    "an answer that holds a tool call": (
+        lambda: agent_result.say('<tool_call>{"name": "a", "arguments": {}}</tool_call>').build(),
+        "the answer holds a tool call as text, which the loop reads and runs: no rollout ends with it.\n"
+        '  seen      \'<tool_call>{"name": "a", "arguments": {}}</tool_call>\'\n'
+        "  fix       .call('tool', ...).returns(...); or add the calls that stand beside this text",
+    ),
+    "a path that is no directory": (
+        lambda: agent_result.say("42").with_nodes("/no/such/place"),
+        "with_nodes(...) was given a path that is no directory: /no/such/place.\n"
+        "  fix       take the path from the hermes_tokenizer fixture, or give a loaded tokenizer",
+    ),
+    "a tokenizer without a template": (
+        lambda: agent_result.say("42").with_nodes(42),
+        "with_nodes(...) takes a tokenizer with a chat template, or the directory of one.\n"
+        "  seen      int 42\n"
+        "  fix       take the path from the hermes_tokenizer fixture",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_argument_that_no_rollout_has_is_refused(name: str) -> None:
+    """The message says what was seen and what to give instead."""
+    step, text = ARGUMENTS[name]
+
+    with pytest.raises(ResultError) as caught:
+        step()
+
+    assert str(caught.value) == text
+
+
+def test_a_changed_result_cannot_be_built_upon() -> None:
+    """What follows would stand on fields that no loop left."""
+    result = LOOKED.hit_turn_limit()
+    result.messages.clear()
+
+    with pytest.raises(ResultError) as caught:
+        result.say("42")
+
+    assert str(caught.value) == (
+        "this result was changed after it was built, so nothing can be built on it.\n"
+        "  seen      AgentResult(messages=[], managed_state=None, turns_used=1, finished_naturally=False, "
+        "reasoning_per_turn=[None], tool_errors=[])\n"
+        "  fix       build the whole rollout first, then change the fields"
+    )
+
+
+def test_an_unfinished_result_has_no_other_attributes() -> None:
+    """A misspelt method is an AttributeError, as on any object."""
+    with pytest.raises(AttributeError, match=r"^a result that is being built has no attribute 'retruns'$"):
+        TERMINAL.retruns("a")
+
+
+def test_the_layer_is_found_from_environments_only() -> None:
+    """Another class leads to no layer."""
+    text = r"^int is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none\.$"
+    with pytest.raises(BadTarget, match=text):
+        agent_result.of(int)
