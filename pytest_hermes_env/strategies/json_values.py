@@ -1,0 +1,212 @@
+"""Values that a JSON schema allows, and values that it does not, for the part of JSON schema that tools are described with.
+
+Optional properties and additional ones are left out where that is simpler, so that what is found stays readable. What is not
+drawn on purpose (``not``, ``dependencies``, the bounds of joined schemas) is filtered by the ``jsonschema`` package.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from hypothesis import strategies as st
+
+__all__ = ["broken_objects", "json_values", "validator_of"]
+
+Schema: TypeAlias = "Mapping[str, Any] | bool"
+
+TEXT_ROOM = 12
+"""How much longer than necessary a text may be."""
+LIST_ROOM = 3
+
+_WORDS_OF_TYPES = {
+    "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
+    "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+
+ANYTHING: st.SearchStrategy[Any] = st.one_of(st.text(max_size=TEXT_ROOM), st.integers(), st.booleans(), st.none())
+
+_OTHERS: tuple[Any, ...] = (None, 7, "text", True, [], {})
+"""One value of each type: some do not fit a schema."""
+
+
+def validator_of(schema: Schema) -> Any:
+    """Return a ``jsonschema`` validator. Raises: no JSON schema → jsonschema.SchemaError."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - takes 100 ms
+    from jsonschema.validators import validator_for  # noqa: PLC0415
+
+    kind = validator_for(schema, default=Draft202012Validator)
+    kind.check_schema(schema)
+    return kind(schema)
+
+
+def json_values(schema: Schema) -> st.SearchStrategy[Any]:
+    """Return values that ``schema`` allows."""
+    return _Reader(schema).values(schema).filter(validator_of(schema).is_valid)
+
+
+def broken_objects(schema: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Return objects that ``schema`` does not allow: a property missing, of another type, or unknown. Empty if it allows all."""
+    whole = json_values(schema)
+    ways = [whole.map(_without(name)) for name in schema.get("required") or ()]
+    for name, inner in (schema.get("properties") or {}).items():
+        if unfit := [other for other in _OTHERS if not validator_of(inner).is_valid(other)]:
+            ways.append(st.builds(_with(name), whole, st.sampled_from(unfit)))
+    if schema.get("additionalProperties") is False:
+        ways.append(st.builds(_with("no_such_argument"), whole, st.just("")))
+    is_valid = validator_of(schema).is_valid
+    return st.one_of(ways).filter(lambda value: not is_valid(value))
+
+
+def _without(name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda value: {key: held for key, held in value.items() if key != name}
+
+
+def _with(name: str) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
+    return lambda value, held: {**value, name: held}
+
+
+class _Reader:
+    """Reads one schema; keeps the strategies of its references, which may lead back to themselves."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._referred: dict[str, st.SearchStrategy[Any]] = {}
+
+    def values(self, schema: Schema) -> st.SearchStrategy[Any]:
+        """Return values of ``schema``; a few of them may still break keywords that are only filtered."""
+        if not isinstance(schema, Mapping):
+            return ANYTHING if schema else st.nothing()
+        if "$ref" in schema:
+            return self._reference(schema["$ref"])
+        if "const" in schema:
+            return st.just(schema["const"])
+        if "enum" in schema:
+            return st.sampled_from(list(schema["enum"]))
+        for word in ("anyOf", "oneOf"):
+            if word in schema:
+                rest = {key: value for key, value in schema.items() if key != word}
+                return st.one_of([self.values(_merged(rest, option)) for option in schema[word]])
+        if "allOf" in schema:
+            joined: Schema = {key: value for key, value in schema.items() if key != "allOf"}
+            for part in schema["allOf"]:
+                joined = _merged(joined, part)
+            return self.values(joined)
+        return st.one_of([self._of_type(kind, schema) for kind in _types(schema)])
+
+    def _reference(self, pointer: str) -> st.SearchStrategy[Any]:
+        """Return values of the schema at a pointer into the root, such as ``#/$defs/point``."""
+        if pointer not in self._referred:
+            found: Any = self._root
+            for part in pointer.removeprefix("#").split("/")[1:]:
+                found = found[part.replace("~1", "/").replace("~0", "~")]
+            self._referred[pointer] = st.deferred(lambda: self.values(found))
+        return self._referred[pointer]
+
+    def _of_type(self, kind: str, schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+        made: dict[str, Callable[[Mapping[str, Any]], st.SearchStrategy[Any]]] = {
+            "object": self._objects,
+            "array": self._arrays,
+            "string": _strings,
+            "integer": _integers,
+            "number": _numbers,
+            "boolean": lambda _schema: st.booleans(),
+            "null": lambda _schema: st.none(),
+        }
+        return made[kind](schema) if kind in made else ANYTHING
+
+    def _objects(self, schema: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+        properties = schema.get("properties") or {}
+        required = list(schema.get("required") or ())
+        optional = {name: inner for name, inner in properties.items() if name not in required and inner is not False}
+        made = st.fixed_dictionaries(
+            {name: self.values(properties.get(name, True)) for name in required},
+            optional={name: self.values(inner) for name, inner in optional.items()},
+        )
+        missing = schema.get("minProperties", 0) - len(required)
+        others = schema.get("additionalProperties", True)
+        if missing > 0 and others is not False:
+            more = st.dictionaries(st.text(min_size=1, max_size=TEXT_ROOM), self.values(others), min_size=missing)
+            return st.builds(lambda extra, own: {**extra, **own}, more, made)
+        return made
+
+    def _arrays(self, schema: Mapping[str, Any]) -> st.SearchStrategy[list[Any]]:
+        least = schema.get("minItems", 0)
+        most = schema.get("maxItems", least + LIST_ROOM)
+        heads = [self.values(inner) for inner in schema.get("prefixItems") or ()][:most]
+        unique_by = json.dumps if schema.get("uniqueItems") else None
+        if schema.get("items") is False:
+            return st.tuples(*heads).map(list)
+        tail = st.lists(
+            self.values(schema.get("items", True)),
+            min_size=max(0, least - len(heads)),
+            max_size=most - len(heads),
+            unique_by=unique_by,
+        )
+        return st.builds(lambda head, rest: [*head, *rest], st.tuples(*heads), tail) if heads else tail
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    """Return the types that a schema names, or that its keywords speak of, or all."""
+    named = schema.get("type")
+    if isinstance(named, str):
+        return [named]
+    if named:
+        return list(named)
+    return [kind for kind, words in _WORDS_OF_TYPES.items() if any(word in schema for word in words)] or ["anything"]
+
+
+def _merged(left: Mapping[str, Any] | bool, right: Mapping[str, Any] | bool) -> Schema:
+    """Return a schema that both allow, as far as simple joining goes; the filter does the rest."""
+    if not isinstance(left, Mapping) or not isinstance(right, Mapping):
+        if left is False or right is False:
+            return False
+        return right if left is True else left
+    joined = {**left, **right}
+    if "properties" in left and "properties" in right:
+        joined["properties"] = {**left["properties"], **right["properties"]}
+    if "required" in left and "required" in right:
+        joined["required"] = list(dict.fromkeys([*left["required"], *right["required"]]))
+    return joined
+
+
+def _strings(schema: Mapping[str, Any]) -> st.SearchStrategy[str]:
+    least = schema.get("minLength", 0)
+    if "pattern" in schema:
+        return st.from_regex(schema["pattern"])
+    return st.text(min_size=least, max_size=schema.get("maxLength", least + TEXT_ROOM))
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:
+    low = max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf))
+    high = min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf))
+    return low, high
+
+
+def _integers(schema: Mapping[str, Any]) -> st.SearchStrategy[int]:
+    step = schema.get("multipleOf", 1)
+    return _multiples(schema, int(step) if float(step).is_integer() else 1)
+
+
+def _numbers(schema: Mapping[str, Any]) -> st.SearchStrategy[float]:
+    if "multipleOf" in schema:
+        return _multiples(schema, schema["multipleOf"])
+    low, high = _bounds(schema)
+    floats = st.floats(
+        None if low == -math.inf else low, None if high == math.inf else high, allow_nan=False, allow_infinity=False
+    )
+    has_whole = math.isinf(low) or math.isinf(high) or math.ceil(low) <= math.floor(high)
+    return st.one_of(_multiples(schema, 1), floats) if has_whole else floats
+
+
+def _multiples(schema: Mapping[str, Any], step: Any) -> st.SearchStrategy[Any]:
+    low, high = _bounds(schema)
+    counted = st.integers(
+        min_value=None if low == -math.inf else math.ceil(low / step),
+        max_value=None if high == math.inf else math.floor(high / step),
+    )
+    return counted.map(lambda count: count * step)

@@ -1,0 +1,200 @@
+"""Strategies of what a rollout leaves: AgentResults and conversations, each one that the agent loop could have left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from pytest_hermes_env.errors import StrategyError, shorten
+from pytest_hermes_env.results import Result, agent_result
+from pytest_hermes_env.results.builder import story_of
+from pytest_hermes_env.results.values import DEFAULT_TOOLS
+from pytest_hermes_env.strategies.limits import check_choices, check_range
+from pytest_hermes_env.strategies.tools import USUAL_TOOLS, arguments_of, checked_tools, unreadable_arguments
+from pytest_hermes_env.types import Message, ToolSchema
+
+__all__ = ["FINISHES", "Finish", "agent_results", "messages"]
+
+Finish = Literal["answer", "turn_limit", "server_error"]
+FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
+
+MOST_CALLS = 3
+"""Parallel calls of one turn."""
+
+STRANGERS = ("bash", "python", "no_such_tool")
+ANSWERS = (
+    "42",
+    "-1.5",
+    "yes",
+    "0.5",
+    '{"score": 0.5}',
+    "<answer>42</answer>",
+    "\\boxed{42}",
+    "```python\nprint(42)\n```",
+    "nan",
+    "x" * 2_000,
+)
+"""Answers whose form rewards look for, or stumble over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    kind: Literal["valid", "unknown", "bad"]
+    tool: str
+    arguments: str
+    gives: Mapping[str, Any] | str | Exception = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Turn:
+    thought: str | None
+    text: str | None
+    calls: list[_Call]
+
+
+def agent_results(
+    tools: Sequence[ToolSchema] | None = None,
+    *,
+    min_turns: int = 1,
+    max_turns: int = 4,
+    finishes: Sequence[Finish] = FINISHES,
+    start: Result = agent_result,
+) -> st.SearchStrategy[Any]:
+    """Return AgentResults that a rollout can leave, built with `agent_result`; ``repr`` shows how.
+
+    ``tools`` are called (default: hermes' terminal and file tools, in short); ``min_turns`` and ``max_turns`` count what the
+    model said; ``finishes`` are the ends to draw from; ``start`` is what every result begins with, its user message for example.
+
+    Raises: no tool schemas, bounds or finishes that leave nothing → StrategyError.
+    """
+    offered = checked_tools("agent_results", USUAL_TOOLS if tools is None else tools)
+    check_range("agent_results", "min_turns", min_turns, "max_turns", max_turns)
+    check_choices("agent_results", "finishes", finishes, FINISHES)
+    begun = _checked_start(start, offered)
+    possible = [finish for finish in FINISHES if finish in finishes and (max_turns or finish == "server_error")]
+    if not possible:
+        raise StrategyError(
+            "agent_results(max_turns=0) leaves nothing to draw: without a turn a rollout can only end with 'server_error'.\n"
+            f"  seen      finishes={list(finishes)!r}"
+        )
+    turns = _turns(offered)
+    names_tools = tools is not None and story_of(begun).offered is None
+
+    @st.composite
+    def results(draw: st.DrawFn) -> Result:
+        finish = draw(st.sampled_from(possible))
+        answers = finish == "answer"
+        least = max(min_turns - answers, int(finish == "turn_limit"))
+        result = begun
+        for turn in draw(st.lists(turns, min_size=least, max_size=max_turns - answers)):
+            result = _told(result, turn)
+        if names_tools and story_of(result).called("unknown"):
+            result = result.offering(*offered)
+        return _ended(result, finish, draw)
+
+    return results()
+
+
+def messages(
+    tools: Sequence[ToolSchema] | None = None,
+    *,
+    min_turns: int = 1,
+    max_turns: int = 4,
+    finishes: Sequence[Finish] = FINISHES,
+    start: Result = agent_result,
+) -> st.SearchStrategy[list[Message]]:
+    """Return conversations that a rollout can leave: the messages of `agent_results`, with the same arguments."""
+    results = agent_results(tools, min_turns=min_turns, max_turns=max_turns, finishes=finishes, start=start)
+    return results.map(lambda result: result.messages)
+
+
+def _checked_start(start: object, tools: Mapping[str, Any]) -> Result:
+    story = story_of(start) if isinstance(start, Result) else None
+    if not isinstance(start, Result) or story is None or story.turns or story.end or not story.is_whole:
+        raise StrategyError(
+            "agent_results(start=...) takes a builder without turns, such as agent_result.user('What is 6 * 7?').\n"
+            f"  seen      {type(start).__name__} {shorten(repr(start))}"
+        )
+    if story.offered is not None and (missing := sorted(set(tools) - story.offered)):
+        raise StrategyError(
+            f"agent_results(start=...) does not offer {', '.join(missing)}, which would be called.\n"
+            f"  seen      {shorten(repr(start))}\n"
+            "  fix       give the schemas of the tools that it offers as agent_results(tools)"
+        )
+    return start
+
+
+def _turns(offered: Mapping[str, dict[str, Any]]) -> st.SearchStrategy[_Turn]:
+    right = {name: arguments_of("agent_results", name, parameters) for name, parameters in offered.items()}
+    calls = st.one_of(
+        *[_calls("valid", name, arguments, _results_of(name)) for name, arguments in right.items()],
+        *[_calls("unknown", name, st.just("{}")) for name in STRANGERS if name not in {*offered, *DEFAULT_TOOLS}],
+        *[_calls("bad", name, unreadable_arguments(arguments)) for name, arguments in right.items()],
+    )
+    return st.builds(
+        _Turn,
+        thought=st.none() | st.text(min_size=1, max_size=12),
+        text=st.none() | st.text(min_size=1, max_size=12),
+        calls=st.lists(calls, min_size=1, max_size=MOST_CALLS),
+    )
+
+
+def _calls(
+    kind: str, name: str, arguments: st.SearchStrategy[str], gives: st.SearchStrategy[Any] | None = None
+) -> st.SearchStrategy[_Call]:
+    return st.builds(_Call, kind=st.just(kind), tool=st.just(name), arguments=arguments, gives=gives or st.just(""))
+
+
+def _results_of(tool: str) -> st.SearchStrategy[Any]:
+    """Return what a tool can give: a plain result, a failure, text that is no JSON, an exception."""
+    texts = st.text(max_size=20)
+    failures = st.sampled_from(("not found", "timed out", ""))
+    good: st.SearchStrategy[Any]
+    bad: st.SearchStrategy[Any]
+    if tool == "terminal":
+        good = texts.map(lambda output: {"output": output, "exit_code": 0, "error": None})
+        bad = st.builds(
+            lambda output, code, error: {"output": output, "exit_code": code, "error": error},
+            texts,
+            st.sampled_from((1, 2, 124, 127, -1)),
+            st.none() | failures,
+        )
+    elif tool == "read_file":
+        good = texts.map(lambda text: {"content": f"1|{text}", "total_lines": 1, "file_size": len(text.encode())})
+        bad = failures.map(lambda error: {"content": "", "error": error})
+    else:
+        good = texts.map(lambda text: {"success": True, "output": text})
+        bad = failures.map(lambda error: {"error": error})
+    return st.one_of(good, bad, texts, st.sampled_from((RuntimeError("the sandbox is gone"), TimeoutError())))
+
+
+def _told(result: Result, turn: _Turn) -> Result:
+    """Return the result with one more turn."""
+    if turn.thought is not None:
+        result = result.think(turn.thought)
+    if turn.text is not None:
+        result = result.say(turn.text)
+    for number, call in enumerate(turn.calls):
+        if number:
+            result = result.also()
+        if call.kind == "bad":
+            result = result.bad_arguments(call.tool, call.arguments)
+        else:
+            result = (result.call if call.kind == "valid" else result.unknown_tool)(call.tool, call.arguments)
+    for call in turn.calls:
+        if call.kind == "valid":
+            result = result.raises(call.gives) if isinstance(call.gives, Exception) else result.returns(call.gives)
+    return result
+
+
+def _ended(result: Result, finish: Finish, draw: st.DrawFn) -> Result:
+    if finish == "turn_limit":
+        return result.hit_turn_limit()
+    if finish == "server_error":
+        return result.server_error()
+    thought = draw(st.none() | st.text(min_size=1, max_size=12))
+    answer = draw(st.text(max_size=20) | st.sampled_from(ANSWERS))
+    return (result if thought is None else result.think(thought)).say(answer)
