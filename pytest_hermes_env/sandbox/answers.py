@@ -116,6 +116,11 @@ class Scripted:
     optional: bool = False
 
     @property
+    def name(self) -> str:
+        """What it is for, as a list of candidates shows it."""
+        return self.key if isinstance(self.key, str) else self.shown.removeprefix("on(").removesuffix(")")
+
+    @property
     def shown_answers(self) -> list[str]:
         """The answers as text, one for each time."""
         texts = [str(answer) for answer in self.answers]

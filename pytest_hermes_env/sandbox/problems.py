@@ -20,6 +20,7 @@ __all__ = [
     "left_over",
     "nearest",
     "not_a_result",
+    "raised",
     "unknown_page",
     "unscripted_command",
     "unscripted_line",
@@ -142,6 +143,17 @@ def not_a_result(who: str, given: object, reason: str, expected: str) -> Problem
         f"  expected  {expected}\n"
         f"  seen      {shorten(repr(given))}\n"
         "  fix       correct what the handler returns",
+    )
+
+
+def raised(who: str, error: Exception, asked: str) -> Problem:
+    """Return the problem of a handler that raised what was not meant as an answer."""
+    return Problem(
+        error=NotAToolResult,
+        text=f"{who} raised {type(error).__name__}.\n"
+        f"  asked     {shorten(asked)}\n"
+        f"  seen      {shorten(str(error))}\n"
+        "  fix       correct the handler; an exception that is meant as the answer is given with raises=...",
     )
 
 

@@ -1,0 +1,316 @@
+"""``terminal``: command lines, answered by the script where it knows a command and by the in-memory shell where that one does.
+
+Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called
+from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.reading import integer
+from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
+from pytest_hermes_env.sandbox.problems import exhausted, not_a_result, raised, unscripted_command, unscripted_line
+from pytest_hermes_env.sandbox.shell import Outcome, Shell
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+    from pytest_hermes_env.sandbox.fake_tools.processes import Processes
+
+__all__ = ["Fault", "Terminal", "cut_off"]
+
+MOST_CHARACTERS = 50_000
+"""Characters of output that a call gives at most."""
+SHARE_OF_HEAD = 0.4
+NOT_FOUND = 127
+TIMED_OUT = 124
+BAD_DIRECTORY = 126
+MOST_MISSING = 50
+"""Different commands that one line may miss."""
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][\s\S]*?(?:\x07|\x1b\\)|[PX^_][\s\S]*?\x1b\\|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x7e])"
+    r"|\x9b[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x9d[\s\S]*?(?:\x07|\x9c)|[\x80-\x9f]"
+)
+_SILENT = (
+    "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
+    "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
+    "notify_on_complete=true so the system pings you on exit. Re-launch with notify_on_complete=true, or call "
+    "process(action='poll') / process(action='wait') yourself to learn the outcome. Only ignore this hint for genuine long-lived "
+    "processes that never exit (servers, watchers, daemons)."
+)
+_BOTH = (
+    "watch_patterns ignored because notify_on_complete=True; these two flags produce duplicate notifications when combined"
+)
+
+
+class Fault(Exception):  # noqa: N818 - an answer on its way out, no error of its own
+    """An answer that is more than a command's output, on its way out of the shell: one of the three is given."""
+
+    def __init__(
+        self,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: BaseException | None = None,
+        timed_out: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.result = result
+        self.error = error
+        self.timed_out = timed_out
+
+
+@dataclass(kw_only=True)
+class _Run:
+    """What is known while one line runs."""
+
+    line: str
+    arguments: Mapping[str, Any]
+    shell: Shell
+    missing: set[str]
+    broken_json: bool = False
+
+
+class Terminal:
+    """The terminal of one sandbox. ``not_found`` collects the commands that were not there, where they may be missing."""
+
+    def __init__(
+        self, sandbox: FakeSandbox, machine: Machine, scripts: Scripts, processes: Processes, unscripted: Literal["refuse", "not found"]
+    ) -> None:
+        self._sandbox = sandbox
+        self._machine = machine
+        self._scripts = scripts
+        self._processes = processes
+        self._may_miss = unscripted == "not found"
+        self.not_found: list[str] = []
+
+    def call(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Answer ``terminal``. Raises: what cannot be answered → UnexpectedToolCall; a scripted exception."""
+        command, background = arguments.get("command"), bool(arguments.get("background", False))
+        if not isinstance(command, str):
+            return _refused(f"Invalid command: expected string, got {type(command).__name__}", "error")
+        timeout = integer(arguments.get("timeout"), 0)
+        most = integer(os.environ.get("TERMINAL_MAX_FOREGROUND_TIMEOUT"), 600)
+        if not background and timeout > most:
+            advice = "Use background=true with notify_on_complete=true for long-running commands."
+            return {"error": f"Foreground timeout {timeout}s exceeds the maximum of {most}s. {advice}"}
+        guidance = None if background else rules.background_guidance(command)
+        if guidance:
+            return _refused(guidance, "error")
+        workdir = arguments.get("workdir")
+        if workdir and (error := rules.workdir_error(str(workdir))):
+            return _refused(error, "blocked")
+        return self._background(command, arguments) if background else self._foreground(command, arguments, timeout)
+
+    def _foreground(self, command: str, arguments: Mapping[str, Any], timeout: int) -> dict[str, Any] | str:
+        run = self._begin(command, arguments)
+        try:
+            outcome = self._enter(run) or self._line(run)
+        except Fault as fault:
+            if fault.error is not None:
+                raise fault.error from None
+            if fault.result is not None:
+                return cut_off(fault.result) if run.broken_json else dict(fault.result)
+            seconds = timeout or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
+            outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {seconds}s]", exit_code=TIMED_OUT)
+        self._machine.shell = run.shell
+        result: dict[str, Any] = {"output": _shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
+        if meaning := rules.exit_code_meaning(command, outcome.exit_code):
+            result["exit_code_meaning"] = meaning
+        return cut_off(result) if run.broken_json else result
+
+    def _background(self, command: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+        """Run a command to its end, in a shell of its own, as a session that ``process`` tells of."""
+        run = self._begin(command, arguments)
+        try:
+            outcome = self._enter(run) or self._line(run)
+            output, exit_code = outcome.output, outcome.exit_code
+        except Fault as fault:
+            if fault.error is not None:
+                raise fault.error from None
+            if fault.result is not None:
+                return cut_off(fault.result) if run.broken_json else dict(fault.result)
+            output, exit_code = fault.timed_out or "", None
+        notify = bool(arguments.get("notify_on_complete", False))
+        patterns = tuple(arguments.get("watch_patterns") or ())
+        session = self._processes.start(
+            command,
+            cwd=run.shell.cwd,
+            output=_ESCAPE.sub("", output),
+            exit_code=exit_code,
+            pty=bool(arguments.get("pty", False)),
+            notify_on_complete=notify,
+            watch_patterns=() if notify else patterns,
+        )
+        started = {"output": "Background process started", "session_id": session.identity, "pid": session.pid}
+        result: dict[str, Any] = {**started, "exit_code": 0, "error": None}
+        if not notify and not patterns:
+            result["hint"] = _SILENT
+        if notify and patterns:
+            result["watch_patterns_ignored"] = _BOTH
+        if notify:
+            result["notify_on_complete"] = True
+        elif patterns:
+            result["watch_patterns"] = list(patterns)
+        return cut_off(result) if run.broken_json else result
+
+    def _begin(self, command: str, arguments: Mapping[str, Any]) -> _Run:
+        line = command
+        for alias in self._machine.aliases:
+            line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
+        shell = self._machine.shell.copy(self._machine.files)
+        return _Run(line=line, arguments=arguments, shell=shell, missing=set())
+
+    def _enter(self, run: _Run) -> Outcome | None:
+        """Go to the working directory of the call, where it names one; return what is said when that is not possible."""
+        workdir = run.arguments.get("workdir")
+        if not workdir:
+            return None
+        place = self._machine.resolve(str(workdir))
+        if self._machine.files.is_dir(place):
+            run.shell.cwd = place
+            return None
+        reason = "Not a directory" if self._machine.files.exists(place) else "No such file or directory"
+        return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=BAD_DIRECTORY)
+
+    def _line(self, run: _Run) -> Outcome:
+        """Run a line: the script may know all of it, or commands in it, which the shell then asks for."""
+        text = run.line.strip()
+        whole = self._scripts.matching(text) if text else []
+        exact = [entry for entry in whole if isinstance(entry.key, str)]
+        if exact:
+            return self._answer(run, exact, text, _words(text))
+        files, counts = self._machine.files.copy(), self._scripts.counts()
+        while True:
+            shell = run.shell.copy(self._machine.files)
+            shell.answer = lambda text, words: self._command(run, text, words)
+            shell.knows = lambda text, words: self._is_answered(run, text, words)
+            try:
+                outcome = shell.run(run.line)
+            except (UnknownCommand, UnsupportedSyntax) as error:
+                self._machine.files.restore(files)
+                self._scripts.restore(counts)
+                if whole:
+                    return self._answer(run, whole, text, _words(text))
+                self._miss(run, error)
+            else:
+                run.shell = shell
+                return outcome
+
+    def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
+        """Return the script's outcome of a simple command, or None where the shell may run its own."""
+        matching = self._scripts.matching(text, words)
+        if matching:
+            return self._answer(run, matching, text, words)
+        if words and words[0] in run.missing:
+            return self._not_there(words[0])
+        return None
+
+    def _is_answered(self, run: _Run, text: str, words: tuple[str, ...]) -> bool:
+        return bool(words and words[0] in run.missing) or bool(self._scripts.matching(text, words))
+
+    def _not_there(self, name: str) -> Outcome:
+        if "/" not in name:
+            return Outcome(output=f"{SHELL}: {name}: command not found\n", exit_code=NOT_FOUND)
+        place = self._machine.resolve(name)
+        if self._machine.files.is_dir(place):
+            return Outcome(output=f"{SHELL}: {name}: Is a directory\n", exit_code=BAD_DIRECTORY)
+        if not self._machine.files.exists(place):
+            return Outcome(output=f"{SHELL}: {name}: No such file or directory\n", exit_code=NOT_FOUND)
+        if not self._machine.files.is_executable(place):
+            return Outcome(output=f"{SHELL}: {name}: Permission denied\n", exit_code=BAD_DIRECTORY)
+        return Outcome(output=f"{SHELL}: {name}: cannot execute: required file not found\n", exit_code=NOT_FOUND)
+
+    def _miss(self, run: _Run, error: UnknownCommand | UnsupportedSyntax) -> None:
+        """Let the line miss a command, where commands may be missing. Raises: else → UnexpectedToolCall."""
+        if isinstance(error, UnsupportedSyntax):
+            raise unscripted_line(run.line, error.what, self._names()).exception() from None
+        if not self._may_miss or error.words[0] in run.missing or len(run.missing) >= MOST_MISSING:
+            raise unscripted_command(error.text, run.line, self._names()).exception() from None
+        run.missing.add(error.words[0])
+        self.not_found.append(error.text)
+
+    def _names(self) -> list[str]:
+        return [entry.name for entry in self._scripts.entries()]
+
+    def _answer(self, run: _Run, matching: list[Scripted], text: str, words: tuple[str, ...]) -> Outcome:
+        """Return what the first entry says that has an answer left. Raises: none has → UnexpectedToolCall; Fault."""
+        entry = self._scripts.ready(matching)
+        if entry is None:
+            raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
+        answer = self._scripts.take(entry)
+        if answer.slow_s:
+            time.sleep(answer.slow_s)
+        for path, content in answer.writes.items():
+            self._machine.files[self._machine.files.resolve(path, run.shell.cwd)] = content
+        run.broken_json = run.broken_json or answer.broken_json
+        if answer.raises is not None:
+            raise Fault(error=answer.raises if isinstance(answer.raises, BaseException) else answer.raises())
+        if answer.result is not None:
+            raise Fault(result=answer.result)
+        call = CommandCall(text=text, words=words, arguments=run.arguments, sandbox=self._sandbox)
+        outcome = _outcome(answer, call)
+        if answer.timed_out:
+            raise Fault(timed_out=outcome.output)
+        return outcome
+
+
+def cut_off(result: Mapping[str, Any]) -> str:
+    """Return the first half of a result's JSON text."""
+    text = json.dumps(result, ensure_ascii=False)
+    return text[: len(text) // 2]
+
+
+def _outcome(answer: Answer, call: CommandCall) -> Outcome:
+    """Return what an answer says. Raises: a whole result → Fault; no tool result → NotAToolResult."""
+    said = _ask(answer.output, call) if callable(answer.output) else answer.output
+    if isinstance(said, Outcome):
+        return said
+    if isinstance(said, str):
+        end = "" if said.endswith("\n") or not said else "\n"
+        return Outcome(output=said + end, exit_code=answer.exit_code)
+    if isinstance(said, Mapping):
+        raise Fault(result=said)
+    expected = "text, an Outcome, or a dict that is the whole tool result"
+    raise not_a_result(f"the function {called(answer.output)}, which answers a command,", said, "", expected).exception()
+
+
+def _ask(function: Callable[[CommandCall], object], call: CommandCall) -> object:
+    try:
+        return function(call)
+    except Exception as error:
+        raise raised(f"the function {called(function)}, which answers a command,", error, call.text).exception() from error
+
+
+def _shown(output: str) -> str:
+    """Return output as hermes gives it: cut in the middle when it is long, without escape sequences and space around it."""
+    if len(output) > MOST_CHARACTERS:
+        notice = ""
+        for _ in range(4):  # the notice's own length is part of what it tells
+            room = MOST_CHARACTERS - len(notice)
+            head = int(room * SHARE_OF_HEAD)
+            notice = f"\n\n... [OUTPUT TRUNCATED - {len(output) - room:,} chars omitted out of {len(output):,} total] ...\n\n"
+        room = MOST_CHARACTERS - len(notice)
+        head = int(room * SHARE_OF_HEAD)
+        output = output[:head] + notice + output[len(output) - (room - head) :]
+    return _ESCAPE.sub("", output).strip()
+
+
+def _refused(error: str, status: str) -> dict[str, Any]:
+    return {"output": "", "exit_code": -1, "error": error, "status": status}
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return ()
