@@ -1,0 +1,184 @@
+"""The machine is tried, not guessed: what confines commands here, and why nothing better does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.sandbox import confinement
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, describe, probe, require_confinement
+
+needs_unshare = pytest.mark.skipif(
+    bool(confinement._problem_of(Confinement(kind="unshare"))), reason="the kernel gives no user namespaces here"
+)
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """``program(name, script)`` puts a shell script before all other programs of that name."""
+
+    def put(name: str, script: str) -> None:
+        path = tmp_path / "programs" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        (
+            Confinement(kind="bubblewrap"),
+            "local sandbox: confined by bubblewrap (no network, file system read-only but the sandbox)",
+        ),
+        (
+            Confinement(kind="unshare", reason="bwrap: not installed"),
+            "local sandbox: confined by unshare (no network, file system read-only but the sandbox)",
+        ),
+        (
+            Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted"),
+            "local sandbox: NOT confined (bwrap: not installed; unshare: Operation not permitted)",
+        ),
+        (UNCONFINED, "local sandbox: NOT confined (not asked for)"),
+    ],
+)
+def test_header_names_the_confinement_or_the_reason(found, line):
+    """The header of a test run says what is in force."""
+    assert describe(found) == line
+
+
+def test_live_model_is_refused_where_nothing_confines(monkeypatch):
+    """The refusal says why, and what can be done."""
+    found = Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted")
+    monkeypatch.setattr(confinement, "available", lambda: found)
+
+    with pytest.raises(UsageError) as raised:
+        require_confinement(allow_unconfined=False)
+
+    assert str(raised.value) == (
+        "a live model would run its commands unconfined on this machine.\n"
+        "  expected  the local sandbox confined by bubblewrap or unshare\n"
+        "  seen      bwrap: not installed; unshare: Operation not permitted\n"
+        "  fix       install bubblewrap (Debian, Ubuntu: apt install bubblewrap) or allow user namespaces; in Docker, run the\n"
+        "            container with --privileged or a seccomp profile that allows unshare; or accept that the model can\n"
+        "            write files and use the network with --hermes-allow-unconfined"
+    )
+
+
+@pytest.mark.parametrize(("kind", "is_allowed"), [("none", True), ("unshare", False), ("bubblewrap", False)])
+def test_live_model_may_work_where_commands_are_confined_or_the_user_allows_it(monkeypatch, kind, is_allowed):
+    """Nothing is refused without need."""
+    monkeypatch.setattr(confinement, "available", lambda: Confinement(kind=kind, reason="no reason"))
+
+    require_confinement(allow_unconfined=is_allowed)
+
+
+def test_machine_is_tried_once_per_process(monkeypatch):
+    """Trying takes time; every sandbox asks."""
+    tries = []
+    monkeypatch.setattr(confinement, "probe", lambda: tries.append(1) or UNCONFINED)
+    available.cache_clear()
+
+    answers = [available(), available()]
+    available.cache_clear()
+
+    assert (answers, tries) == ([UNCONFINED, UNCONFINED], [1])
+
+
+def test_only_linux_can_confine(monkeypatch):
+    """Elsewhere the reason is the system's name."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+
+    assert probe() == Confinement(kind="none", reason="bwrap and unshare: need Linux, this is darwin")
+
+
+def test_missing_programs_are_named(monkeypatch, tmp_path):
+    """Without bwrap and nsenter nothing can be entered."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
+    monkeypatch.setattr(confinement, "MAXIMUM", tmp_path / "none")
+
+    reason = "bwrap: not installed; unshare: nsenter: not installed (package util-linux)"
+    assert probe() == Confinement(kind="none", reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "hint"),
+    [
+        ("APPARMOR", "1", "; AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=1"),
+        ("APPARMOR", "0", ""),
+        ("MAXIMUM", "0", "; user namespaces are switched off: sysctl user.max_user_namespaces=0"),
+        ("MAXIMUM", "5000", ""),
+    ],
+)
+def test_setting_of_the_kernel_that_is_in_the_way_is_named(monkeypatch, tmp_path, setting, value, hint):
+    """Ubuntu 24.04 restricts user namespaces by AppArmor; others switch them off."""
+    (tmp_path / "setting").write_text(f"{value}\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("APPARMOR", "MAXIMUM"):
+        monkeypatch.setattr(confinement, name, tmp_path / ("setting" if name == setting else "none"))
+
+    assert probe().reason == f"bwrap: not installed; unshare: nsenter: not installed (package util-linux){hint}"
+
+
+@needs_unshare
+def test_bubblewrap_that_fails_gives_way_to_unshare(program):
+    """A bwrap that the system does not let work is not the end; its last words are the reason."""
+    program("bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
+
+    assert probe() == Confinement(kind="unshare", reason="bwrap: setting up uid map: Permission denied")
+
+
+@needs_unshare
+def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp_path):
+    """What counts is that a file outside cannot be written, not that a program says so."""
+    program("nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
+    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
+
+    outside = "files outside of the sandbox can be written"
+    assert probe() == Confinement(kind="none", reason=f"bwrap: not installed; unshare: {outside}")
+
+
+@needs_unshare
+def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp_path):
+    """A world that cannot be joined is of no use."""
+    program("nsenter", "exit 1")
+    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
+
+    assert probe() == Confinement(kind="none", reason="bwrap: not installed; unshare: a command cannot be run in it")
+
+
+@needs_unshare
+def test_kernel_that_refuses_is_quoted(tmp_path):
+    """A process without rights of its own, as in a container without privileges, is told what the kernel said."""
+    script = (
+        "import pathlib; from pytest_hermes_env.sandbox import confinement\n"
+        "confinement.APPARMOR = pathlib.Path('none'); print(confinement.describe(confinement.available()))"
+    )
+    variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    unshare = shutil.which("unshare") or "unshare"
+    if shutil.which("bwrap", path=variables["PATH"]):
+        pytest.skip("bubblewrap has reasons of its own")
+
+    ran = subprocess.run(
+        [unshare, "--user", sys.executable, "-c", script], check=True, capture_output=True, text=True, env=variables
+    )
+
+    assert ran.stdout == "local sandbox: NOT confined (bwrap: not installed; unshare: Operation not permitted)\n"
+
+
+def test_probing_leaves_nothing(tmp_path, monkeypatch):
+    """The directory that was tried is gone."""
+    monkeypatch.setattr(confinement.tempfile, "tempdir", str(tmp_path))
+
+    probe()
+
+    assert list(Path(tmp_path).iterdir()) == []

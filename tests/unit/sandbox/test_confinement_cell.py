@@ -1,0 +1,302 @@
+"""A confined world lets nothing out, and ends with everything in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.sandbox import cell as cells
+from pytest_hermes_env.sandbox import confinement
+from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground, bubblewrap_arguments, hidden_places
+from pytest_hermes_env.sandbox.confinement import Confinement
+
+UNSHARE = Confinement(kind="unshare")
+REFUSED = confinement._problem_of(UNSHARE)
+needs_unshare = pytest.mark.skipif(bool(REFUSED), reason=f"unshare: {REFUSED}")
+
+
+def kinds() -> list[object]:
+    """Both ways to confine, those that do not work here as skips."""
+    problems = {
+        "unshare": REFUSED,
+        "bubblewrap": confinement._problem_of(Confinement(kind="bubblewrap")) if shutil.which("bwrap") else "not installed",
+    }
+    return [
+        pytest.param(kind, marks=[pytest.mark.skip(reason=f"{kind}: {problem}")] if problem else [])
+        for kind, problem in problems.items()
+    ]
+
+
+@pytest.fixture
+def ground(tmp_path):
+    """What a world stands on, in a directory of the test."""
+    return Ground.prepare(Path(os.path.realpath(tmp_path)))
+
+
+class Inside:
+    """Runs commands in a world."""
+
+    def __init__(self, cell: Cell, ground: Ground) -> None:
+        self.cell, self.ground = cell, ground
+
+    def words(self, script: str, *arguments: str) -> list[str]:
+        return [*self.cell.joining(), "/bin/sh", "-c", f'cd "{self.ground.world}"; {script}', "sh", *arguments]
+
+    def run(self, script: str, *arguments: str) -> tuple[int, str]:
+        ran = subprocess.run(self.words(script, *arguments), check=False, capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+
+@pytest.fixture(params=kinds())
+def inside(request, ground):
+    """A started world."""
+    cell = Confinement(kind=request.param).cell(ground)
+    assert cell is not None
+    cell.start()
+    yield Inside(cell, ground)
+    cell.stop()
+
+
+def test_only_the_world_can_be_written_to(inside, tmp_path):
+    """Everything else is read-only, whoever it belongs to."""
+    (tmp_path / "given").write_text("before")
+
+    outcomes = [
+        inside.run('echo new > "$1"', place)[0]
+        for place in (f"{inside.ground.world}/new", "/dev/shm/new", f"{tmp_path}/given", f"{tmp_path}/new", "/new", "/dev/new")
+    ]
+
+    assert outcomes == [0, 0, *[outcomes[2]] * 4]
+    assert outcomes[2] != 0
+    assert (tmp_path / "given").read_text() == "before"
+    assert (inside.ground.world / "new").read_text() == "new\n"
+
+
+def test_what_can_be_read_outside_can_be_read_inside(inside, tmp_path):
+    """Programs and test data are there as they are."""
+    (tmp_path / "given").write_text("data")
+
+    assert inside.run('cat "$1"', f"{tmp_path}/given") == (0, "data")
+
+
+def test_there_is_no_network_but_a_loopback_of_its_own(inside):
+    """A server of this machine is not reached; one that runs inside is."""
+    ask = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).recv(9))"
+    answer = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept()[0].send(b'inside')"
+    with socket.create_server(("127.0.0.1", 0)) as outer:
+        reached = inside.run('"$1" -c "$2" "$3"', sys.executable, ask, str(outer.getsockname()[1]))
+    words = inside.words('"$1" -c "$2"', sys.executable, answer)
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        port = server.stdout.readline().strip()
+        answered = inside.run('"$1" -c "$2" "$3"', sys.executable, ask, port)
+
+    assert (reached[0], "ConnectionRefusedError" in reached[1]) == (1, True)
+    assert answered == (0, "b'inside'\n")
+
+
+def test_nobody_inside_holds_a_capability(inside):
+    """What was arranged cannot be undone, also where the tests run as root."""
+    code, status = inside.run("cat /proc/self/status")
+    held = {line.split()[1] for line in status.splitlines() if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))}
+
+    assert (code, held) == (0, {"0000000000000000"})
+    assert inside.run("id -u") == (0, f"{os.geteuid() or 1000}\n")
+    assert inside.run("echo 1 > /proc/sys/vm/overcommit_memory")[0] != 0
+
+
+def test_no_process_of_others_is_in_sight(inside):
+    """A command can neither read the variables of a process outside nor end it."""
+    with subprocess.Popen(["sleep", "60"], env={"PLANTED": "key"}) as other:
+        read = inside.run('cat "/proc/$1/environ"; cat /proc/[0-9]*/environ 2> /dev/null', str(other.pid))[1]
+        inside.run('kill -9 "$1"', str(other.pid))
+        ended = other.poll()
+        other.kill()
+
+    assert "PLANTED" not in read
+    assert ended is None
+
+
+def test_first_process_has_no_variables(inside):
+    """Others inside may read them."""
+    assert inside.run("cat /proc/1/environ 2> /dev/null")[1] == ""
+
+
+@needs_unshare
+def test_hidden_places_show_nothing(tmp_path, monkeypatch, ground):
+    """Keys in the home and in the directory of the tests cannot be read."""
+    home = tmp_path / "person"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id").write_text("key")
+    (home / ".netrc").write_text("key")
+    (home / "notes").write_text("no key")
+    monkeypatch.setenv("HOME", str(home))
+    cell = UNSHARE.cell(ground)
+    cell.start()
+    seen = Inside(cell, ground).run(f"cd {home}; cat .netrc notes; ls .ssh")
+    cell.stop()
+
+    assert seen == (0, "no key")
+
+
+def test_exit_codes_and_signals_come_through(inside):
+    """A command ends outside as it ended inside."""
+    killed = subprocess.run(inside.words("kill -9 $$"), check=False)
+
+    assert (inside.run("exit 7")[0], killed.returncode) == (7, -signal.SIGKILL)
+
+
+def living_in_worlds(command: str) -> list[str]:
+    """Command lines, with ``command`` in them, of processes in another pid namespace than this one's."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            namespace = os.readlink(entry / "ns" / "pid")
+        except OSError:
+            continue
+        if command in line and namespace != os.readlink("/proc/self/ns/pid"):
+            found.append(line)
+    return found
+
+
+def test_stopping_kills_what_detached_itself(inside):
+    """A process in a session of its own, somewhere else, ends with its world; stop returns when it is gone."""
+    detach = "setsid sh -c 'cd /; echo begun; exec sleep 300.625' &"
+    with subprocess.Popen(inside.words(detach), stdout=subprocess.PIPE) as started:
+        started.stdout.readline()
+        before = living_in_worlds("sleep 300.625")
+
+        inside.cell.stop()
+
+    assert before
+    assert living_in_worlds("sleep 300.625") == []
+
+
+def test_world_ends_with_the_process_that_started_it(inside, tmp_path):
+    """A test run that is killed leaves no world behind, whatever still runs in it."""
+    script = (
+        "import subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
+        "cell = Cell(Ground.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
+        "subprocess.run([*cell.joining(), 'sh', '-c', 'setsid sleep 300.875 > /dev/null 2>&1 &'], check=True)\n"
+        "print(cell.joining()[2], flush=True); input()"
+    )
+    words = [sys.executable, "-c", script, str(tmp_path / "other"), inside.cell._bwrap]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        first = os.pidfd_open(int(starter.stdout.readline()))
+        starter.kill()
+    poll = select.poll()
+    poll.register(first, select.POLLIN)
+    ended = poll.poll(10_000)
+    os.close(first)
+
+    assert ended
+
+
+def test_stopping_twice_or_before_the_start_does_nothing(ground):
+    """Whoever cleans up need not know how far it came."""
+    cell = Cell(ground)
+
+    cell.stop()
+    cell.stop()
+
+    assert cell.joining() == []
+
+
+@pytest.mark.parametrize(
+    ("bwrap", "reason"),
+    [
+        ("", "mount {world}: No such file or directory"),
+        ("/nowhere/bwrap", "/nowhere/bwrap: No such file or directory"),
+        ("{tmp}/silent", "no answer"),
+        ("{tmp}/verbose", "x" * 119 + "…"),
+    ],
+)
+def test_world_that_does_not_start_says_why(ground, tmp_path, bwrap, reason):
+    """The reason is the last thing that was said, in one line."""
+    for name, script in (("silent", "exit 0"), ("verbose", f"echo first >&2; echo bwrap: {'x' * 300} >&2; exit 1")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    if not bwrap:
+        if REFUSED:
+            pytest.skip(f"unshare: {REFUSED}")
+        shutil.rmtree(ground.world)
+    cell = Cell(ground, bwrap=bwrap.format(tmp=tmp_path))
+
+    with pytest.raises(CellError) as raised:
+        cell.start()
+
+    assert str(raised.value) == reason.format(world=ground.world)
+
+
+def test_bubblewrap_is_asked_for_the_same_world():
+    """Its command line, word for word."""
+    ground = Ground(world=Path("/w"), empty=Path("/e"), blank=Path("/b"))
+
+    arguments = bubblewrap_arguments(ground, ["/etc/hostname", "/usr"], info=5, as_root=False)
+
+    assert " ".join(arguments) == (
+        "--unshare-user --unshare-pid --unshare-net --unshare-ipc --info-fd 5 "
+        "--ro-bind / / --proc /proc --remount-ro /proc --tmpfs /dev "
+        "--dev-bind-try /dev/null /dev/null --dev-bind-try /dev/zero /dev/zero --dev-bind-try /dev/full /dev/full "
+        "--dev-bind-try /dev/random /dev/random --dev-bind-try /dev/urandom /dev/urandom --dev-bind-try /dev/tty /dev/tty "
+        "--symlink /proc/self/fd /dev/fd --symlink /proc/self/fd/0 /dev/stdin --symlink /proc/self/fd/1 /dev/stdout "
+        "--symlink /proc/self/fd/2 /dev/stderr --dir /dev/shm --remount-ro /dev "
+        "--ro-bind /b /etc/hostname --ro-bind /e /usr --bind /w /w --bind /w/shm /dev/shm "
+        "-- /bin/sh -c " + cells.WAITING
+    )
+
+
+def test_root_is_an_ordinary_user_in_bubblewrap():
+    """As root it would hold every capability there."""
+    ground = Ground(world=Path("/w"), empty=Path("/e"), blank=Path("/b"))
+
+    arguments = bubblewrap_arguments(ground, [], info=5, as_root=True)
+
+    assert arguments[:5] == ["--unshare-user", "--uid", "1000", "--gid", "1000"]
+
+
+def test_hidden_places_are_those_that_hold_keys_or_lead_out(tmp_path, monkeypatch):
+    """Only what exists is hidden, and what a link names instead of the link; never the world itself."""
+    home, project, hermes, run = (tmp_path / name for name in ("home", "project", "hermes", "run"))
+    for name in ("home/.ssh/key", "home/real_netrc", "home/notes", "project/.env", "hermes/.env", "hermes/state"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("user", "docker.sock", "current-system"):
+        (run / name).mkdir(parents=True)
+    (run / "shm").symlink_to("/dev/shm")
+    (home / ".netrc").symlink_to("real_netrc")
+    (home / ".aws").symlink_to("nowhere")
+    world = home / ".docker" / "tmp" / "world"
+    world.mkdir(parents=True)
+    monkeypatch.setattr(cells, "DOORS", str(run))
+    environment = {"HOME": str(home), "HERMES_HOME": str(hermes), "SSH_AUTH_SOCK": str(tmp_path / "agent")}
+
+    places = hidden_places(environment, project, world)
+
+    names = ("hermes/.env", "home/.ssh", "home/real_netrc", "project/.env", "run/docker.sock", "run/user")
+    assert places == [str(tmp_path / name) for name in names]
+
+
+def test_holder_reports_what_it_was_refused(tmp_path):
+    """The program on its own answers with one line of JSON."""
+    ground = Ground.prepare(tmp_path)
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        cells.HOLDER,
+        *(str(place) for place in (tmp_path / "none", ground.empty, ground.blank)),
+    ]
+
+    ran = subprocess.run(words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+    assert set(json.loads(ran.stdout)) == {"error"}
