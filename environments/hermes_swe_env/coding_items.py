@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
 
-__all__ = ["CodingItem", "hold_out", "load_items", "tests_of"]
+__all__ = ["CodingItem", "given_tests", "hold_out", "load_items"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class CodingItem(TypedDict):
     entry_point: NotRequired[str]
 
 
-def tests_of(item: Mapping[str, Any]) -> str:
+def given_tests(item: Mapping[str, Any]) -> str:
     """Return the test text of an item, or "" when it has none."""
     return str(item.get("test") or item.get("test_code") or "")
 

@@ -24,7 +24,7 @@ from pydantic import Field
 
 from environments.agent_loop import AgentResult, HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
-from environments.hermes_swe_env.coding_items import CodingItem, hold_out, load_items, tests_of
+from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_items
 from environments.hermes_swe_env.verification import verify
 from environments.isolation import sandbox_directory
 from environments.tool_context import ToolContext
@@ -165,7 +165,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
             verdict = verify(
                 ctx,
                 solution=posixpath.join(start, solution),
-                tests=tests_of(item),
+                tests=given_tests(item),
                 entry_point=item.get("entry_point", ""),
                 directory=start,
                 timeout_s=self.config.test_timeout,

@@ -1,7 +1,7 @@
 """Runs an item's tests against a solution, in a process that never runs the solution's code.
 
-    python3 -I -S verifier.py REQUEST         decides: runs the tests, and prints a proof when all of them passed
-    python3 -I verifier.py --serve SOLUTION   serves: imports the solution and answers calls of its functions
+    python3 -I -S verifier.py REQUEST            decides: runs the tests, and prints a proof when all of them passed
+    python3 -I -B verifier.py --serve SOLUTION   serves: imports the solution and answers calls of its functions
 
 The first starts the second. To the tests, a function of the solution is a stand-in: it sends its arguments to the serving
 process and gives back the answer as plain data. So nothing that a solution does reaches the tests (``sys.exit``, ``os._exit``,
@@ -94,7 +94,7 @@ class Solution:
         self._seconds = seconds
         self._turn = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", os.path.abspath(__file__), SERVE, path],
+            [sys.executable, "-I", "-B", os.path.abspath(__file__), SERVE, path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,0 +1,249 @@
+"""HermesSweEnv's reward in hermes' real local terminal: what an agent leaves in its sandbox, and what that earns."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+from typing import Any
+
+import pytest
+
+from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
+from environments.hermes_swe_env.verification import VerificationError
+from environments.isolation import sandbox_directory
+
+RIGHT = "def double(n):\n    return 2 * n\n"
+WRONG = "def double(n):\n    return n\n"
+ITEM = {"prompt": "Double a number.", "test": "assert double(4) == 8\n", "entry_point": "double"}
+
+
+@pytest.fixture
+def reward(make_env: Any, sandbox: Any) -> Any:
+    """``reward(item=ITEM, **files)``: what the agent's sandbox, with these files, is worth."""
+    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1", dataset_name=None, test_timeout=20)
+
+    def of(item: Any = ITEM, **files: str) -> float:
+        for name, content in files.items():
+            assert "error" not in sandbox.write_file(f"{name}.py", content)
+        return asyncio.run(env.compute_reward(item, None, sandbox))
+
+    return of
+
+
+def left_in(sandbox: Any) -> list[str]:
+    """The names in the rollout's directory, without the verifier's own."""
+    directory = sandbox_directory(sandbox.task_id)
+    assert directory is not None
+    return sorted(name for name in os.listdir(directory) if not name.startswith(".verifier-"))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"solution": RIGHT}, 1.0),
+        ({"solution": "from helper import factor\ndef double(n): return factor * n", "helper": "factor = 2"}, 1.0),
+        ({"solution": WRONG}, 0.1),
+        ({"solution": "def double(n:\n"}, 0.1),
+        ({"solution": ""}, 0.1),
+        ({"notes": RIGHT}, 0.1),
+        ({}, 0.0),
+    ],
+    ids=["right", "right, in two files", "wrong", "syntax error", "empty", "another file", "nothing"],
+)
+def test_what_the_tests_say_counts(reward, files, expected):
+    """1.0 when they pass, 0.1 when some Python file was written, else 0.0."""
+    assert reward(**files) == expected
+
+
+def test_files_that_are_no_python_count_for_nothing(reward, sandbox):
+    """Notes, hidden files and what came with the image are no attempt."""
+    sandbox.write_file("solution.txt", RIGHT)
+    sandbox.write_file(".cache/solution.py", RIGHT)
+
+    assert reward() == 0.0
+
+
+def test_files_of_the_image_count_for_nothing(reward, sandbox, monkeypatch):
+    """What a fresh sandbox holds is not the agent's work, even if it is a solution."""
+    monkeypatch.setattr(HermesSweEnv, "files_at_start", frozenset({"solution.py", "lib/tool.py"}))
+    sandbox.write_file("lib/tool.py", "")
+
+    assert (reward(solution=RIGHT), reward(attempt=WRONG)) == (0.0, 0.1)
+
+
+@pytest.mark.parametrize("place", ["src", "a/b/c", "it's", "a; touch pwned", "$(touch pwned)", "-rf", "two words", "ünï ✓"])
+def test_solution_is_found_where_the_agent_moved_to(reward, sandbox, place):
+    """In any directory below the first one, whatever its name; and wherever the shell ended up."""
+    sandbox.terminal(f"mkdir -p -- {shlex.quote(place)} && cd -- {shlex.quote(place)}")
+    sandbox.terminal(f"printf %s {shlex.quote(RIGHT)} > solution.py; cd /")
+
+    assert (reward(), left_in(sandbox)) == (1.0, [place.partition("/")[0]])
+
+
+def test_solution_of_the_first_directory_goes_before_others(reward, sandbox):
+    """It is where the prompt wants it; otherwise the newest counts."""
+    sandbox.write_file("solution.py", RIGHT)
+    sandbox.write_file("old/solution.py", WRONG)
+    assert reward() == 1.0
+
+    sandbox.terminal("rm solution.py; touch -d '1 hour ago' old/solution.py")
+    sandbox.write_file("new/solution.py", RIGHT)
+
+    assert reward() == 1.0
+
+
+def test_solution_of_another_rollout_is_not_found(reward, sandbox, tmp_path):
+    """A directory whose name holds a line break and a foreign path does not lead there."""
+    (tmp_path / "solution.py").write_text(RIGHT)
+    sandbox.terminal(
+        f"mkdir -p $'here\\n'{shlex.quote(str(tmp_path))} && cd $'here\\n'{shlex.quote(str(tmp_path))}; touch solution.py"
+    )
+
+    assert reward() == 0.0
+
+
+LEFT_BEHIND = {
+    "conftest": "import pytest\n@pytest.hookimpl\ndef pytest_sessionfinish(session): session.exitstatus = 0\n",
+    "sitecustomize": "import os; os._exit(0)",
+    "usercustomize": "import os; os._exit(0)",
+    "pytest": "import sys; sys.exit(0)",
+    "unittest": "class TestCase:\n    def __getattr__(self, name): return print\n",
+    "json": "import os; os._exit(0)",
+    "verifier": "import os; os._exit(0)",
+    "hashlib": "import os; os._exit(0)",
+}
+
+
+@pytest.mark.parametrize(
+    "solution",
+    [
+        "import sys; sys.exit(0)",
+        "import os; os._exit(0)",
+        "class Yes:\n    def __eq__(self, other): return True\ndef double(n): return Yes()",
+        WRONG,
+    ],
+)
+def test_files_left_for_the_verifier_earn_nothing(reward, solution):
+    """Modules with the names of what a verifier may import, and programs that end early, do not pass the tests."""
+    assert reward(solution=solution, **LEFT_BEHIND) == 0.1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mkdir bin; printf '#!/bin/sh\\nexit 0\\n' > bin/python3; chmod +x bin/python3; export PATH=$PWD/bin:$PATH",
+        "mkdir bin; printf '#!/bin/sh\\nfor f; do cat $f; done\\nexit 0\\n' > bin/python3; chmod +x bin/python3; "
+        "export PATH=$PWD/bin:$PATH",
+        "printf 'import os; os._exit(0)' > startup.py; export PYTHONSTARTUP=$PWD/startup.py PYTHONPATH=$PWD PYTHONINSPECT=1",
+        "export PATH=/nowhere",
+        "trap 'exit 0' EXIT ERR DEBUG; set -e",
+        "python3 -m venv --without-pip v && . v/bin/activate && "
+        "printf 'import unittest\\nunittest.TestCase.assertEqual = print\\n' > $(echo v/lib/python3*/site-packages)/sitecustomize.py",
+    ],
+    ids=["silent python3", "python3 that shows its files", "variables", "no PATH", "traps", "site hook"],
+)
+def test_shell_that_the_agent_prepared_earns_nothing(reward, sandbox, command):
+    """Variables, a python3 of its own and traps stay in the rollout's shell; none of them gives a proof."""
+    sandbox.terminal(command)
+    tests = "import unittest\nclass Case(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(double(4), 8)\n"
+
+    assert reward({**ITEM, "test": tests}, solution=WRONG) == 0.1
+
+
+HOSTILE = "'\"; touch pwned; $(touch pwned) `touch pwned` \\ \n#"
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        ({**ITEM, "test": f"text = {HOSTILE!r}\n{ITEM['test']}"}, 1.0),
+        ({**ITEM, "prompt": HOSTILE}, 1.0),
+        ({**ITEM, "entry_point": HOSTILE}, 0.1),
+        ({"prompt": "", "test_code": ITEM["test"]}, 1.0),
+        ({**ITEM, "test": ITEM["test"] * 20_000}, 1.0),
+    ],
+    ids=["tests", "prompt", "entry point", "the older name", "long"],
+)
+def test_text_of_an_item_reaches_no_shell(reward, sandbox, item, expected):
+    """Whatever the data set holds is data."""
+    assert (reward(item, solution=RIGHT), left_in(sandbox)) == (expected, ["solution.py"])
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (
+            {**ITEM, "test": "assert double(4 == 8"},
+            "The tests of this item decide nothing: the tests cannot be compiled: '(' was never closed (<tests>, line 1)",
+        ),
+        (
+            {**ITEM, "test": "import nothing_of_that_name"},
+            "The tests of this item decide nothing: the tests need the module nothing_of_that_name, which this Python does not have",
+        ),
+        ({"prompt": ""}, "The tests of this item decide nothing: the tests never called a function of the solution"),
+    ],
+)
+def test_tests_that_decide_nothing_are_an_error(reward, item, message):
+    """They never look like a reward of 0.0."""
+    with pytest.raises(VerificationError) as raised:
+        reward(item, solution=RIGHT)
+
+    assert str(raised.value) == message
+
+
+def test_sandbox_that_cannot_be_written_to_is_an_error(make_env, tool_answers):
+    """A broken sandbox never looks like a reward of 0.0."""
+    from environments.tool_context import ToolContext
+
+    answers = {
+        "terminal": '{"exit_code": 0, "output": "/w"}',
+        "search_files": '{"total_count": 1, "files": ["/w/solution.py"]}\n\n[Hint: Results truncated. Use offset=1]',
+        "write_file": '{"error": "No space left on device"}',
+    }
+    made = tool_answers(lambda name, arguments: answers[name])
+    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
+
+    with pytest.raises(VerificationError) as raised:
+        asyncio.run(env.compute_reward(ITEM, None, ToolContext("broken")))
+
+    path = made[-1][1]["path"]
+    assert str(raised.value) == f"The tests cannot be written to {path} in the sandbox: No space left on device"
+    assert os.path.dirname(path).startswith("/w/.verifier-")
+
+
+def test_sandbox_that_runs_nothing_is_an_error(make_env, tool_answers):
+    """As above, when the command itself could not be started."""
+    from environments.tool_context import ToolContext
+
+    answers = {
+        "terminal": '{"exit_code": -1, "output": "", "error": "container is gone"}',
+        "search_files": '{"total_count": 1, "files": ["/w/solution.py"]}',
+        "write_file": "{}",
+    }
+    tool_answers(lambda name, arguments: answers[name])
+    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
+    env.start_directory = "/w"
+
+    with pytest.raises(VerificationError) as raised:
+        asyncio.run(env.compute_reward(ITEM, None, ToolContext("broken")))
+
+    assert str(raised.value) == "The sandbox did not run the tests: container is gone"
+
+
+def test_verifier_is_placed_where_nobody_can_wait_for_it(make_env, sandbox, tool_answers):
+    """Every run has a directory and a key of its own."""
+    seen: list[str] = []
+
+    def answer(name: str, arguments: Any) -> str:
+        if name == "write_file":
+            seen.append(arguments["path"])
+        return '{"exit_code": 0, "output": "/w", "files": ["/w/solution.py"]}'
+
+    tool_answers(answer)
+    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
+    env.start_directory = "/w"
+
+    rewards = [asyncio.run(env.compute_reward(ITEM, None, sandbox)) for _ in range(2)]
+
+    assert (rewards, len(set(seen))) == ([0.1, 0.1], 4)
