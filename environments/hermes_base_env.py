@@ -14,14 +14,12 @@ import logging
 import os
 import uuid
 from abc import abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
-from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
-
-import model_tools  # isort: skip
-import toolset_distributions
-import toolsets
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
 from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
@@ -35,17 +33,19 @@ from tools.budget_config import (
 )
 
 from environments import command_line, rollout_text, scoring
+from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.bridge import bridged
-from environments.hermes_modules import explain_shadowing
+from environments.model_reply import VLLM_PREFIX, check_parser_name
+from environments.offered_tools import Tools, offered_tools
+from environments.scoring import SplitRollouts
+from environments.together import all_or_none, to_the_end
+from environments.token_mode import HistoryRendering, TokenMode, TokenModeError
 from environments.tool_call_parsers import list_parsers
 from environments.tool_context import ToolContext
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
 logger = logging.getLogger(__name__)
-
-Tools = tuple[list[dict[str, Any]], set[str]]
-"""(tool schemas in OpenAI's format, the names that may run)."""
 
 _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_tools", default=None)
 """(id of the environment, its tools) of the group that the current task belongs to."""
@@ -90,6 +90,15 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     prompt_field: str = Field(default="prompt", description="Column of dataset_name that holds the prompt.")
     tool_pool_size: int = Field(default=128, description="Threads for tool execution.")
     tool_call_parser: str = Field(default="hermes", description="Tool-call format of the model, for token mode (vLLM, SGLang).")
+    history_rendering: HistoryRendering = Field(
+        default="sampled",
+        description="Token mode: 'sampled' continues the text that was sampled, a rollout is one sequence; 'template' renders the "
+        "whole conversation anew each turn, as a chat server does, which may split a rollout into several.",
+    )
+    split_rollouts: SplitRollouts = Field(
+        default="keep",
+        description="Token mode: 'keep' trains on every sequence of a rollout that became several, 'reject' on none.",
+    )
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
     )
@@ -149,7 +158,8 @@ class HermesAgentBaseEnv(BaseEnv):
     ) -> None:
         """Build the environment; exports the terminal settings that hermes' tools read from ``os.environ``.
 
-        The variables that make hermes wait for a person's approval are removed: nobody watches a rollout.
+        The variables that make hermes wait for a person's approval are removed: nobody watches a rollout. Raises: ValueError
+        for an unknown parser, and in token mode for a tokenizer whose chat template is missing or cannot show tool results.
         """
         command_line.load_dotenv_of_cwd()
         _check_parser(config.tool_call_parser)
@@ -164,8 +174,14 @@ class HermesAgentBaseEnv(BaseEnv):
             os.environ.pop(name, None)
         resize_tool_pool(config.tool_pool_size)
         self.server.tool_parser = config.tool_call_parser
+        self._token_mode = TokenMode(config.tool_call_parser, config.history_rendering)
+        if self._use_managed_server():
+            check_parser_name(config.tool_call_parser)
+            self._token_mode.template_of(self.tokenizer).check()
+            self.server = self._token_mode.manager(self.server)
         self._tool_error_buffer: list[str] = []
         self._reward_errors = 0
+        self._counts: Counter[str] = Counter()
 
     # ------------------------------------------------------------------ written by the environment
 
@@ -197,24 +213,7 @@ class HermesAgentBaseEnv(BaseEnv):
         Raises: ValueError when a toolset is unknown or no tool is left, naming the known ones.
         """
         config = self.config
-        if config.distribution is not None:
-            if not toolset_distributions.validate_distribution(config.distribution):
-                known = sorted(toolset_distributions.list_distributions())
-                raise ValueError(f"Unknown distribution {config.distribution!r}. Known distributions: {known}")
-            enabled = toolset_distributions.sample_toolsets_from_distribution(config.distribution)
-        else:
-            enabled = config.enabled_toolsets
-        if enabled is None:
-            logger.warning("enabled_toolsets is not set: the model is offered every tool, messaging included")
-        _check_toolsets([*(enabled or ()), *(config.disabled_toolsets or ())])
-        schemas = model_tools.get_tool_definitions(
-            enabled_toolsets=enabled, disabled_toolsets=config.disabled_toolsets, quiet_mode=True
-        )
-        if not schemas:
-            raise ValueError(_no_tools_message(enabled, config.disabled_toolsets))
-        names = {schema["function"]["name"] for schema in schemas}
-        _warn_of_hidden_tools(enabled or [], config.disabled_toolsets or [], names)
-        return schemas, names
+        return offered_tools(config.enabled_toolsets, config.disabled_toolsets, config.distribution)
 
     @property
     def _current_group_tools(self) -> Tools | None:
@@ -238,7 +237,7 @@ class HermesAgentBaseEnv(BaseEnv):
         """
         token = _group_tools.set((id(self), self._resolve_tools_for_group()))
         try:
-            results = await _all_or_none([self.collect_trajectory(item) for _ in range(self.config.group_size)])
+            results = await all_or_none([self.collect_trajectory(item) for _ in range(self.config.group_size)])
         finally:
             _group_tools.reset(token)
         backlog = [left for _, lefts in results for left in lefts]
@@ -251,29 +250,76 @@ class HermesAgentBaseEnv(BaseEnv):
         return scoring.group_of(items), backlog  # type: ignore[return-value] - a TypedDict built from columns
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem | None, list[Item]]:
-        """Run one rollout in a sandbox of its own, score it, and release the sandbox on every way out."""
-        if self._use_managed_server():
-            raise NotImplementedError(_CHAT_MODE_ONLY.format(server_type=type(self.server.servers[0]).__name__))
+        """Run one rollout in a sandbox of its own, score it, and release the sandbox on every way out.
+
+        Raises: TokenModeError when the model server gives no exact tokens; what the model did before is not scored.
+        """
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
-            loop = HermesAgentLoop(
-                server=self.server,
-                tool_schemas=schemas,
-                valid_tool_names=names,
-                max_turns=self.config.max_agent_turns,
-                task_id=ctx.task_id,
-                temperature=self.config.agent_temperature,
-                max_tokens=self.config.max_token_length,
-                extra_body=self.config.extra_body,
-                budget_config=self.config.build_budget_config(),
-            )
-            result = await loop.run(self._first_messages(item))
+            async with self.rollout_server() as server:
+                loop = HermesAgentLoop(
+                    server=server,
+                    tool_schemas=schemas,
+                    valid_tool_names=names,
+                    max_turns=self.config.max_agent_turns,
+                    task_id=ctx.task_id,
+                    temperature=self.config.agent_temperature,
+                    max_tokens=self.config.max_token_length,
+                    extra_body=self.config.extra_body,
+                    budget_config=self.config.build_budget_config(),
+                )
+                result = await loop.run(self._first_messages(item))
+            self._raise_failure_of(server)
             reward = await self._reward_of(item, result, ctx)
         finally:
-            await _to_the_end(asyncio.to_thread(ctx.cleanup))
+            await to_the_end(asyncio.to_thread(ctx.cleanup))
         self._remember_tool_errors(result)
-        return scoring.chat_item(self.tokenizer, result.messages, reward), []  # type: ignore[return-value]
+        return self._item_of(result, reward, ctx.task_id, server), []  # type: ignore[return-value]
+
+    @asynccontextmanager
+    async def rollout_server(self) -> AsyncIterator[Any]:
+        """Give what one rollout's `HermesAgentLoop` talks to: a managed server of its own in token mode, else ``self.server``.
+
+        Environments that run the loop themselves may use it too; for evaluation, where no tokens are needed, ``self.server``
+        serves chat completions in both modes.
+        """
+        async with AsyncExitStack() as stack:
+            server = self.server
+            if self._use_managed_server():
+                try:
+                    managed = await stack.enter_async_context(
+                        self.server.managed_server(
+                            tokenizer=self.tokenizer, preserve_think_blocks=self._token_mode.preserve_think_blocks
+                        )
+                    )
+                    server = self._token_mode.adopt(managed)
+                except NotImplementedError as error:
+                    self._token_mode.tell_once(
+                        "fallback", f"Rollouts run in chat mode, whose tokens are placeholders and not for training: {error}"
+                    )
+            yield server
+
+    def _raise_failure_of(self, server: Any) -> None:
+        """Raise what kept a rollout from having exact tokens: for the agent loop it was a server that is down."""
+        failure = getattr(server, "failure", None)
+        if isinstance(failure, TokenModeError):
+            self._counts["train/token_mode_errors"] += 1
+            raise failure
+
+    def _item_of(self, result: AgentResult, reward: float, rollout_id: str, server: Any) -> dict[str, Any]:
+        """Return the rollout's item: its tokens as they were sampled in token mode, placeholders in chat mode."""
+        if server is self.server or result.managed_state is None:
+            return scoring.chat_item(self.tokenizer, result.messages, reward)
+        nodes = result.managed_state.get("nodes") or []
+        policy = self.config.split_rollouts
+        if len(nodes) > 1:
+            self._counts["train/split_rollouts"] += 1
+            self._counts["train/split_rollouts_rejected"] += policy == "reject"
+        prompt = getattr(server, "prompt_tokens", None) or self.tokenizer.encode(scoring.transcript(result.messages))
+        return scoring.token_item(
+            nodes, result.messages, reward, rollout_id=rollout_id, prompt_tokens=prompt, split_rollouts=policy
+        )
 
     def _first_messages(self, item: Item) -> list[dict[str, Any]]:
         system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
@@ -311,8 +357,10 @@ class HermesAgentBaseEnv(BaseEnv):
         if self._tool_error_buffer:
             metrics["train/tool_error_details"] = "\n".join(map(str, self._tool_error_buffer))
         metrics["train/reward_errors"] = self._reward_errors
+        metrics.update(self._counts)
         self._tool_error_buffer = []
         self._reward_errors = 0
+        self._counts = Counter()
         await super().wandb_log(metrics)
 
     async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:
@@ -336,11 +384,38 @@ class HermesAgentBaseEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the three modes
 
-    async def env_manager(self) -> None:
-        """Serve a trainer; refuses at once what this version cannot train on, instead of failing group by group."""
-        if self._use_managed_server():
-            raise NotImplementedError(_CHAT_MODE_ONLY.format(server_type=type(self.server.servers[0]).__name__))
-        await super().env_manager()
+    async def handle_send_to_api(
+        self,
+        scored_data: Any,
+        item: Item = None,
+        do_send_to_api: bool = True,
+        abort_on_any_max_length_exceeded: bool = True,
+    ) -> None:
+        """Send groups to the trainer, each in the size that its queue takes; see `scoring.layers_of`."""
+        groups = scored_data if isinstance(scored_data, list) else [scored_data]
+        if abort_on_any_max_length_exceeded:
+            for group in filter(None, groups):
+                self._warn_if_too_long(group)
+        if do_send_to_api:
+            groups = [layer for group in filter(None, groups) for layer in scoring.layers_of(group, self.config.group_size)]
+            if len(groups) != 1 or isinstance(scored_data, list):
+                scored_data = groups
+        await super().handle_send_to_api(scored_data, item, do_send_to_api, abort_on_any_max_length_exceeded)
+
+    def _warn_if_too_long(self, group: dict[str, Any]) -> None:
+        """Say which sequences make atroposlib drop a group, and what to do; its own warning names neither."""
+        if lengths := scoring.too_long(group, self.max_token_len):
+            self._counts["train/groups_too_long"] += 1
+            logger.warning(
+                "A group is dropped: its sequences of %s tokens are not shorter than the trainer's max_token_len of %d, and every "
+                "group like it will be dropped too. Raise the trainer's max_token_len, or lower max_agent_turns (%d), "
+                "max_token_length per turn (%d) or the sizes of tool results (turn_budget_chars %d)",
+                lengths,
+                self.max_token_len,
+                self.config.max_agent_turns,
+                self.config.max_token_length,
+                self.config.turn_budget_chars,
+            )
 
     async def process_manager(self) -> None:
         """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page beside it.
@@ -370,15 +445,10 @@ class HermesAgentBaseEnv(BaseEnv):
         return command_line.command_class(cls, "evaluate")
 
 
-_CHAT_MODE_ONLY = (
-    "The first server is a {server_type}, which means token mode, and this version of pytest-hermes-env runs rollouts in chat "
-    'mode only. Use server_type "openai" (vLLM and SGLang serve that too, under /v1), with health_check false.'
-)
-
-
 def _check_parser(name: str) -> None:
+    """Refuse a misspelt parser in both modes; whether vLLM is here for one of its own matters in token mode only."""
     known = sorted({*PARSERS_OF_TOKEN_MODE, *list_parsers()})
-    if name not in known:
+    if name not in known and not name.startswith(VLLM_PREFIX):
         raise ValueError(f"Unknown tool_call_parser {name!r}. Available parsers: {known}")
 
 
@@ -388,55 +458,3 @@ def _check_servers(server_configs: object, *, testing: bool) -> None:
             f"server_configs must be a list of APIServerConfig, not {type(server_configs).__name__}: Atropos would ignore it "
             "and wait for model servers on localhost:9004 to 9007"
         )
-
-
-def _check_toolsets(names: list[str]) -> None:
-    legacy = getattr(model_tools, "_LEGACY_TOOLSET_MAP", {})
-    unknown = [name for name in names if not toolsets.validate_toolset(name) and name not in legacy]
-    if unknown:
-        raise ValueError(_with_shadowing(f"Unknown toolsets {unknown}. Known toolsets: {toolsets.get_toolset_names()}"))
-
-
-def _no_tools_message(enabled: list[str] | None, disabled: list[str] | None) -> str:
-    return _with_shadowing(
-        f"No tool is available with enabled_toolsets={enabled} and disabled_toolsets={disabled}: hermes leaves out tools "
-        f"whose requirements are not met (an API key, a browser, Docker). Known toolsets: {toolsets.get_toolset_names()}"
-    )
-
-
-def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:
-    """Warn when tools are missing that were asked for and a project module shadows one of hermes': that may be why."""
-    wanted = {tool for name in enabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
-    unwanted = {tool for name in disabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
-    missing = sorted(wanted - unwanted - offered)
-    if missing and (reason := explain_shadowing()):
-        logger.warning("hermes does not offer %s. %s", missing, reason)
-
-
-def _with_shadowing(message: str) -> str:
-    return f"{message}\n{reason}" if (reason := explain_shadowing()) else message
-
-
-async def _all_or_none(coroutines: list[Any]) -> list[Any]:
-    """Run all; when one raises, cancel and await the others, then raise the first error as it was."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-
-
-async def _to_the_end(awaitable: Any) -> None:
-    """Await something that must finish even when the awaiting task is cancelled meanwhile; the cancellation then goes on."""
-    task = asyncio.ensure_future(awaitable)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled

@@ -1,0 +1,237 @@
+"""The tokenizer's chat template, as token mode needs it: a whole prompt, or only what follows a reply.
+
+Place in the flow: `token_mode.RolloutServer` renders the first prompt of a rollout with `ChatTemplate.render`. From then on the
+prompt is the text so far and what `ChatTemplate.after_reply` says comes after it, so that the tokens that were sampled stay as
+they are, whatever the template would make of them when it renders the whole conversation anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+__all__ = ["ChatTemplate", "TemplateProblem"]
+
+logger = logging.getLogger(__name__)
+
+Message = dict[str, Any]
+Tools = list[dict[str, Any]] | None
+
+_THINK_TAGS = frozenset({"<think>", "</think>"})
+
+
+class TemplateProblem(ValueError):
+    """The chat template of a tokenizer is missing, or cannot render a conversation with tools."""
+
+
+class ChatTemplate:
+    """The chat template and the special tokens of one tokenizer."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+
+    def render(self, messages: Sequence[Message], tools: Tools = None, **options: Any) -> str:
+        """Return the conversation as text, ready for the model's next turn unless the last message is the assistant's.
+
+        ``options`` go to the template. Raises: TemplateProblem.
+        """
+        options.setdefault("add_generation_prompt", not messages or messages[-1].get("role") != "assistant")
+        try:
+            text = self.tokenizer.apply_chat_template(
+                [_with_argument_objects(message) for message in messages], tools=tools or None, tokenize=False, **options
+            )
+        except Exception as error:
+            raise TemplateProblem(self._failure(messages, error)) from error
+        return str(text)
+
+    def _failure(self, messages: Sequence[Message], error: Exception) -> str:
+        if not getattr(self.tokenizer, "chat_template", None):
+            return (
+                f"The tokenizer {self.name!r} has no chat template, and token mode renders conversations with it. Set "
+                'tokenizer_name to the tokenizer of the instruct model that is served, or use server_type "openai" (chat mode).'
+            )
+        roles = " > ".join(str(message.get("role")) for message in messages)
+        return (
+            f"The chat template of the tokenizer {self.name!r} fails on the messages {roles}: {type(error).__name__}: {error}. "
+            "Token mode needs a template for tool calls and tool results. Set tokenizer_name to one that has it, or use "
+            'server_type "openai" (chat mode).'
+        )
+
+    # ------------------------------------------------------------------ what follows a reply
+
+    def after_reply(
+        self, position: int, messages: Sequence[Message], raw: Sequence[Message], tools: Tools, end: str = "", **options: Any
+    ) -> str | None:
+        """Return what the template puts after the reply at ``position``: the end of its turn and all later messages.
+
+        ``messages`` holds replies with their ``tool_calls``, ``raw`` the same with what was sampled as their content. ``end`` is
+        the token that ended the sampled reply. None when the template does not show where the reply ends; that is the case
+        when it fails on later messages, for example.
+        """
+        marker = _text_not_in(messages)
+        ways: list[tuple[Callable[..., str | None], Sequence[Message]]] = [(self._after_content, raw)]
+        if messages[position].get("tool_calls"):
+            ways.insert(0, (self._after_calls, messages))
+        for way, history in ways:
+            try:
+                after = way(marker, position, history, tools, end, options)
+            except TemplateProblem:
+                continue
+            if after is not None:
+                return after
+        return None
+
+    def _after_content(
+        self, marker: str, position: int, messages: Sequence[Message], tools: Tools, end: str, options: dict[str, Any]
+    ) -> str | None:
+        """Find it behind a reply whose whole content is the marker."""
+        marked = [*messages[:position], {"role": "assistant", "content": marker}, *messages[position + 1 :]]
+        return _after(self.render(marked, tools, **options), marker)
+
+    def _after_calls(
+        self, marker: str, position: int, messages: Sequence[Message], tools: Tools, end: str, options: dict[str, Any]
+    ) -> str | None:
+        """Find it behind a reply whose last call has the marker as its argument.
+
+        Templates that want to see the calls that a tool message answers (Mistral's, for example) render nothing else. Between
+        the marker and the end of the turn stands the end of the call: what the same reply shows as the last message.
+        """
+        calls = messages[position]["tool_calls"]
+        last = {**calls[-1], "function": {**calls[-1]["function"], "arguments": {"marker": marker}}}
+        reply = {**messages[position], "tool_calls": [*calls[:-1], last]}
+        history = [*messages[:position], reply]
+        closed = _after(self.render(history, tools, **options), marker)
+        whole = _after(self.render([*history, *messages[position + 1 :]], tools, **options), marker)
+        if closed is None or whole is None or not whole.startswith(closed):
+            return None
+        if end and closed.rstrip().endswith(end):
+            closing = closed[closed.rindex(end) :]
+        elif self.closing is not None and closed.endswith(self.closing):
+            closing = self.closing
+        else:
+            return None
+        return closing + whole[len(closed) :]
+
+    @cached_property
+    def closing(self) -> str | None:
+        """What the template puts after the content of a reply: ChatML's is ``<|im_end|>`` and a line break."""
+        question = {"role": "user", "content": "?"}
+        marker = _text_not_in([question])
+        try:
+            return _after(self.render([question, {"role": "assistant", "content": marker}]), marker)
+        except TemplateProblem:
+            return None
+
+    # ------------------------------------------------------------------ special tokens
+
+    @cached_property
+    def special_tokens(self) -> frozenset[str]:
+        """The tokens that are no text of a message. Think tags are not among them: they say what is reasoning."""
+        tokens = {str(token) for token in getattr(self.tokenizer, "all_special_tokens", ())}
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        tokens |= {str(token) for token in added.values() if getattr(token, "special", False)}
+        return frozenset(tokens - _THINK_TAGS)
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The ids of the special tokens."""
+        added = getattr(self.tokenizer, "added_tokens_decoder", {})
+        ids = {token_id for token_id, token in added.items() if getattr(token, "special", False)}
+        return frozenset({*ids, *getattr(self.tokenizer, "all_special_ids", ())})
+
+    def end_of(self, text: str, tokens: Sequence[int]) -> str:
+        """Return the token that ends a sampled text, an empty text when it just stops.
+
+        Where the tokenizer does not know the template's end of a turn as a special token, its text counts as one.
+        """
+        if tokens and tokens[-1] in self.special_ids:
+            end = self.tokenizer.decode([tokens[-1]], skip_special_tokens=False)
+        else:
+            end = (self.closing or "").strip()
+        return end if end and text.endswith(end) else ""
+
+    # ------------------------------------------------------------------ can it be used at all?
+
+    def check(self) -> None:
+        """Render two rounds of tool calls. Raises: TemplateProblem when the model would not see the results of its calls."""
+        prompt = self.render(_ROUNDS[:1], _PROBE_TOOLS)
+        if _PROBE not in prompt:
+            logger.warning(
+                "The chat template of the tokenizer %r does not show the tools to the model; describe them in system_prompt",
+                self.name,
+            )
+        for position in (1, 3):
+            conversation = _ROUNDS[: position + 2]
+            after = self.after_reply(position, conversation, _raw_rounds(conversation), _PROBE_TOOLS)
+            if after is None:
+                after = self.render(conversation, _PROBE_TOOLS)
+            if f"result {position}" not in after:
+                raise TemplateProblem(
+                    f"The chat template of the tokenizer {self.name!r} leaves out tool messages: the model would never see what "
+                    'its tools answer. Set tokenizer_name to one whose template has tools, or use server_type "openai" (chat mode).'
+                )
+
+
+def _after(text: str, marker: str) -> str | None:
+    """Return what follows the only marker in ``text``."""
+    before, _, after = text.partition(marker)
+    return after if len(before) < len(text) and marker not in after else None
+
+
+def _text_not_in(messages: Sequence[Message]) -> str:
+    """Return a word that no message contains."""
+    text = json.dumps(messages, ensure_ascii=False, default=str)
+    word = "REPLYENDSHERE"
+    while word in text:
+        word += "X"
+    return word
+
+
+def _with_argument_objects(message: Message) -> Message:
+    """Return a message whose calls have objects as arguments, as chat templates expect; what is no JSON object stays text."""
+    if not message.get("tool_calls"):
+        return message
+    return {**message, "tool_calls": [_with_argument_object(call) for call in message["tool_calls"]]}
+
+
+def _with_argument_object(call: dict[str, Any]) -> dict[str, Any]:
+    arguments = call["function"].get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except (ValueError, RecursionError):
+            return call
+    return {**call, "function": {**call["function"], "arguments": arguments}} if isinstance(arguments, dict) else call
+
+
+_PROBE = "template_probe"
+_PROBE_TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": _PROBE,
+            "description": "Look at something.",
+            "parameters": {"type": "object", "properties": {"at": {"type": "string", "description": "What to look at."}}},
+        },
+    }
+]
+
+
+def _round(number: int) -> list[Message]:
+    call_id = f"probe{number:04d}"  # nine characters: Mistral's template insists
+    call = {"id": call_id, "type": "function", "function": {"name": _PROBE, "arguments": '{"at": "it"}'}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call_id, "content": f"result {number}"},
+    ]
+
+
+_ROUNDS: list[Message] = [{"role": "user", "content": "look"}, *_round(1), *_round(3)]
+
+
+def _raw_rounds(messages: Sequence[Message]) -> list[Message]:
+    return [{"role": "assistant", "content": "I look."} if message["role"] == "assistant" else message for message in messages]

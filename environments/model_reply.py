@@ -1,0 +1,160 @@
+"""Reads what a model sampled: reasoning, content and tool calls out of raw text with special tokens.
+
+Place in the flow: `token_mode.RolloutServer` has the raw text of a reply; the agent loop wants the message that a chat server
+would have made of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from environments.chat_template import ChatTemplate
+from environments.tool_call_parsers import get_parser, list_parsers
+
+__all__ = ["VLLM_PREFIX", "ModelReply", "ReplyReader", "check_parser_name"]
+
+logger = logging.getLogger(__name__)
+
+Tools = list[dict[str, Any]] | None
+
+VLLM_PREFIX = "vllm:"
+"""``tool_call_parser="vllm:hermes"`` is vLLM's own parser of that name."""
+
+_THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
+_FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReply:
+    """What a chat server would have answered. ``calls`` are dicts in OpenAI's shape; ``reasoning`` is None when there is none."""
+
+    content: str
+    calls: list[dict[str, Any]]
+    reasoning: str | None
+
+
+class ReplyReader:
+    """Reads the replies of one model, whose tool-call format is that of ``parser_name``."""
+
+    def __init__(self, template: ChatTemplate, parser_name: str) -> None:
+        self._template = template
+        self._parser = _Parser.named(parser_name, template.tokenizer)
+        self._fallback = _Parser.named(_FALLBACK_PARSER, template.tokenizer)
+        specials = sorted(template.special_tokens, key=len, reverse=True)
+        self._specials = re.compile("|".join(map(re.escape, specials))) if specials else None
+
+    def read(self, text: str, *, end: str, tools: Tools, is_thinking: bool) -> ModelReply:
+        """Return the message in ``text``.
+
+        ``end`` is the token that ended it. ``tools`` are those that were offered: without any, nothing is a call.
+        ``is_thinking``: the prompt has already opened the reply's think block, as the templates of some models do.
+        """
+        spoken = text[: len(text) - len(end)]
+        reasoning, rest = _split_reasoning(spoken, is_thinking=is_thinking)
+        content, calls = self._calls(rest, rest + end, tools) if tools else (rest, [])
+        return ModelReply(content=self._plain(content), calls=calls, reasoning=self._plain(reasoning).strip() or None)
+
+    def _calls(self, text: str, whole: str, tools: Tools) -> tuple[str, list[dict[str, Any]]]:
+        """Return content and calls.
+
+        Formats whose last tag is a special token may need ``whole``, which has the token that the text ended with. Calls in
+        the Hermes format are understood from every model: the agent loop would run them anyhow, under ids of its own.
+        """
+        candidates = [(self._parser, text)]
+        if whole != text:
+            candidates.append((self._parser, whole))
+        if _FALLBACK_TAG in text:
+            candidates.append((self._fallback, text))
+        for parser, candidate in candidates:
+            content, calls = parser.parse(candidate, tools)
+            if calls:
+                return content or "", calls
+        return text, []
+
+    def _plain(self, text: str) -> str:
+        """Return a text without special tokens."""
+        return self._specials.sub("", text) if self._specials is not None else text
+
+
+def _split_reasoning(text: str, *, is_thinking: bool) -> tuple[str, str]:
+    """Return the inside of the think block that a reply begins with, and what follows; an unclosed block goes on to the end."""
+    start = text.lstrip()
+    if start.startswith(_THINK_OPEN):
+        inside = start[len(_THINK_OPEN) :]
+    elif is_thinking:
+        inside = text
+    else:
+        return "", text
+    reasoning, _, rest = inside.partition(_THINK_CLOSE)
+    return reasoning, rest.lstrip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parser:
+    """One tool-call parser, ours or vLLM's, behind one method."""
+
+    parser: Any
+    takes_tools: bool
+
+    @classmethod
+    def named(cls, name: str, tokenizer: Any) -> _Parser:
+        if name.startswith(VLLM_PREFIX):
+            return cls(parser=_VllmParser(name.removeprefix(VLLM_PREFIX), tokenizer), takes_tools=True)
+        parser = get_parser(name)
+        # A parser that an environment registered for the old layer takes the text alone
+        return cls(parser=parser, takes_tools="tools" in inspect.signature(parser.parse).parameters)
+
+    def parse(self, text: str, tools: Tools) -> tuple[str | None, list[dict[str, Any]]]:
+        content, calls = self.parser.parse(text, tools=tools) if self.takes_tools else self.parser.parse(text)
+        return content, [_as_dict(call) for call in calls or ()]
+
+
+def _as_dict(call: Any) -> dict[str, Any]:
+    function = call.function
+    return {"id": call.id, "type": "function", "function": {"name": function.name, "arguments": function.arguments}}
+
+
+class _VllmParser:
+    """vLLM's own parser, through atroposlib's translator."""
+
+    def __init__(self, name: str, tokenizer: Any) -> None:
+        from atroposlib.envs.server_handling.tool_call_translator import ToolCallTranslator  # noqa: PLC0415 - imports vLLM
+
+        self._name = name
+        self._translator = ToolCallTranslator(tokenizer=tokenizer, parser_name=name)
+
+    def parse(self, text: str, tools: Tools) -> tuple[str | None, list[Any] | None]:
+        try:
+            content, calls, _ = self._translator.parse_model_output(raw_text=text, tool_choice="auto", tools=tools)
+        except Exception:
+            logger.exception("vLLM's parser %r failed; the reply is taken as text: %.200r", self._name, text)
+            return text, None
+        return content, calls
+
+
+def check_parser_name(name: str) -> None:
+    """Raise ValueError when there is no parser of that name, naming those that there are."""
+    if not name.startswith(VLLM_PREFIX):
+        if name not in list_parsers():
+            raise ValueError(
+                f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
+                f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
+            )
+        return
+    from atroposlib.envs.server_handling import tool_call_translator  # noqa: PLC0415 - imports vLLM
+
+    if not tool_call_translator.VLLM_AVAILABLE:
+        ours = name.removeprefix(VLLM_PREFIX)
+        advice = f'or set tool_call_parser="{ours}"' if ours in list_parsers() else f"or use one of ours: {list_parsers()}"
+        raise ValueError(
+            f"tool_call_parser={name!r} asks for vLLM's own parser, and atroposlib cannot import vLLM's parsers here. "
+            f"Install vllm, {advice}"
+        )
+    try:
+        tool_call_translator.ToolParserManager.get_tool_parser(name.removeprefix(VLLM_PREFIX))
+    except Exception as error:
+        raise ValueError(f"tool_call_parser={name!r}: vLLM has no such parser: {error}") from error

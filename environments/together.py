@@ -1,0 +1,34 @@
+"""Coroutines that belong together: all of a group, and what must run to its end although its task is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+__all__ = ["all_or_none", "to_the_end"]
+
+
+async def all_or_none(coroutines: list[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Run all; when one raises, cancel and await the others, then raise the first error as it was."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def to_the_end(awaitable: Any) -> None:
+    """Await something that must finish even when the awaiting task is cancelled meanwhile; the cancellation then goes on."""
+    task = asyncio.ensure_future(awaitable)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

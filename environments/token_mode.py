@@ -1,0 +1,444 @@
+"""Token mode: rollouts on atroposlib's ManagedServer, with our own tool-call parsers and the very tokens that were sampled.
+
+Place in the flow: `HermesAgentBaseEnv.rollout_server` opens a managed server per rollout, and `TokenMode.adopt` makes a
+`RolloutServer` of it. The agent loop talks to that as to a chat server; its nodes (tokens, masks, logprobs) become the
+rollout's items in `scoring`.
+
+ManagedServer keeps a rollout in one node as long as each prompt begins with the node's text. Rendering the whole conversation
+anew each turn seldom does: a parser has taken the calls apart, templates strip think blocks, the end of the turn is there
+twice. A `RolloutServer` therefore continues the node's own text; see ``history_rendering`` for the other way.
+
+Source: atroposlib 0.4.0, ``envs/server_handling/managed_server.py`` and ``server_manager.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from atroposlib.envs.server_handling.managed_server import ManagedServer, SequenceNode
+from atroposlib.envs.server_handling.server_manager import ServerManager
+from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
+from openai.types.chat.chat_completion import ChatCompletion
+from tenacity import RetryError
+
+from environments.chat_template import ChatTemplate, TemplateProblem
+from environments.model_reply import ReplyReader
+
+__all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
+
+logger = logging.getLogger(__name__)
+
+HistoryRendering = Literal["sampled", "template"]
+"""Where the beginning of a prompt comes from after the first turn: what was sampled, or the template once more."""
+
+Message = dict[str, Any]
+Tools = list[dict[str, Any]] | None
+
+LARGEST_LOGPROB = 1e-3
+"""Above this, in nats, a number is no log probability; rounding may leave a little more than 0."""
+
+_SURROUNDINGS = 40
+"""Characters shown on both sides of the place where a rollout split."""
+
+_NOT_FOUND = 404
+
+
+class TokenModeError(RuntimeError):
+    """A rollout has no exact tokens: the inference server, the tokenizer or the chat template does not allow it."""
+
+
+class TokenMode:
+    """What the rollouts of one environment share: the parser's name, the way of rendering, what the author was told."""
+
+    def __init__(self, parser_name: str, history_rendering: HistoryRendering = "sampled") -> None:
+        self.parser_name = parser_name
+        self.history_rendering = history_rendering
+        self._templates: dict[int, ChatTemplate] = {}
+        self._told: set[str] = set()
+
+    @property
+    def preserve_think_blocks(self) -> bool:
+        """The value of atroposlib's flag, which is inverted: True lets templates strip think blocks from earlier turns."""
+        return self.history_rendering == "template"
+
+    def template_of(self, tokenizer: Any) -> ChatTemplate:
+        """Return the chat template of a tokenizer, the same for all rollouts."""
+        if id(tokenizer) not in self._templates:
+            self._templates[id(tokenizer)] = ChatTemplate(tokenizer)  # which holds the tokenizer, so that the id stays its own
+        return self._templates[id(tokenizer)]
+
+    def adopt(self, managed: Any) -> Any:
+        """Return a server that does what ``managed`` does, and understands tool calls; what is no ManagedServer stays as it is.
+
+        Raises: NotImplementedError when the server behind it gives no tokens at all.
+        """
+        if not isinstance(managed, ManagedServer) or isinstance(managed, RolloutServer):
+            return managed
+        if isinstance(managed.server, TrlVllmServer):
+            raise NotImplementedError("trl's vLLM server gives no tokens and logprobs")
+        return RolloutServer(managed, self)
+
+    def manager(self, manager: ServerManager) -> ServerManager:
+        """Return a server manager whose managed servers understand tool calls; a double stays as it is."""
+        return TokenServerManager(manager, self) if type(manager) is ServerManager else manager
+
+    def tell_once(self, about: str, text: str) -> None:
+        """Warn the author of what happens in every rollout, one time."""
+        if about not in self._told:
+            self._told.add(about)
+            logger.warning("%s (said once)", text)
+
+
+class TokenServerManager(ServerManager):
+    """A server manager that gives out `RolloutServer`."""
+
+    def __init__(self, manager: ServerManager, mode: TokenMode) -> None:
+        # Without super().__init__: it would build the servers again, which this shares with the manager that it replaces
+        vars(self).update(vars(manager))
+        self._mode = mode
+
+    @asynccontextmanager
+    async def managed_server(
+        self, tokenizer: Any = None, base_url: str | None = None, preserve_think_blocks: bool = False
+    ) -> AsyncIterator[Any]:
+        """Open a managed server as atroposlib does."""
+        async with super().managed_server(
+            tokenizer=tokenizer, base_url=base_url, preserve_think_blocks=preserve_think_blocks
+        ) as managed:
+            yield self._mode.adopt(managed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Turn:
+    """One sampled reply: ``asked`` and ``tools`` are what it answered, ``reply`` is how the conversation shows it."""
+
+    asked: tuple[str, ...]
+    tools: Tools
+    reply: str
+    prompt: str
+    text: str
+    end: str
+
+    @property
+    def position(self) -> int:
+        """Where the reply stands in the conversation, from 0."""
+        return len(self.asked)
+
+    @property
+    def spoken(self) -> str:
+        """The sampled text without the token that ended it."""
+        return self.text[: len(self.text) - len(self.end)]
+
+    def continued(self, rest: str) -> str:
+        """Return prompt, reply and ``rest``, in which the end of the turn is not there a second time.
+
+        Where ``rest`` does not begin with the token that the reply ended with, the text keeps what was sampled.
+        """
+        start = rest.lstrip()
+        if self.end and start.startswith(self.end):
+            rest = start[len(self.end) :]
+        return self.prompt + self.text + rest
+
+
+@dataclass(kw_only=True)
+class _Sampled:
+    """What the last call of ``_create_sequence_node`` was given, until its response is read."""
+
+    prompt: str
+    text: str
+    end: str
+    finish_reason: str
+
+
+class RolloutServer(ManagedServer):
+    """A ManagedServer for one rollout: reads tool calls and reasoning, and continues the text that was sampled.
+
+    ``failure`` is the first `TokenModeError`: the agent loop takes every exception for a server that was down for a moment.
+    ``prompt_tokens`` are those of the last request.
+    """
+
+    def __init__(self, managed: ManagedServer, mode: TokenMode) -> None:
+        super().__init__(
+            server=managed.server,
+            tokenizer=managed.tokenizer,
+            track_tree=managed.track_tree,
+            tool_parser=managed._tool_parser_name,
+            preserve_think_blocks=managed._preserve_think_blocks,
+        )
+        if not self.track_tree:
+            self.current_nodes = managed.current_nodes  # which the server manager clears when the rollout is over
+        self.failure: TokenModeError | None = None
+        self.prompt_tokens: list[int] = []
+        self._mode = mode
+        self._template = mode.template_of(self.tokenizer)
+        self._reader = ReplyReader(self._template, self._tool_parser_name or mode.parser_name)
+        self._turns: list[_Turn] = []
+        self._texts: dict[str, str] = {}
+        self._sampled: list[_Sampled] = []
+        self._template_options: dict[str, Any] = {}
+
+    # ------------------------------------------------------------------ one turn
+
+    async def chat_completion(self, **kwargs: Any) -> ChatCompletion:
+        """Sample the next reply. ``extra_body`` is merged into the request, as in OpenAI's client.
+
+        Raises: TokenModeError when the answer has no exact tokens with logprobs, or the conversation cannot be rendered.
+        """
+        try:
+            return await self._reply(**kwargs)
+        except TokenModeError as error:
+            self.failure = self.failure or error
+            raise
+
+    async def _reply(self, *, messages: Sequence[Message] = (), extra_body: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        sampling = dict(extra_body or {})
+        self._template_options = sampling.pop("chat_template_kwargs", None) or {}
+        tools = kwargs.get("tools") if kwargs.get("tool_choice") != "none" else None
+        asked = tuple(map(_fingerprint, messages))
+        try:
+            response = await super().chat_completion(messages=messages, **kwargs, **sampling)
+        except TemplateProblem as error:
+            raise TokenModeError(str(error)) from error
+        except RetryError as error:
+            cause = error.last_attempt.exception()
+            raise self._explained(cause) if cause is not None else error from error
+        if not response.choices:
+            raise TokenModeError(f"{self._server_name()} answered without a completion. {_LOGPROBS_ADVICE}")
+        # Nothing is awaited between the nodes and here: the last ones are this response's
+        sampled = self._sampled[-len(response.choices) :]
+        self._sampled.clear()
+        for choice, seen in zip(response.choices, sampled, strict=True):
+            is_thinking = seen.prompt.rstrip().endswith("<think>")
+            reply = self._reader.read(seen.text, end=seen.end, tools=tools, is_thinking=is_thinking)
+            message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
+            turn = _Turn(
+                asked=asked,
+                tools=kwargs.get("tools"),
+                reply=_fingerprint(message),
+                prompt=seen.prompt,
+                text=seen.text,
+                end=seen.end,
+            )
+            self._turns.append(turn)
+            self._texts[turn.reply] = turn.spoken
+            choice.message.content = reply.content
+            choice.message.tool_calls = reply.calls or None
+            if reply.reasoning is not None:
+                choice.message.reasoning_content = reply.reasoning
+            choice.finish_reason = "tool_calls" if reply.calls else "length" if seen.finish_reason == "length" else "stop"
+        return response
+
+    def _get_translator(self) -> Any:
+        """Return what ManagedServer needs to offer tools; see `_Untranslated`."""
+        return _Untranslated()
+
+    # ------------------------------------------------------------------ the prompt
+
+    def _convert_messages_to_prompt(self, messages: Sequence[Message], tools: Tools = None) -> str:
+        """Return the prompt: the text of the turn that the conversation goes on from, and what comes after it."""
+        turn = self._turn_before(messages, tools)
+        prompt = self._prompt_after(turn, messages, tools)
+        if self._turns and self._find_extending_node(prompt) is None:
+            self._tell_split(turn, messages, tools, prompt)
+        return prompt
+
+    def _prompt_after(self, turn: _Turn | None, messages: Sequence[Message], tools: Tools) -> str:
+        raw = [self._as_sampled(message) for message in messages]
+        if turn is not None and self._mode.history_rendering == "sampled":
+            after = self._template.after_reply(turn.position, messages, raw, tools, turn.end, **self._template_options)
+            if after is not None:
+                return turn.continued(after)
+        prompt = self._rendered(messages, raw, tools)
+        so_far = turn.prompt + turn.spoken if turn is not None else None
+        return turn.continued(prompt[len(so_far) :]) if turn and so_far and prompt.startswith(so_far) else prompt
+
+    def _turn_before(self, messages: Sequence[Message], tools: Tools) -> _Turn | None:
+        """Return the last turn whose question and reply ``messages`` begins with."""
+        prints = tuple(map(_fingerprint, messages))
+        fitting = [
+            turn
+            for turn in self._turns
+            if prints[: turn.position] == turn.asked and prints[turn.position : turn.position + 1] == (turn.reply,)
+        ]
+        fitting = [turn for turn in fitting if (turn.tools or None) == (tools or None)]
+        return max(fitting, key=lambda turn: turn.position, default=None)
+
+    def _as_sampled(self, message: Message) -> Message:
+        """Return a reply with the text that was sampled as its content, other messages as they are."""
+        text = self._texts.get(_fingerprint(message)) if message.get("role") == "assistant" else None
+        return message if text is None else {"role": "assistant", "content": text}
+
+    def _rendered(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
+        """Return the whole conversation by the template, with the sampled texts where it can do without structured calls."""
+        if not self._preserve_think_blocks:
+            raw = self._protect_think_blocks(raw)
+        try:
+            prompt = self._template.render(raw, tools, **self._template_options)
+        except TemplateProblem:
+            if not any(message.get("tool_calls") for message in messages):
+                raise
+            prompt = self._template.render(messages, tools, **self._template_options)
+        return prompt.replace(self._THINK_OPEN, "<think>").replace(self._THINK_CLOSE, "</think>")
+
+    def _find_extending_node(self, input_text: str) -> SequenceNode | None:
+        """Return the node that a prompt goes on from; of several, the longest."""
+        fitting = [node for node in self.current_nodes if input_text.startswith(node.full_text)]
+        return max(fitting, key=lambda node: len(node.full_text), default=None)
+
+    def _compute_input_ids(self, input_text: str, extending_node: SequenceNode | None) -> list[int]:
+        self.prompt_tokens = list(super()._compute_input_ids(input_text, extending_node))
+        return list(self.prompt_tokens)
+
+    # ------------------------------------------------------------------ what was sampled
+
+    def _create_sequence_node(
+        self,
+        input_text: str,
+        parent_node: SequenceNode | None,
+        prompt_tokens: list[int],
+        output_tokens: list[int],
+        output_logprobs: list[float],
+        completion_text: str,
+        finish_reason: str = "stop",
+        extending_node: SequenceNode | None = None,
+    ) -> SequenceNode:
+        """Make the node, with the text of all its tokens; atroposlib leaves special tokens out where no tools are offered.
+
+        Raises: TokenModeError where atroposlib would fill up missing logprobs with 1.0.
+        """
+        self._check(output_tokens, output_logprobs)
+        text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
+        self._sampled.append(
+            _Sampled(
+                prompt=input_text,
+                text=text,
+                end=self._template.end_of(text, output_tokens),
+                finish_reason=str(finish_reason),
+            )
+        )
+        return super()._create_sequence_node(
+            input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node
+        )
+
+    def _check(self, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
+        name = self._server_name()
+        if len(logprobs) != len(tokens) or not tokens:
+            raise TokenModeError(
+                f"{name} gave {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each token, and "
+                f"at least one token. {_LOGPROBS_ADVICE}"
+            )
+        for index, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
+            if not _is_logprob(logprob):
+                raise TokenModeError(
+                    f"{name} gave {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
+                    f"{_LOGPROBS_ADVICE}"
+                )
+            if not 0 <= token < self._vocabulary_size():
+                raise TokenModeError(
+                    f"{name} sampled the token id {token}, and the tokenizer {self._template.name!r} knows the ids 0 to "
+                    f"{self._vocabulary_size() - 1}. Set tokenizer_name to the tokenizer of the model that is served."
+                )
+
+    def _vocabulary_size(self) -> float:
+        return len(self.tokenizer) if hasattr(self.tokenizer, "__len__") else math.inf
+
+    def _server_name(self) -> str:
+        config = self.server.config
+        return f"The inference server {getattr(config, 'base_url', '')} ({type(self.server).__name__})"
+
+    def _explained(self, cause: BaseException) -> BaseException:
+        """Return a `TokenModeError` for an answer that cannot be read; a server that is down stays what it is."""
+        if getattr(cause, "status", None) == _NOT_FOUND:
+            return TokenModeError(
+                f"{self._server_name()} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that "
+                'gives token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" '
+                "(chat mode) for a plain OpenAI-compatible one."
+            )
+        if isinstance(cause, LookupError | TypeError | AttributeError):
+            return TokenModeError(
+                f"{self._server_name()} answered in a shape that atroposlib cannot read: {type(cause).__name__}: {cause}. "
+                f"{_LOGPROBS_ADVICE}"
+            )
+        return cause
+
+    # ------------------------------------------------------------------ what the author is told
+
+    def _tell_split(self, turn: _Turn | None, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
+        """Say why the next reply begins a node of its own; the rollout then has several sequences."""
+        before = turn or self._turns[-1]
+        text = before.prompt + before.text
+        at = next(
+            (i for i, pair in enumerate(zip(text, prompt, strict=False)) if pair[0] != pair[1]), min(len(text), len(prompt))
+        )
+        cause, advice = self._cause_of_split(before, messages, tools)
+        self._mode.tell_once(
+            cause,
+            f"A rollout became several sequences: {cause}. The prompts differ first at character {at}: "
+            f"{_around(text, at)!r} was followed by {_around(prompt, at)!r}. {advice} "
+            "split_rollouts says what becomes of such a rollout.",
+        )
+
+    def _cause_of_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools) -> tuple[str, str]:
+        changed = self._changed_message(turn, messages)
+        if changed is not None:
+            return f"message {changed} is not what it was when the model answered", "Append to a conversation, change nothing."
+        if (turn.tools or None) != (tools or None):
+            return "the tools are not those that were offered before", "Offer the same tools in every turn."
+        if turn.position >= len(messages) or all(node.full_text != turn.prompt + turn.text for node in self.current_nodes):
+            return "the conversation went back to an earlier turn", "Each way on from there is a sequence of its own."
+        if self._mode.history_rendering == "template":
+            return (
+                f"the chat template of {self._template.name!r} renders earlier turns differently from what was sampled",
+                'history_rendering="sampled" keeps the text that was sampled, in one sequence.',
+            )
+        return (
+            f"the chat template of {self._template.name!r} does not show where a reply ends",
+            "A template whose last reply is followed by the same text as the others keeps one sequence.",
+        )
+
+    def _changed_message(self, turn: _Turn, messages: Sequence[Message]) -> int | None:
+        """Return the number, from 0, of the first message that differs from what the turn saw; None when all are as they were."""
+        seen = (*turn.asked, turn.reply)
+        now = tuple(map(_fingerprint, messages))
+        return next((i for i in range(min(len(seen), len(now))) if seen[i] != now[i]), None)
+
+
+class _Untranslated:
+    """Stands where ManagedServer keeps a ToolCallTranslator, without which it offers no tools.
+
+    The text goes through as it is: `RolloutServer` reads calls and reasoning from it when the response is complete.
+    """
+
+    def parse_model_output(self, raw_text: str, tool_choice: str | None = None, tools: Tools = None) -> tuple[str, None, str]:
+        """Return the text, no calls, and that the model stopped."""
+        return raw_text, None, "stop"
+
+
+_LOGPROBS_ADVICE = (
+    "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] per token, from SGLang as "
+    "meta_info.output_token_logprobs."
+)
+
+
+def _is_logprob(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= LARGEST_LOGPROB
+
+
+def _fingerprint(message: Message) -> str:
+    """Return what makes a message the same message. Reasoning does not: the sampled text has it, or the template adds none."""
+    calls = [
+        (call.get("id"), call.get("function", {}).get("name"), call.get("function", {}).get("arguments"))
+        for call in message.get("tool_calls") or ()
+    ]
+    parts = [message.get("role"), message.get("content") or "", calls, message.get("tool_call_id"), message.get("name")]
+    return json.dumps(parts, ensure_ascii=False, default=str)
+
+
+def _around(text: str, at: int) -> str:
+    return text[max(0, at - _SURROUNDINGS) : at + _SURROUNDINGS]
