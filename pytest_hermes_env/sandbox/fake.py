@@ -117,9 +117,10 @@ class FakeSandbox:
         self._machine, self._commands, self._tools, self._web = machine, commands, tools, web
         self._processes, self._browser = processes, browser
         self._unscripted: Literal["refuse", "not found"] = unscripted
-        self._terminal = Terminal(self, machine, commands, processes, unscripted)
-        self._calls: list[AnsweredCall] = []
         self._missed: list[str] = []
+        missed = None if unscripted == "refuse" else self._missed
+        self._terminal = Terminal(self, machine, commands, processes, missed=missed)
+        self._calls: list[AnsweredCall] = []
         self._own_problems: list[Problem] = []
         self._forks: dict[str, FakeSandbox] = {}
         self._lock = threading.RLock()

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called
@@ -81,17 +81,16 @@ class _Run:
 
 
 class Terminal:
-    """The terminal of one sandbox. ``not_found`` collects the commands that were not there, where they may be missing."""
+    """The terminal of one sandbox. ``missed`` takes the commands that were not there; without it they are refused."""
 
     def __init__(
-        self, sandbox: FakeSandbox, machine: Machine, scripts: Scripts, processes: Processes, unscripted: Literal["refuse", "not found"]
+        self, sandbox: FakeSandbox, machine: Machine, scripts: Scripts, processes: Processes, *, missed: list[str] | None
     ) -> None:
         self._sandbox = sandbox
         self._machine = machine
         self._scripts = scripts
         self._processes = processes
-        self._may_miss = unscripted == "not found"
-        self.not_found: list[str] = []
+        self._missed = missed
 
     def call(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
         """Answer ``terminal``. Raises: what cannot be answered → UnexpectedToolCall; a scripted exception."""
@@ -234,10 +233,10 @@ class Terminal:
         """Let the line miss a command, where commands may be missing. Raises: else → UnexpectedToolCall."""
         if isinstance(error, UnsupportedSyntax):
             raise unscripted_line(run.line, error.what, self._names()).exception() from None
-        if not self._may_miss or error.words[0] in run.missing or len(run.missing) >= MOST_MISSING:
+        if self._missed is None or error.words[0] in run.missing or len(run.missing) >= MOST_MISSING:
             raise unscripted_command(error.text, run.line, self._names()).exception() from None
         run.missing.add(error.words[0])
-        self.not_found.append(error.text)
+        self._missed.append(error.text)
 
     def _names(self) -> list[str]:
         return [entry.name for entry in self._scripts.entries()]

@@ -1,0 +1,290 @@
+"""A tool context for the tests of a reward function: the real one's methods over any sandbox, without thread, process or hermes.
+
+Place in the flow: a test passes it as ``ctx`` to ``compute_reward``; the fixture ``tool_context`` makes one and verifies it.
+
+Source: the interface and the results are those of ``environments.tool_context``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import posixpath
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_hermes_env.errors import UseAfterCleanup, shorten
+from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
+from pytest_hermes_env.sandbox.problems import Problem, as_error
+
+__all__ = ["FakeToolContext", "Machine"]
+
+
+class Machine(Protocol):
+    """One machine that a tool context stands on: its tools, and its files as bytes."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return the result of one tool call as text."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return a file's bytes. Raises: OSError where there is none."""
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
+
+    def list_files(self, directory: str) -> list[str]:
+        """Return the names of all files below a directory, relative to it. Raises: OSError where there is none."""
+
+    def release(self) -> None:
+        """Give back what the machine holds."""
+
+
+class FakeToolContext:
+    """Unrestricted access to one machine's tools, for the code that verifies a rollout; works with and without an event loop.
+
+    ``cleanups`` counts how often it was cleaned up. Any other method called after that raises, and `verify` raises it again: a
+    reward function may have swallowed it.
+    """
+
+    def __init__(self, sandbox: Machine, task_id: str = "test-rollout") -> None:
+        self.task_id = task_id
+        self.cleanups = 0
+        self._machine = sandbox
+        self._problems: list[Problem] = []
+
+    def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
+        """Run a shell command; ``timeout`` in seconds, without an upper limit.
+
+        Returns ``{"exit_code": int, "output": str, ...}``.
+        """
+        self._in_use("terminal", command)
+        if timeout > int(os.environ.get("TERMINAL_MAX_FOREGROUND_TIMEOUT") or 600):
+            return self._terminal_in_background(command, timeout)
+        return _as_dict(self._machine.call("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
+
+    def read_file(self, path: str) -> dict[str, Any]:
+        """Read a text file, whole: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
+
+        A verifier may read a file as often as it likes. Returns ``{"error": ...}`` when it cannot be read.
+        """
+        self._in_use("read_file", path)
+        path = _no_option(path)
+        pages: list[str] = []
+        offset = 1
+        while True:
+            page = _as_dict(self._machine.call("read_file", {"path": path, "offset": offset, "limit": MOST_LINES}))
+            if "already_read" in page or page.get("status") == "unchanged":
+                return self._read_again(path)
+            content = page.get("content")
+            if not isinstance(content, str) or page.get("error"):
+                return page
+            pages.append(content)
+            following = page.get("next_offset") or offset + MOST_LINES
+            if not page.get("truncated") or following <= offset:
+                return {**page, "content": self._text(path), "numbered_content": "\n".join(pages)}
+            offset = following
+
+    def write_file(self, path: str, content: str) -> dict[str, Any]:
+        """Write a text file; missing directories are made."""
+        self._in_use("write_file", path)
+        return _as_dict(self._machine.call("write_file", {"path": _no_option(path), "content": content}))
+
+    def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
+        """Copy a file of this computer, byte for byte, into the sandbox.
+
+        Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
+        """
+        self._in_use("upload_file", local_path)
+        return self._upload(Path(local_path), remote_path)
+
+    def upload_dir(self, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
+        """Copy every file under a directory of this computer into the sandbox; one result per file."""
+        self._in_use("upload_dir", local_dir)
+        root = Path(local_dir)
+        if not root.is_dir():
+            return [{"exit_code": -1, "output": f"Local directory not found: {root}"}]
+        files = sorted(path for path in root.rglob("*") if path.is_file())
+        targets = [(path, posixpath.join(remote_dir, path.relative_to(root).as_posix())) for path in files]
+        return [{"path": str(path), **self._upload(path, target)} for path, target in targets]
+
+    def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
+        """Copy a file of the sandbox, byte for byte, to this computer.
+
+        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; nothing partial is left.
+        """
+        self._in_use("download_file", remote_path)
+        return self._download(remote_path, Path(local_path))
+
+    def download_dir(self, remote_dir: str, local_dir: str) -> list[dict[str, Any]]:
+        """Copy every file under a sandbox directory to this computer; one result per file, never outside ``local_dir``."""
+        self._in_use("download_dir", remote_dir)
+        try:
+            names = self._machine.list_files(_no_option(remote_dir))
+        except (OSError, ValueError) as error:
+            return [{"success": False, "path": remote_dir, "error": f"Cannot list {remote_dir}: {_reason(error)}"}]
+        root = Path(os.path.realpath(local_dir))
+        root.mkdir(parents=True, exist_ok=True)
+        return [{"path": name, **self._download_into(remote_dir, name, root)} for name in names]
+
+    def search(self, query: str, path: str = ".") -> dict[str, Any]:
+        """Search file contents by regular expression."""
+        self._in_use("search", query)
+        place = getattr(self._machine, "cwd", path) if path == "." else _no_option(path)
+        return _as_dict(self._machine.call("search_files", {"pattern": query, "path": place}))
+
+    def web_search(self, query: str) -> dict[str, Any]:
+        """Search the web."""
+        self._in_use("web_search", query)
+        return _as_dict(self._machine.call("web_search", {"query": query}))
+
+    def web_extract(self, urls: list[str]) -> dict[str, Any]:
+        """Fetch pages as text."""
+        self._in_use("web_extract", urls)
+        return _as_dict(self._machine.call("web_extract", {"urls": urls}))
+
+    def browser_navigate(self, url: str) -> dict[str, Any]:
+        """Open a page in the rollout's browser."""
+        self._in_use("browser_navigate", url)
+        return _as_dict(self._machine.call("browser_navigate", {"url": url}))
+
+    def browser_snapshot(self) -> dict[str, Any]:
+        """Return the current page as an accessibility tree."""
+        self._in_use("browser_snapshot")
+        return _as_dict(self._machine.call("browser_snapshot", {}))
+
+    def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
+        """Run any tool and return its result as text, as the agent would see it."""
+        self._in_use("call_tool", tool_name)
+        return self._machine.call(tool_name, arguments)
+
+    def cleanup(self) -> None:
+        """Release the rollout's processes. Idempotent, never raises; what fails is raised by `verify`."""
+        self.cleanups += 1
+        if self.cleanups > 1:
+            return
+        try:
+            self._machine.release()
+        except Exception as error:  # noqa: BLE001 - a clean-up never raises
+            text = (
+                f"the sandbox of this tool context could not be released: {type(error).__name__}.\n"
+                f"  seen      {shorten(str(error))}\n  fix       correct the sandbox's release()"
+            )
+            self._problems.append(Problem(error=UseAfterCleanup, text=text))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong with this context so far."""
+        return tuple(self._problems)
+
+    def verify(self) -> None:
+        """Raise what went wrong with this context, in one message. Raises: used after its clean-up → UseAfterCleanup."""
+        error = as_error(self._problems, who="the tool context")
+        if error is not None:
+            raise error
+
+    def _in_use(self, method: str, about: object = None) -> None:
+        if not self.cleanups:
+            return
+        shown = "" if about is None else shorten(repr(about))
+        problem = Problem(
+            error=UseAfterCleanup,
+            text=f"{method}({shown}) was called on a tool context that had been cleaned up.\n"
+            f"  seen      {self.cleanups} {'cleanup' if self.cleanups == 1 else 'cleanups'} before; in a rollout its sandbox is gone\n"
+            "  fix       call cleanup() after the last use, for example in a `finally`",
+        )
+        self._problems.append(problem)
+        raise problem.exception()
+
+    def _text(self, path: str) -> str:
+        return self._machine.read_bytes(path).decode(errors="replace")
+
+    def _read_again(self, path: str) -> dict[str, Any]:
+        """Return what a first read gives, where the machine says that this one was there before."""
+        try:
+            data = self._machine.read_bytes(path)
+        except OSError:
+            return {**EMPTY, "error": f"File not found: {path}"}
+        text = data.decode(errors="replace")
+        view = numbered(text.removeprefix("\ufeff"))
+        sizes = {"total_lines": data.count(b"\n"), "file_size": len(data)}
+        return {**EMPTY, **sizes, "content": text, "numbered_content": view}
+
+    def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
+        """Run a command for longer than hermes' foreground limit: as a background process that is waited for."""
+        started = _as_dict(self._machine.call("terminal", {"command": command, "background": True}), of_terminal=True)
+        session = started.get("session_id")
+        if not session:
+            return started
+        longest = int(os.environ.get("TERMINAL_TIMEOUT") or 180)
+        left = float(timeout)
+        while left > 0:
+            before = time.monotonic()
+            state = _as_dict(self._machine.call("process", {"action": "wait", "session_id": session, "timeout": max(1, int(left))}))
+            if state.get("status") != "timeout":
+                output = str(state.get("output") or "").strip()
+                return {**state, "exit_code": state.get("exit_code", -1), "output": output}
+            left -= max(time.monotonic() - before, longest)  # on a machine without time a wait is over at once
+        self._machine.call("process", {"action": "kill", "session_id": session})
+        return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
+
+    def _upload(self, local: Path, remote: str) -> dict[str, Any]:
+        try:
+            data = local.read_bytes()
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            return {"exit_code": -1, "output": f"Cannot read local file {local}: {error}"}
+        try:
+            self._machine.write_bytes(_no_option(remote), data)
+        except (OSError, ValueError) as error:
+            return {"exit_code": -1, "output": f"Cannot write {remote}: {_reason(error)}"}
+        return {"exit_code": 0, "output": f"{len(data)} bytes to {remote}", "bytes": len(data)}
+
+    def _download(self, remote: str, local: Path) -> dict[str, Any]:
+        try:
+            data = self._machine.read_bytes(_no_option(remote))
+        except (OSError, ValueError) as error:
+            return {"success": False, "error": f"Cannot read {remote}: {_reason(error)}"}
+        try:
+            _write_atomically(local, data)
+        except (OSError, ValueError) as error:
+            return {"success": False, "error": str(error)}
+        return {"success": True, "bytes": len(data)}
+
+    def _download_into(self, remote_dir: str, name: str, root: Path) -> dict[str, Any]:
+        target = Path(os.path.realpath(root / name))
+        if not target.is_relative_to(root) or target == root:
+            return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
+        return self._download(posixpath.join(remote_dir, name), target)
+
+
+def _as_dict(text: str, *, of_terminal: bool = False) -> dict[str, Any]:
+    """Return a result as a dict, whatever the tool gave."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if isinstance(value, dict):
+        return value
+    return {"exit_code": -1, "output": text} if of_terminal else {"error": text}
+
+
+def _no_option(path: str) -> str:
+    """Return ``path`` so that no command takes it for an option, as the real context passes it."""
+    return f"./{path}" if path.startswith("-") else path
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:32]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(partial).replace(path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
