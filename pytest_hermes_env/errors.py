@@ -17,6 +17,7 @@
     ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
     ├── NotAToolResult          a handler of a fake sandbox gave something that no tool could give
     ├── UseAfterCleanup         a tool context was used although it had been cleaned up
+    ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
@@ -29,6 +30,7 @@ from __future__ import annotations
 __all__ = [
     "BadTarget",
     "BadWaiver",
+    "CleanupFailed",
     "EnvironmentSetupError",
     "HermesEnvError",
     "LeftoverAnswers",
@@ -109,6 +111,10 @@ class NotAToolResult(HermesEnvError):
 
 class UseAfterCleanup(HermesEnvError):
     """A tool context was used although it had been cleaned up."""
+
+
+class CleanupFailed(HermesEnvError):
+    """A sandbox could not be released."""
 
 
 class ServerStartError(HermesEnvError):

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_hermes_env.errors import UseAfterCleanup, shorten
+from pytest_hermes_env.errors import CleanupFailed, UseAfterCleanup, shorten
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
 from pytest_hermes_env.sandbox.problems import Problem, as_error
 
@@ -171,7 +171,7 @@ class FakeToolContext:
                 f"the sandbox of this tool context could not be released: {type(error).__name__}.\n"
                 f"  seen      {shorten(str(error))}\n  fix       correct the sandbox's release()"
             )
-            self._problems.append(Problem(error=UseAfterCleanup, text=text))
+            self._problems.append(Problem(error=CleanupFailed, text=text))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -179,7 +179,10 @@ class FakeToolContext:
         return tuple(self._problems)
 
     def verify(self) -> None:
-        """Raise what went wrong with this context, in one message. Raises: used after its clean-up → UseAfterCleanup."""
+        """Raise what went wrong with this context, in one message.
+
+        Raises: used after its clean-up → UseAfterCleanup; its sandbox could not be released → CleanupFailed.
+        """
         error = as_error(self._problems, who="the tool context")
         if error is not None:
             raise error
