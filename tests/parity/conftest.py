@@ -1,0 +1,25 @@
+"""The outcomes of hermes itself, which every other sandbox is held to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .cases import CASES, Case
+from .worlds import hermes, outcomes
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], list[Any]]:
+    """``real(case)``: what plain hermes-agent gives, asked once per session."""
+
+    @functools.cache
+    def ask(name: str) -> list[Any]:
+        (case,) = [one for one in CASES if one.name == name]
+        return outcomes(case, hermes, Path(tmp_path_factory.mktemp("hermes")))
+
+    return lambda case: ask(case.name)

@@ -1,0 +1,46 @@
+"""Every sandbox answers as hermes does: the same calls, the same shapes, the same visible outcomes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .cases import CASES, Case
+from .worlds import WORLDS, differences, fake, outcomes, shape
+
+PAIRS = [(case, world) for case in CASES for world in WORLDS if world != "local" or not case.is_of_this_machine]
+"""LocalSandbox refuses what leaves the machine, so it is not asked for that."""
+
+
+@pytest.mark.parametrize(("case", "world"), PAIRS, ids=lambda one: one if isinstance(one, str) else one.name)
+def test_answers_as_hermes_does(case: Case, world: str, real: Callable[[Case], list[Any]], tmp_path: Path) -> None:
+    """The double's answers equal hermes' own, key by key and value by value."""
+    expected = real(case)
+
+    seen = outcomes(case, WORLDS[world], tmp_path)
+    if case.is_of_this_machine:
+        expected, seen = shape(expected), shape(seen)
+
+    assert differences(expected, seen) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_missing_key_is_noticed(case: Case, tmp_path: Path) -> None:
+    """Taking any one key out of any one answer of the fake is a difference."""
+    answers = outcomes(case, fake, tmp_path)
+
+    unnoticed = [key for key, poorer in _each_without_one_key(answers) if not differences(answers, poorer)]
+
+    assert unnoticed == []
+
+
+def _each_without_one_key(answers: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    for place, answer in enumerate(answers):
+        for key in answer if isinstance(answer, dict) else ():
+            poorer = copy.deepcopy(answers)
+            del poorer[place][key]
+            yield f"{place}.{key}", poorer

@@ -1,0 +1,145 @@
+"""Who answers, and how an answer is made comparable: names of this machine and this moment are replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from .cases import Case, Step, local_files
+
+VOLATILE = {"pid": int, "uptime_seconds": (int, float), "started_at": str}
+"""Keys whose values nobody can foresee; their presence and type are compared."""
+
+UNORDERED = {"matches", "files", "counts"}
+"""Keys of search results: hermes lists them in the order of the file system, or of whichever worker was first."""
+
+
+@contextlib.contextmanager
+def hermes() -> Iterator[Any]:
+    """Plain hermes-agent through the layer's real ToolContext."""
+    from environments.tool_context import ToolContext
+
+    context = ToolContext(str(uuid.uuid4()))
+    try:
+        yield context
+    finally:
+        context.cleanup()
+
+
+@contextlib.contextmanager
+def fake() -> Iterator[Any]:
+    """The in-memory machine, on its own."""
+    from pytest_hermes_env.sandbox.context import FakeToolContext
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+
+    context = FakeToolContext(FakeSandbox(unscripted="not found"))
+    yield context
+    context.cleanup()
+
+
+@contextlib.contextmanager
+def fake_below_the_layer() -> Iterator[Any]:
+    """The in-memory machine at the seam, below the layer's real ToolContext."""
+    from environments.tool_context import ToolContext
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.seam import ToolSeam
+
+    with ToolSeam(FakeSandbox(unscripted="not found")):
+        context = ToolContext(str(uuid.uuid4()))
+        try:
+            yield context
+        finally:
+            context.cleanup()
+
+
+@contextlib.contextmanager
+def local() -> Iterator[Any]:
+    """hermes' real local backend in its confinement."""
+    from pytest_hermes_env.sandbox.context import FakeToolContext
+    from pytest_hermes_env.sandbox.local import LocalSandbox
+
+    with LocalSandbox() as sandbox:
+        context = FakeToolContext(sandbox.machine("parity"))
+        yield context
+        context.cleanup()
+
+
+WORLDS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
+    "fake": fake,
+    "fake_below_the_layer": fake_below_the_layer,
+    "local": local,
+}
+
+
+def outcomes(case: Case, world: Callable[[], contextlib.AbstractContextManager[Any]], directory: Path) -> list[Any]:
+    """Run the steps of a case and return what each gave, comparable, and at last the files that downloads left."""
+    local_files(directory)
+    with world() as context:
+        home = context.terminal("pwd")["output"].strip()
+        session = ""
+        results = []
+        for step in case.steps:
+            result = _call(context, step, directory, session)
+            session = result.get("session_id", session) if isinstance(result, dict) else session
+            results.append(_comparable(result, [(str(directory), "{local}"), (home, "{cwd}"), (session, "{session}")]))
+    files = {path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+    return [*results, files]
+
+
+def shape(value: Any) -> Any:
+    """Return what kind of value each key holds, all the way down."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else type(value).__name__
+
+
+def _call(context: Any, step: Step, directory: Path, session: str) -> Any:
+    def fill(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace("{local}", str(directory)).replace("{session}", session)
+        return {key: fill(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+    result = getattr(context, step.method)(*map(fill, step.args), **fill(step.kwargs))
+    if step.method != "call_tool":
+        return result
+    with contextlib.suppress(ValueError):
+        return json.loads(result)
+    return result
+
+
+def _comparable(value: Any, names: list[tuple[str, str]]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: f"<{key}>" if key in VOLATILE and isinstance(one, VOLATILE[key]) else _in_order(key, _comparable(one, names))
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_comparable(one, names) for one in value]
+    if not isinstance(value, str):
+        return value
+    for seen, name in names:
+        value = value.replace(seen, name) if len(seen) > 1 else value
+    return re.sub(r"\S*bash: line \d+: ", "bash: ", value)
+
+
+def _in_order(key: str, value: Any) -> Any:
+    return sorted(value, key=str) if key in UNORDERED and isinstance(value, list) else value
+
+
+def differences(expected: Any, seen: Any, path: str = "") -> list[str]:
+    """Return where two outcomes differ, one line each; empty when they are equal in every key and value."""
+    if isinstance(expected, dict) and isinstance(seen, dict):
+        found = [f"{path}: no key {key!r}" for key in expected if key not in seen]
+        found += [f"{path}: an own key {key!r}" for key in seen if key not in expected]
+        both = [key for key in expected if key in seen]
+        return found + [line for key in both for line in differences(expected[key], seen[key], f"{path}.{key}")]
+    if isinstance(expected, list) and isinstance(seen, list):
+        found = [f"{path}: {len(seen)} entries instead of {len(expected)}"] if len(expected) != len(seen) else []
+        pairs = zip(expected, seen, strict=False)
+        return found + [line for n, (one, other) in enumerate(pairs) for line in differences(one, other, f"{path}[{n}]")]
+    return [] if expected == seen and type(expected) is type(seen) else [f"{path}: {seen!r:.300} instead of {expected!r:.300}"]
