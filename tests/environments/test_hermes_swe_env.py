@@ -1,0 +1,443 @@
+"""HermesSweEnv as a whole: settings, rollouts, evaluation, metrics, in hermes' real local terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from environments import hermes_base_env
+from environments.agent_loop import HermesAgentLoop
+from environments.hermes_swe_env import hermes_swe_env
+from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
+from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
+from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+from pytest_hermes_env.inference import call, fail, say
+
+ALL_SOLUTIONS = Path(__file__).with_name("hermes_swe_solutions.py").read_text()
+NO_MODEL = "http://127.0.0.1:9/v1"
+
+
+def solve(conversation: Any) -> Any:
+    """Write a file that solves every sample task."""
+    return say("done") if conversation.turn else call("write_file", path="solution.py", content=ALL_SOLUTIONS)
+
+
+def run(make_env: Any, act: Any, **settings: Any) -> Any:
+    async def scenario() -> Any:
+        env = make_env(HermesSweEnv, **({"dataset_name": None, "eval_size": 2} | settings))
+        await env.setup()
+        return await act(env)
+
+    return asyncio.run(scenario())
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def test_config_init_is_that_of_its_namesake():
+    """Who has a configuration for hermes-agent's former environment finds every setting as it was."""
+    config, servers = HermesSweEnv.config_init()
+
+    expected = {
+        "enabled_toolsets": ["terminal", "file", "web"],
+        "max_agent_turns": 30,
+        "max_token_length": 4096,
+        "group_size": 4,
+        "terminal_backend": "modal",
+        "tool_call_parser": "hermes",
+        "tokenizer_name": "NousResearch/DeepHermes-3-Llama-3-3B-Preview",
+        "dataset_name": "bigcode/humanevalpack",
+        "dataset_split": "test",
+        "prompt_field": "prompt",
+        "steps_per_eval": 50,
+        "total_steps": 500,
+        "use_wandb": True,
+        "wandb_name": "hermes-swe",
+    }
+    assert (HermesSweEnv.name, type(config)) == ("hermes-swe", HermesSweEnvConfig)
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert [(server.base_url, server.server_type, server.health_check) for server in servers] == [
+        ("http://localhost:8000/v1", "openai", False)
+    ]
+
+
+def test_new_settings_have_defaults():
+    """A configuration without them is whole."""
+    config = HermesSweEnvConfig()
+
+    assert (config.dataset_config, config.eval_size, config.test_timeout) == (None, None, 60)
+
+
+def test_default_yaml_says_what_config_init_says():
+    """The YAML file beside it names only fields that exist, and changes nothing but the configuration of the data set."""
+    from environments.command_settings import settings_of
+
+    path = os.path.join(os.path.dirname(hermes_swe_env.__file__), "default.yaml")
+
+    plain, from_yaml = settings_of(HermesSweEnv, "serve", None, []), settings_of(HermesSweEnv, "serve", path, [])
+
+    assert from_yaml.env.model_dump() == {**plain.env.model_dump(), "dataset_config": "python"}
+    assert [server.model_dump() for server in from_yaml.servers] == [server.model_dump() for server in plain.servers]
+
+
+def test_yaml_of_the_namesake_loads(tmp_path, recwarn):
+    """With its own system prompt, a key, and values of its own."""
+    from environments.command_settings import settings_of
+
+    content = {
+        "env": {
+            "enabled_toolsets": ["terminal", "file"],
+            "max_agent_turns": 60,
+            "max_token_length": 16000,
+            "group_size": 8,
+            "terminal_backend": "modal",
+            "tool_call_parser": "qwen",
+            "tokenizer_name": "Qwen/Qwen3-8B",
+            "dataset_name": "my/set",
+            "dataset_split": "train[:50]",
+            "prompt_field": "instruction",
+            "steps_per_eval": 20,
+            "total_steps": 100,
+            "use_wandb": False,
+            "wandb_name": "mine",
+            "system_prompt": "Write code.",
+            "ensure_scores_are_not_same": False,
+        },
+        "openai": {"base_url": "http://localhost:9001/v1", "model_name": "m", "server_type": "openai", "api_key": "k"},
+    }
+    path = tmp_path / "theirs.yaml"
+    path.write_text(yaml.safe_dump(content))
+
+    settings = settings_of(HermesSweEnv, "serve", str(path), [])
+
+    assert {name: getattr(settings.env, name) for name in content["env"]} == content["env"]
+    assert {name: getattr(settings.servers[0], name) for name in content["openai"]} == content["openai"]
+    assert [str(warning.message) for warning in recwarn if "nothing reads" in str(warning.message)] == []
+
+
+# ---------------------------------------------------------------------- items
+
+
+def test_prompt_says_where_the_solution_goes_and_what_it_defines(make_env):
+    """The function's name where the item gives one."""
+    env = make_env(HermesSweEnv, server=NO_MODEL)
+
+    named = env.format_prompt({"prompt": "  Double n.\n", "test": "", "entry_point": "double"})
+    unnamed = env.format_prompt({"prompt": "Double n.", "test": ""})
+
+    assert named == (
+        "Double n.\n\n"
+        "Write the solution to the file solution.py in your working directory. The file must define the function `double` and "
+        "all that is needed for it: imports, constants, helpers. It is judged by tests that you do not see: they call the "
+        "functions with plain data (numbers, text, lists, dictionaries, ...) and look at what they return."
+    )
+    assert unnamed == named.replace("the function `double`", "the functions that the task names")
+
+
+def test_items_go_round_and_none_of_them_is_held_out(make_env):
+    """No task is both trained on and evaluated."""
+
+    async def act(env: Any) -> Any:
+        taken = [await env.get_next_item() for _ in range(2 * len(env.train_items))]
+        return env.train_items, env.eval_items, taken
+
+    train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=None)
+
+    assert (train + held_out, len(held_out), taken) == (SAMPLE_TASKS, 20, train + train)
+
+
+@pytest.mark.parametrize(
+    ("paths", "solution"),
+    [
+        ([], None),
+        (["main.py", "solution.pyc.py"], None),
+        (["new/solution.py", "old/solution.py"], "new/solution.py"),
+        (["new/solution.py", "solution.py"], "solution.py"),
+    ],
+)
+def test_solution_is_the_named_file(paths, solution):
+    """In the working directory, or else the newest."""
+    assert find_solution(paths) == solution
+
+
+# ---------------------------------------------------------------------- a fresh sandbox
+
+
+def test_fresh_local_sandbox_is_a_directory_of_the_rollouts_own(make_env):
+    """There is nothing to remember about it."""
+
+    async def act(env: Any) -> Any:
+        return env.start_directory, env.files_at_start
+
+    assert run(make_env, act, server=NO_MODEL) == ("", frozenset())
+
+
+SANDBOX = {"pwd": {"exit_code": 0, "output": "/work\n"}, "python3 --version": {"exit_code": 0, "output": "Python 3.12.0"}}
+
+
+@pytest.fixture
+def fresh_sandbox(tool_answers: Any) -> Any:
+    """``fresh_sandbox(files, **answers)``: what a sandbox of another backend says before anybody worked in it."""
+
+    def install(files: list[str], answers: dict[str, Any] = SANDBOX) -> None:
+        def answer(name: str, arguments: Any) -> str:
+            known = {"files": files} if name == "search_files" else answers[arguments["command"]]
+            return json.dumps(known)
+
+        tool_answers(answer)
+
+    return install
+
+
+def test_python_files_of_the_image_are_remembered(make_env, fresh_sandbox):
+    """Relative to where the rollouts begin; paths that lead elsewhere are none of them."""
+    fresh_sandbox(["/work/setup.py", "/work/lib/a.py", "/else/b.py", "/work/notes.txt"])
+
+    async def act(env: Any) -> Any:
+        return env.start_directory, env.files_at_start
+
+    assert run(make_env, act, server=NO_MODEL) == ("/work", frozenset({"setup.py", "lib/a.py"}))
+
+
+def test_image_that_holds_a_solution_is_refused(make_env, fresh_sandbox):
+    """Nobody could tell whose work it is."""
+    fresh_sandbox(["/work/solution.py"])
+
+    with pytest.raises(RuntimeError) as raised:
+        run(make_env, None, server=NO_MODEL)
+
+    assert str(raised.value) == "A fresh sandbox holds /work/solution.py already: whose work it is could not be told"
+
+
+@pytest.mark.parametrize("said", [{"error": "no Docker", "output": ""}, {"output": "no Docker"}])
+def test_backend_that_does_not_work_is_noticed_in_setup(make_env, fresh_sandbox, said):
+    """Before the first rollout, not as a reward of 0.0 in every one."""
+    fresh_sandbox([], {"pwd": {"exit_code": -1, **said}})
+
+    with pytest.raises(RuntimeError) as raised:
+        run(make_env, None, server=NO_MODEL)
+
+    assert str(raised.value) == "No command can be run in a sandbox of terminal_backend 'local': no Docker"
+
+
+def test_image_without_python_is_warned_of(make_env, fresh_sandbox, caplog):
+    """It is the author who can do something about it."""
+    fresh_sandbox([], {**SANDBOX, "python3 --version": {"exit_code": 127, "output": "python3: command not found"}})
+
+    async def act(env: Any) -> None: ...
+
+    with caplog.at_level(logging.WARNING, logger="environments"):
+        run(make_env, act, server=NO_MODEL)
+
+    assert "A fresh sandbox has no python3: no solution will pass its tests" in caplog.messages
+
+
+# ---------------------------------------------------------------------- rollouts
+
+
+def test_group_is_scored_by_its_own_sandboxes(make_env):
+    """Each rollout by what it wrote itself, at the same time as the others."""
+    turns: list[Any] = [
+        call("write_file", path="solution.py", content=ALL_SOLUTIONS),
+        call("write_file", path="solution.py", content="def count_vowels(text): return 3\n"),
+        call("terminal", command="mkdir sub && cd sub && echo 'x = 1' > main.py"),
+        say("The solution is 3."),
+    ]
+
+    def policy(conversation: Any) -> Any:
+        return say("done") if conversation.turn else turns.pop()
+
+    async def act(env: Any) -> Any:
+        return await env.collect_trajectories(env.train_items[0])
+
+    group, backlog = run(make_env, act, script=policy, group_size=4)
+
+    assert (sorted(group["scores"]), backlog) == ([0.0, 0.1, 0.1, 1.0], [])
+    solved = group["messages"][group["scores"].index(1.0)]
+    assert [message["role"] for message in solved] == ["system", "user", "assistant", "tool", "assistant"]
+
+
+def test_agent_that_tries_again_is_rewarded_for_the_end(make_env):
+    """Terminal and file tools work on the same files; the last state counts."""
+    script = [
+        call("terminal", command="echo 'def count_vowels(text): return 0' > solution.py && python3 solution.py"),
+        call("patch", mode="replace", path="solution.py", old_string="return 0", new_string="return sum(c in 'aeiouAEIOU' for c in text)"),
+        call("terminal", command="python3 -c 'import solution; print(solution.count_vowels(\"Atropos\"))' && cd /"),
+        say("It works."),
+    ]  # fmt: skip
+
+    async def act(env: Any) -> Any:
+        group, _ = await env.collect_trajectories(env.train_items[0])
+        return group["scores"], [message["content"] for message in group["messages"][0] if message["role"] == "tool"][-1]
+
+    scores, last = run(make_env, act, script=script, group_size=1)
+
+    assert (scores, json.loads(last)["output"]) == ([1.0], "3")
+
+
+def test_tests_that_decide_nothing_are_counted_as_a_reward_error(make_env):
+    """And kept apart from an honest 0.0."""
+
+    async def act(env: Any) -> Any:
+        group, _ = await env.collect_trajectories({"prompt": "p", "test": "1 +", "entry_point": "life"})
+        return group["scores"], env._reward_errors
+
+    assert run(make_env, act, script=solve) == ([0.0, 0.0], 2)
+
+
+# ---------------------------------------------------------------------- evaluation
+
+
+def results_of(directory: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    metrics = json.loads((directory / "metrics.json").read_text())["results"]["all"]
+    return metrics, [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
+
+
+def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path):
+    """The held-out items run through the loop with tools at temperature 0; metrics and samples are written."""
+    mock_server.add(solve)
+    run(make_env, lambda env: env.evaluate(), server=mock_server, data_dir_to_save_evals=str(tmp_path))
+
+    metrics, samples = results_of(tmp_path)
+    requests = [entry.request for entry in mock_server.journal]
+    assert metrics == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert [(sample["score"], sample["turns"], sample["finished"]) for sample in samples] == [(1.0, 2, True)] * 2
+    assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
+    assert {request["temperature"] for request in requests} == {0.0}
+    assert all(request["tools"] for request in requests)
+
+
+def test_pass_rate_counts_full_rewards_only(make_env, tmp_path):
+    """An attempt raises the mean, not the rate."""
+
+    def half(conversation: Any) -> Any:
+        written = ALL_SOLUTIONS if "def life(cells)" in conversation.first_user else ""
+        return say("done") if conversation.turn else call("write_file", path="solution.py", content=written)
+
+    run(make_env, lambda env: env.evaluate(), script=half, data_dir_to_save_evals=str(tmp_path))
+
+    assert results_of(tmp_path)[0] == {"eval/mean_reward": 0.55, "eval/pass_rate": 0.5, "eval/errors": 0}
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Task ids that were cleaned up."""
+    ids: list[str] = []
+    original = hermes_base_env.ToolContext.cleanup
+
+    def cleanup(self: Any) -> None:
+        ids.append(self.task_id)
+        original(self)
+
+    monkeypatch.setattr(hermes_base_env.ToolContext, "cleanup", cleanup)
+    return ids
+
+
+def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path, cleaned):
+    """Tests that decide nothing are an error of their item."""
+
+    async def act(env: Any) -> None:
+        env.eval_items = [{**env.eval_items[0], "test": "pass"}, env.eval_items[1]]
+        await env.evaluate()
+
+    run(make_env, act, script=solve, data_dir_to_save_evals=str(tmp_path))
+
+    metrics, samples = results_of(tmp_path)
+    assert metrics == {"eval/mean_reward": 0.5, "eval/pass_rate": 0.5, "eval/errors": 1}
+    assert [(sample["score"], sample.get("error")) for sample in samples] == [
+        (
+            0.0,
+            "VerificationError: The tests of this item decide nothing: the tests never called a function of the solution",
+        ),
+        (1.0, None),
+    ]
+    assert len(set(cleaned)) == 3, "the fresh sandbox of setup, and one for each item"
+
+
+def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch):
+    """Also when the agent itself breaks, every sandbox is released and every item accounted for."""
+
+    async def broken(self: Any, messages: Any) -> Any:
+        raise RuntimeError("loop")
+
+    monkeypatch.setattr(HermesAgentLoop, "run", broken)
+    run(make_env, lambda env: env.evaluate(), server=NO_MODEL, data_dir_to_save_evals=str(tmp_path))
+
+    metrics, samples = results_of(tmp_path)
+    assert (metrics["eval/errors"], [sample["error"] for sample in samples]) == (2, ["RuntimeError: loop"] * 2)
+    assert len(set(cleaned)) == 3
+
+
+def test_server_that_fails_is_a_score_of_zero(make_env, tmp_path):
+    """A model that does not answer solved nothing."""
+    run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
+
+    metrics, samples = results_of(tmp_path)
+    assert metrics == {"eval/mean_reward": 0.0, "eval/pass_rate": 0.0, "eval/errors": 0}
+    assert [(sample["finished"], sample["turns"]) for sample in samples] == [(False, 1)] * 2
+
+
+def test_evaluation_runs_no_more_items_at_once_than_it_may(make_env):
+    """max_eval_workers is how many sandboxes there are at a time."""
+    running: list[int] = [0]
+    most: list[int] = [0]
+
+    async def act(env: Any) -> None:
+        real = env.run_item
+
+        async def run_item(item: Any, prompt: str) -> Any:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            try:
+                return await real(item, prompt)
+            finally:
+                running[0] -= 1
+
+        env.run_item = run_item
+        await env.evaluate()
+
+    run(make_env, act, script=[say("done")], eval_size=5, max_eval_workers=2)
+
+    assert (most, running) == ([2], [0])
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_evaluation_leaves_no_trace_in_training_metrics(make_env, beside):
+    """Buffers hold training rewards only, also when training runs at the same time."""
+
+    async def act(env: Any) -> Any:
+        env.reward_buffer.append(0.25)
+        training = [env.collect_trajectories(env.train_items[0])] if beside else []
+        await asyncio.gather(env.evaluate(), *training)
+        return env.reward_buffer, env._tool_error_buffer, env._reward_errors, env.next_index
+
+    assert run(make_env, act, script=solve) == ([0.25, *([1.0, 1.0] if beside else [])], [], 0, 0)
+
+
+def test_metrics_are_those_of_training_since_the_last_call(make_env):
+    """Means of the buffer, which is then empty; Atropos' own metrics go along."""
+
+    async def act(env: Any) -> Any:
+        env.reward_buffer.extend([1.0, 0.5])
+        with capturing_wandb(env) as logged:
+            await env.wandb_log({"mine": 1})
+            await env.wandb_log()
+        return logged
+
+    first, second = run(make_env, act, server=NO_MODEL)
+
+    assert first == {
+        "mine": 1,
+        "train/mean_reward": 0.75,
+        "train/pass_rate": 0.5,
+        "train/tool_errors_count": 0,
+        "train/reward_errors": 0,
+    }
+    assert second == {"train/tool_errors_count": 0, "train/reward_errors": 0}
