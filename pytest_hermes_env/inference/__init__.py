@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
     from pytest_hermes_env.inference.journal import Exchange
+    from pytest_hermes_env.inference.sampling import sampled
     from pytest_hermes_env.inference.script import Script
     from pytest_hermes_env.inference.server import MockServer
     from pytest_hermes_env.inference.steps import (
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
         turn,
         unoffered,
     )
+    from pytest_hermes_env.inference.templates import TEMPLATES
     from pytest_hermes_env.inference.tokens import build_tokenizer
     from pytest_hermes_env.inference.yaml_script import load_script
 
 __all__ = [
+    "TEMPLATES",
     "Conversation",
     "Exchange",
     "MockServer",
@@ -45,6 +48,7 @@ __all__ = [
     "garbage",
     "hang",
     "load_script",
+    "sampled",
     "say",
     "think",
     "turn",
@@ -56,8 +60,10 @@ _HOMES = {
     "Exchange": "journal",
     "MockServer": "server",
     "Script": "script",
+    "TEMPLATES": "templates",
     "build_tokenizer": "tokens",
     "load_script": "yaml_script",
+    "sampled": "sampling",
 }
 _DEFAULT_HOME = "steps"
 

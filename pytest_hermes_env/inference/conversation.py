@@ -78,8 +78,10 @@ class ConversationIndex:
         self._roots: set[bytes] = set()
         self._lock = threading.Lock()
 
-    def locate(self, messages: Sequence[Mapping[str, object]]) -> Place:
+    def locate(self, messages: Sequence[Mapping[str, object]], *, remember: bool = True) -> Place:
         """Return where the request with these messages stands, and remember it when it begins a conversation.
+
+        With ``remember=False`` nothing begins: for requests that look at a conversation and are no turn of it.
 
         Each message is hashed once. Of several roots that fit, the longest wins: a request that was once answered as
         some turn then always is that turn, whichever other conversations came in meanwhile.
@@ -89,7 +91,8 @@ class ConversationIndex:
             length = next((size for size in range(len(chain), 0, -1) if chain[size - 1] in self._roots), 0)
             if length == 0:
                 length = len(chain)
-                self._roots.add(chain[-1])
+                if remember:
+                    self._roots.add(chain[-1])
         turn = sum(1 for message in messages[length:] if message.get("role") == "assistant")
         return Place(root=chain[length - 1].hex(), root_length=length, turn=turn, prompt_bytes=prompt_bytes)
 

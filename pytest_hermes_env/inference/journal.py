@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pytest_hermes_env.inference.conversation import Conversation
 
 __all__ = ["Exchange", "Journal", "Kind"]
 
-Kind: TypeAlias = Literal["chat", "judge", "completion", "models", "health", "unexpected"]
+Kind: TypeAlias = Literal["chat", "judge", "completion", "generate", "score", "models", "health", "unexpected"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
     """One request and its answer. No header is kept, so no key is.
 
-    ``conversation`` and ``turn`` (from 0) are None where the request has none. ``response`` is the body: a dict, the
-    raw text of `garbage`, or None while the answer is pending and when the client left before it. A streamed answer is
-    kept as the completion it adds up to. ``said`` is the turn in words. ``problem`` is set when no script covers the
-    request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
+    ``conversation`` and ``turn`` (from 0) are None where the request has none. ``response`` is the body: a dict (a list where
+    SGLang answers with one), the raw text of `garbage`, or None while the answer is pending and when the client left before it.
+    A streamed answer is kept as the completion it adds up to. ``said`` is the turn in words. ``problem`` is set when no script
+    covers the request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Exchange:
     script: str | None = None
     said: str = ""
     status: int | None = None
-    response: Mapping[str, object] | str | None = None
+    response: Mapping[str, object] | Sequence[object] | str | None = None
     problem: str | None = None
     ended_s: float | None = None
 

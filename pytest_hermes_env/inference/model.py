@@ -8,9 +8,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest
+from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
+from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.journal import Exchange, Journal, Kind
 from pytest_hermes_env.inference.offer import check_calls, offered_tools
 from pytest_hermes_env.inference.problem import Problem, as_error
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pytest_hermes_env.inference.speaker import Speaker, Spoken
-    from pytest_hermes_env.types import JsonObject
+    from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
+    from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["ENDPOINTS", "MockModel", "Reply"]
 
-ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health"
+ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
 OK, BAD_REQUEST, NOT_FOUND = 200, 400, 404
 JSON, EVENTS = "application/json", "text/event-stream"
 NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *read.SECRET_FIELDS})
@@ -47,18 +49,23 @@ class Reply:
 
 
 class MockModel:
-    """Answers requests from scripts. ``on_exchange`` is called, in the server's thread, with each answered exchange."""
+    """Answers requests from scripts. ``on_exchange`` is called, in the server's thread, with each answered exchange.
+
+    ``tokens`` speaks them at ``/generate``; None for a model that has no tokenizer.
+    """
 
     def __init__(
         self,
         speaker: Speaker,
         *,
         name: str = "mock-model",
+        tokens: TokenMode | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.name = name
         self.journal = Journal()
         self.speaker = speaker
+        self.tokens = tokens
         self._on_exchange = on_exchange
         self._index = ConversationIndex()
         self._problems: list[Problem] = []
@@ -74,9 +81,11 @@ class MockModel:
                 return self._answer(self._chat, path, data, attempt)
             case "POST", "/completions":
                 return self._answer(self._completion, path, data, attempt)
+            case "POST", "/generate":
+                return self._answer(self._generate, path, data, attempt)
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
-            case (("GET" | "HEAD"), "/health"):
+            case (("GET" | "HEAD"), ("/health" | "/health_generate")):
                 return self._reply(_incoming(path, "health"), {"status": "ok"})
         problem = UnexpectedRequest(
             f"{method} {path} is no endpoint of the mock model.\n"
@@ -116,6 +125,8 @@ class MockModel:
             self._index = ConversationIndex()
             self.journal = Journal()
         self.speaker.forget()
+        if self.tokens is not None:
+            self.tokens.forget()
 
     def _answer(
         self,
@@ -181,6 +192,46 @@ class MockModel:
         chunks = text_chunks if body.get("stream") is True else None
         return self._say(exchange, turns[0], attempt, complete, chunks)
 
+    def _generate(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
+        if self.tokens is None:
+            raise UnexpectedRequest(
+                f"the model was asked for tokens at {exchange.path}, but it has no tokenizer.\n"
+                f"  request   {shorten(repr(body))}\n"
+                "  fix       name its chat template, MockServer(script, template='chatml'), or its tokenizer: tokenizer=path"
+            )
+        tokens, request = self.tokens, read_request(exchange.path, body)
+        prompts = [tokens.read(exchange.path, prompt) for prompt in request.prompts]
+        if request.is_scoring:
+            roots = [self._index.locate(prompt.identity, remember=False).root for prompt in prompts]
+            scored = [tokens.score(prompt, root, request.max_tokens) for prompt, root in zip(prompts, roots, strict=True)]
+            return self._reply(replace(exchange, kind="score"), tokens.answer(request, scored))
+        located = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
+        exchange = replace(exchange, conversation=located[0])
+        try:
+            every = [self.speaker.speak(conversation) for conversation in located]
+            for spoken, conversation in zip(every, located, strict=True):
+                check_calls(spoken.turn, conversation.tools, said_by=spoken.said_by)
+            said = [
+                tokens.speak(spoken.turn, prompt, conversation, request.max_tokens)
+                for spoken, prompt, conversation in zip(every, prompts, located, strict=True)
+            ]
+        except HermesEnvError as exc:
+            return self._refuse(exchange, exc)
+        exchange = _said(exchange, every[0], "judge" if every[0].is_judge else "generate")
+        return self._say(exchange, every[0].turn, attempt, lambda _: tokens.answer(request, said), None)
+
+    def _read_conversation(self, tokens: TokenMode, prompt: Prompt, sampling: Mapping[str, object]) -> Conversation:
+        place = self._index.locate(prompt.identity)
+        return Conversation(
+            id=place.root,
+            turn=place.turn,
+            messages=tokens.recall(prompt.messages, place.root),
+            root_length=place.root_length,
+            tools=prompt.tools,
+            model=self.name,
+            sampling=sampling,
+        )
+
     def _conversation(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
         place = self._index.locate(messages)
         conversation = Conversation(
@@ -199,7 +250,7 @@ class MockModel:
         exchange: Exchange,
         turn: Turn,
         attempt: int,
-        complete: Callable[[Turn], JsonObject],
+        complete: Callable[[Turn], JsonObject | list[JsonValue]],
         chunks: Callable[..., list[JsonObject]] | None,
     ) -> Reply:
         delay_s = sum(step.seconds for step in turn.every(Hang))
@@ -225,7 +276,7 @@ class MockModel:
     def _reply(
         self,
         exchange: Exchange,
-        body: JsonObject | str,
+        body: JsonObject | list[JsonValue] | str,
         *,
         status: int = OK,
         delay_s: float = 0.0,

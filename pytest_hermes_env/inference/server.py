@@ -10,11 +10,13 @@ from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_s
 from pytest_hermes_env.inference.speaker import Speaker
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
     from types import TracebackType
 
     from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.thread import ServerThread
+    from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 __all__ = ["MockServer"]
@@ -25,6 +27,9 @@ class MockServer:
 
     ``script``: a list of turns, a `Script`, a function of the conversation, or several scripts and functions.
     ``judge``: the answer to requests that offer no tools, for scripts that give none themselves.
+    ``template``, ``tokenizer``, ``family``: one of them turns token mode (``/generate``) on. The name of a chat template (see
+    `pytest_hermes_env.inference.templates.TEMPLATES`), a directory with a tokenizer.json, and the name of the format in which
+    tool calls are written, where it is not the template's own.
     ``port``: 0 takes a free one.
     ``allow_leftovers``: whether `verify` accepts turns that nobody asked for; may be set later.
     ``on_exchange``: called with each answered `Exchange`, in the server's thread.
@@ -38,13 +43,22 @@ class MockServer:
         *,
         judge: Judge | None = None,
         model: str = "mock-model",
+        template: str | None = None,
+        tokenizer: str | os.PathLike[str] | None = None,
+        family: str | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
         allow_leftovers: bool = False,
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         speaker = Speaker(as_scripts(script), as_judge(judge))
-        self._model = MockModel(speaker, name=model, on_exchange=on_exchange)
+        tokens: TokenMode | None = None
+        if (template, tokenizer, family) != (None, None, None):
+            from pytest_hermes_env.inference.token_mode import TokenMode  # noqa: PLC0415 -- chat mode needs no tokenizer
+            from pytest_hermes_env.inference.voice import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
+
+            tokens = TokenMode(open_voice(template=template, tokenizer=tokenizer, family=family))
+        self._model = MockModel(speaker, name=model, tokens=tokens, on_exchange=on_exchange)
         self._address = (host, port)
         self._thread: ServerThread | None = None
         self._port: int | None = None
@@ -81,6 +95,11 @@ class MockServer:
     def model(self) -> str:
         """The name of the model that the server offers."""
         return self._model.name
+
+    @property
+    def template(self) -> str | None:
+        """The name of the chat template in token mode; None when the server knows chat mode only."""
+        return None if self._model.tokens is None else self._model.tokens.voice.template.name
 
     @property
     def port(self) -> int:

@@ -1,7 +1,8 @@
 """What a mock model says in one turn: steps, and turns made of steps. Standard library only.
 
 A step is a value, made by a small function: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`,
-`empty_choices`. A turn is one step or several: ``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
+`empty_choices`, and `sampled` of the module `sampling`. A turn is one step or several:
+``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.inference.sampling import Sampled
 
 __all__ = [
     "Call",
@@ -123,8 +125,8 @@ class EmptyChoices:
         return "empty choices"
 
 
-Step: TypeAlias = Say | Think | Call | Fail | Hang | Garbage | EmptyChoices
-STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices)
+Step: TypeAlias = Say | Think | Call | Fail | Hang | Garbage | EmptyChoices | Sampled
+STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices, Sampled)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +229,7 @@ def turn(*steps: Step | str) -> Turn:
     if not steps:
         raise ScriptError("a turn needs at least one step, such as say('done').")
     made = Turn(steps=tuple(_step(step) for step in steps))
-    for kind in (Say, Think, Fail, Garbage, EmptyChoices):
+    for kind in (Say, Think, Fail, Garbage, EmptyChoices, Sampled):
         if len(made.every(kind)) > 1:
             raise ScriptError(f"a turn has at most one {kind.__name__.lower()} step; got {made}.")
     whole = [step for step in made.steps if _replaces_answer(step)]

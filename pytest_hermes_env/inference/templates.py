@@ -27,10 +27,11 @@ __all__ = [
 
 DEFAULT_TEMPLATE = "chatml"
 SOURCES = Path(__file__).parent / "chat_templates"
+Results: TypeAlias = Literal["plain", "tagged", "json", "named"]
 Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "stripped always"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Template:
     """One chat template and the habits of its models.
 
@@ -67,6 +68,8 @@ class Template:
     openings: Mapping[str, str] = field(default_factory=dict)
     """What begins a message in the text → its role; ``tools`` for a part that only declares tools."""
     closings: tuple[str, ...] = ()
+    results: Results = "plain"
+    """How a tool's result is written: as it is, in ``<tool_response>``, as JSON with its call's id, or under the tool's name."""
     tools_heading: str | None = None
     """What begins the declaration of tools inside a system message."""
 
@@ -116,6 +119,7 @@ def _chatml(name: str, **habits: object) -> Template:
         "before_calls": "\n",
         "openings": CHATML_OPENINGS,
         "closings": ("<|im_end|>\n", "<|im_end|>"),
+        "results": "tagged",
         "tools_heading": "# Tools",
     }
     return Template(name=name, **{**fields, **habits})  # type: ignore[arg-type]  # each field has its type above
@@ -157,6 +161,7 @@ _EVERY = (
             "[/TOOL_RESULTS]": "assistant",
         },
         closings=("[/SYSTEM_PROMPT]", "[/AVAILABLE_TOOLS]", "</s>"),
+        results="json",
     ),
     Template(
         name="llama3",
@@ -219,7 +224,7 @@ _EVERY = (
             "<｜tool▁output▁begin｜>": "tool",
             "<｜tool▁outputs▁end｜>": "assistant",
         },
-        closings=("<｜end▁of▁sentence｜>", "\n", "<｜tool▁outputs▁begin｜>", "<｜tool▁output▁end｜>"),
+        closings=("<｜tool▁outputs▁begin｜>", "<｜end▁of▁sentence｜>", "<｜tool▁output▁end｜>\n", "<｜tool▁output▁end｜>"),
         tools_heading="## Tools",
     ),
     Template(
@@ -239,6 +244,7 @@ _EVERY = (
         before_answer="\n",
         before_calls="\n",
         openings={"<|system|>\n": "system", "<|user|>\n": "user", "<|assistant|>": "assistant", "<|observation|>": "tool"},
+        results="tagged",
         tools_heading="# Tools",
     ),
     Template(
@@ -273,6 +279,7 @@ _EVERY = (
             "<|im_system|>": "tool",
         },
         closings=("<|im_end|>",),
+        results="named",
     ),
 )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CREATED",
+    "assistant_message",
     "chat_completion",
     "count_tokens",
     "error_body",
@@ -46,7 +47,7 @@ def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: i
     choices: list[JsonValue] = []
     if turn.only(EmptyChoices) is None:
         for index in range(n):
-            message = _message(turn, f"{key}:{index}")
+            message = assistant_message(turn, f"{key}:{index}")
             finish = "tool_calls" if turn.only(Call) else "stop"
             choices.append({"index": index, "message": message, "finish_reason": finish, "logprobs": None})
     return {
@@ -57,6 +58,18 @@ def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: i
         "choices": choices,
         "usage": _usage(prompt_bytes, _spoken_bytes(turn) * len(choices), len(choices)),
     }
+
+
+def assistant_message(turn: Turn, key: str) -> JsonObject:
+    """Return the turn as a message; the ids of its tool calls derive from ``key``."""
+    calls = turn.every(Call)
+    said = turn.only(Say)
+    message: JsonObject = {"role": "assistant", "content": said.text if said else (None if calls else "")}
+    if (thought := turn.only(Think)) is not None:
+        message["reasoning_content"] = thought.text
+    if calls:
+        message["tool_calls"] = [_tool_call(step, f"{key}:{place}") for place, step in enumerate(calls)]
+    return message
 
 
 def text_completion(*, turns: Sequence[Turn], key: str, model: str, n: int, prompt_bytes: int) -> JsonObject:
@@ -100,17 +113,6 @@ def hermes_text(turn: Turn) -> str:
         name = json.dumps(step.tool, ensure_ascii=False)
         parts.append(f'<tool_call>\n{{"name": {name}, "arguments": {step.arguments_text}}}\n</tool_call>')
     return "\n".join(parts)
-
-
-def _message(turn: Turn, key: str) -> JsonObject:
-    calls = turn.every(Call)
-    said = turn.only(Say)
-    message: JsonObject = {"role": "assistant", "content": said.text if said else (None if calls else "")}
-    if (thought := turn.only(Think)) is not None:
-        message["reasoning_content"] = thought.text
-    if calls:
-        message["tool_calls"] = [_tool_call(step, f"{key}:{place}") for place, step in enumerate(calls)]
-    return message
 
 
 def _tool_call(step: Call, key: str) -> JsonValue:

@@ -21,6 +21,7 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - s
 def test_the_public_names_are_these() -> None:
     """The list is sorted, each name exists, and `dir` shows it."""
     names = [
+        "TEMPLATES",
         "Conversation",
         "Exchange",
         "MockServer",
@@ -35,6 +36,7 @@ def test_the_public_names_are_these() -> None:
         "garbage",
         "hang",
         "load_script",
+        "sampled",
         "say",
         "think",
         "turn",

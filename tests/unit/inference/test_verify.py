@@ -234,7 +234,7 @@ def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str
     assert (status, str(caught.value)) == (
         404,
         f"{method} {path} is no endpoint of the mock model.\n"
-        "  expected  POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health\n"
+        "  expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
         "  fix       point the client at the server's base_url, which ends in /v1",
     )
 
@@ -334,7 +334,7 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
         "     came      3 times\n"
         "\n"
         "2. UnexpectedRequest: GET /x is no endpoint of the mock model.\n"
-        "     expected  POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health\n"
+        "     expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
         "     fix       point the client at the server's base_url, which ends in /v1\n"
         "\n"
         "3. LeftoverTurns: the script has 2 turns, but no conversation went beyond turn 1.\n"

@@ -1,0 +1,259 @@
+"""``/generate`` in the shapes of vLLM and of SGLang: what a request asks for, and the answer as plain dicts.
+
+The two are told apart by the body: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's.
+Source: how ``VLLMServer`` and ``SGLangServer`` of atroposlib 0.4.0 ask and read; the server that Atropos has for vLLM; the native
+API of SGLang 0.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_hermes_env.errors import UnexpectedRequest, shorten
+from pytest_hermes_env.inference.odds import logprob, runners_up
+from pytest_hermes_env.inference.request import choice_count
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.inference.sampling import Logprobs
+    from pytest_hermes_env.inference.voice import Sample
+    from pytest_hermes_env.types import JsonObject, JsonValue
+
+__all__ = ["Generation", "Request", "read_request", "sglang_answer", "vllm_answer"]
+
+Shape: TypeAlias = Literal["vllm", "sglang"]
+FROM_THE_START = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What one request to ``/generate`` asks for.
+
+    ``prompts``: token ids, or text that the server encodes. ``top``: how many other tokens to name at each place, None for no
+    logprobs at all. ``prompt_top``: the same for the tokens of the prompt, from place ``prompt_start`` on.
+    """
+
+    shape: Shape
+    prompts: tuple[str | tuple[int, ...], ...]
+    is_batch: bool
+    n: int
+    max_tokens: int | None
+    top: int | None
+    prompt_top: int | None
+    prompt_start: int
+    with_text: bool
+    sampling: Mapping[str, object]
+
+    @property
+    def is_scoring(self) -> bool:
+        """Whether only the logprobs of the prompt are wanted: the one token that must be generated is thrown away."""
+        return self.prompt_top is not None and self.max_tokens is not None and self.max_tokens <= 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """The answer to one prompt: its ids and text, what was sampled, and the seed of its logprobs."""
+
+    prompt: tuple[int, ...]
+    prompt_text: str
+    sample: Sample
+    seed: int
+    key: str
+    logprobs: Logprobs
+    is_empty: bool = False
+
+
+def read_request(path: str, body: Mapping[str, object]) -> Request:
+    """Return what the body asks for.
+
+    Raises: neither of the two shapes, or a field of another type → UnexpectedRequest.
+    """
+    if body.get("stream") is True:
+        raise _bad(path, "'stream' is not supported here, and neither VLLMServer nor SGLangServer streams", body)
+    if "prompt" in body:
+        return _vllm_request(path, body)
+    if "input_ids" in body or "text" in body:
+        return _sglang_request(path, body)
+    raise _bad(path, "it has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)", body)
+
+
+def _vllm_request(path: str, body: Mapping[str, object]) -> Request:
+    prompt = body["prompt"]
+    if isinstance(prompt, Mapping):
+        prompt = prompt.get("prompt_token_ids", prompt.get("prompt"))
+    max_tokens = _number(path, body, "max_tokens", least=1)
+    return Request(
+        shape="vllm",
+        prompts=(_prompt(path, prompt, "'prompt' must be text, or an object with 'prompt_token_ids' or 'prompt'"),),
+        is_batch=False,
+        n=choice_count(path, body),
+        max_tokens=max_tokens,
+        top=_number(path, body, "logprobs", least=0),
+        prompt_top=_number(path, body, "prompt_logprobs", least=0),
+        prompt_start=FROM_THE_START,
+        with_text=False,
+        sampling={name: value for name, value in body.items() if name != "prompt"},
+    )
+
+
+def _sglang_request(path: str, body: Mapping[str, object]) -> Request:
+    field = "input_ids" if body.get("input_ids") is not None else "text"
+    given = body.get(field)
+    several = _parts(given, field)
+    sampling = body.get("sampling_params") or {}
+    if not isinstance(sampling, Mapping):
+        raise _bad(path, "'sampling_params' must be an object, the same for every prompt", sampling)
+    start = _number(path, body, "logprob_start_len", least=-1)
+    wants_logprobs = body.get("return_logprob") is True
+    top = _number(path, body, "top_logprobs_num", least=0) or 0
+    wants_prompt = wants_logprobs and start is not None and start >= 0
+    what = (
+        "'input_ids' must be token ids, or a list of such lists" if field == "input_ids" else "'text' must be text, or a list"
+    )
+    return Request(
+        shape="sglang",
+        prompts=tuple(_prompt(path, one, what) for one in (several or (given,))),
+        is_batch=several is not None,
+        n=choice_count(path, sampling),
+        max_tokens=_number(path, sampling, "max_new_tokens", least=0),
+        top=top if wants_logprobs else None,
+        prompt_top=top if wants_prompt else None,
+        prompt_start=max(0, start or 0),
+        with_text=body.get("return_text_in_logprobs") is True,
+        sampling=sampling,
+    )
+
+
+def _parts(given: object, field: str) -> tuple[object, ...] | None:
+    """Return the prompts of a batch, or None when it is one prompt."""
+    if not isinstance(given, list) or not given:
+        return None
+    inner = list if field == "input_ids" else str
+    return tuple(given) if any(isinstance(one, inner) for one in given) else None
+
+
+def _prompt(path: str, value: object, what: str) -> str | tuple[int, ...]:
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, list) and value and all(type(token) is int and token >= 0 for token in value):
+        return tuple(value)
+    raise _bad(path, f"{what}, and not empty", value)
+
+
+def _number(path: str, body: Mapping[str, object], name: str, *, least: int) -> int | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < least:
+        raise _bad(path, f"{name!r} must be a whole number from {least}", value)
+    return value
+
+
+def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonObject:
+    """Return the answer in vLLM's shape. ``size``: how many tokens the tokenizer has."""
+    count = 0 if generation.is_empty else request.n
+    sample = generation.sample
+    answer: JsonObject = {
+        "text": [sample.text] * count,
+        "prompt": generation.prompt_text,
+        "finish_reasons": [sample.finish] * count,
+        "token_ids": [list(sample.ids)] * count,
+        "prompt_token_ids": list(generation.prompt),
+    }
+    if request.top is not None and generation.logprobs != "missing":
+        rows = _rows(generation, generation.prompt, sample.ids, request.top, size)
+        places: list[JsonValue] = [[{str(token): own for token, own in row}] for row in rows]
+        answer["logprobs"] = [places] * count
+    if request.prompt_top is not None:
+        # The first token of a prompt has nothing before it from which it could be predicted.
+        scored: list[JsonValue] = [None]
+        for place, token in enumerate(generation.prompt[1:], start=1):
+            row = _row(generation.seed, place, token, request.prompt_top - 1, size)
+            scored.append({str(one): own for one, own in row})
+        answer["prompt_logprobs"] = scored
+    return answer
+
+
+def sglang_answer(
+    request: Request, generations: Sequence[Generation], texts: Mapping[int, str], *, size: int
+) -> JsonObject | list[JsonValue]:
+    """Return the answer in SGLang's shape: an object, or a list for several prompts or ``n`` above 1.
+
+    ``texts``: the text of each id, for requests that want it.
+    """
+    answers = [
+        _sglang_one(request, generation, index, texts, size)
+        for generation in generations
+        if not generation.is_empty
+        for index in range(request.n)
+    ]
+    is_alone = not request.is_batch and request.n == 1 and len(answers) == 1
+    return answers[0] if is_alone else [*answers]
+
+
+def _sglang_one(request: Request, generation: Generation, index: int, texts: Mapping[int, str], size: int) -> JsonObject:
+    sample = generation.sample
+    if sample.finish == "length":
+        finish: JsonObject = {"type": "length", "length": len(sample.ids)}
+    else:
+        finish = {"type": "stop", "matched": sample.matched}
+    meta: JsonObject = {
+        "id": f"{generation.key}:{index}",
+        "finish_reason": finish,
+        "prompt_tokens": len(generation.prompt),
+        "completion_tokens": len(sample.ids),
+        "cached_tokens": 0,
+    }
+    if request.top is not None and generation.logprobs != "missing":
+        rows = _rows(generation, generation.prompt, sample.ids, request.top, size)
+        meta["output_token_logprobs"] = [_triple(row[0], texts) for row in rows]
+        if request.top:
+            meta["output_top_logprobs"] = [[_triple(one, texts) for one in row[: request.top]] for row in rows]
+    if request.prompt_top is not None:
+        start = request.prompt_start
+        scored = [
+            _row(generation.seed, place, token, request.prompt_top, size)
+            for place, token in enumerate(generation.prompt[start:], start=start)
+        ]
+        own: list[JsonValue] = [_triple(row[0], texts) for row in scored]
+        top: list[JsonValue] = [[_triple(one, texts) for one in row[: request.prompt_top]] for row in scored]
+        if start == FROM_THE_START:
+            own[0], top[0] = _triple((generation.prompt[0], None), texts), None
+        meta["input_token_logprobs"] = own
+        if request.prompt_top:
+            meta["input_top_logprobs"] = top
+    return {"text": sample.text, "output_ids": list(sample.ids), "meta_info": meta}
+
+
+def _triple(one: tuple[int, float | None], texts: Mapping[int, str]) -> JsonValue:
+    token, own = one
+    return [own, token, texts.get(token)]
+
+
+def _rows(
+    generation: Generation, prompt: Sequence[int], ids: Sequence[int], top: int, size: int
+) -> list[list[tuple[int, float | None]]]:
+    """Return for each sampled token the token and its runners-up with their logprobs, as scripted: short, or without numbers."""
+    places = list(enumerate(ids, start=len(prompt)))
+    if generation.logprobs == "short":
+        places = places[:-1]
+    if generation.logprobs == "null":
+        return [[(token, None)] for _, token in places]
+    return [_row(generation.seed, place, token, top - 1, size) for place, token in places]
+
+
+def _row(seed: int, place: int, token: int, others: int, size: int) -> list[tuple[int, float | None]]:
+    own = logprob(seed, place, token)
+    row: list[tuple[int, float | None]] = [(token, own)]
+    if others > 0:
+        row += runners_up(own, token, others, size)
+    return row
+
+
+def _bad(path: str, what: str, seen: object) -> UnexpectedRequest:
+    return UnexpectedRequest(
+        f"the request to {path} cannot be read: {what}.\n"
+        f"  seen      {shorten(repr(seen))}\n"
+        "  fix       send what VLLMServer or SGLangServer of atroposlib sends; see docs/reference/mock-model.md"
+    )

@@ -1,0 +1,80 @@
+"""How a turn is sampled in token mode: what real servers do now and then, on purpose. Standard library only.
+
+`sampled` is a step that stands beside others: ``turn(say("done"), sampled(end=False))``. Chat mode has no tokens and pays it no
+heed, so that one script serves both modes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias, get_args
+
+from pytest_hermes_env.errors import ScriptError, shorten
+
+__all__ = ["PLAIN", "Logprobs", "Sampled", "sampled"]
+
+Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """How the tokens of a turn come out; the arguments of `sampled`."""
+
+    end: bool = True
+    drift: int = 0
+    max_tokens: int | None = None
+    broken_utf8: bool = False
+    wrong_id: bool = False
+    logprobs: Logprobs = "all"
+
+    def __str__(self) -> str:
+        changed = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'as usual'})"
+
+
+PLAIN = Sampled()
+
+
+def sampled(
+    *,
+    end: bool = True,
+    drift: int = 0,
+    max_tokens: int | None = None,
+    broken_utf8: bool = False,
+    wrong_id: bool = False,
+    logprobs: Logprobs = "all",
+) -> Sampled:
+    """Return the step that says how the turn's tokens come out; the rest of the turn says what they mean.
+
+    ``end``: whether the model writes its end-of-turn token; without it the turn still stops, as at a stop string.
+    ``drift``: how many tokens are sampled in two parts (True means 1): the text is the same, encoding it again gives other ids.
+    ``max_tokens``: the answer is cut there and finishes with ``length``, like at the request's own limit.
+    ``broken_utf8``: the text ends in the first bytes of a character whose last one never came.
+    ``wrong_id``: an id that the tokenizer does not have stands behind the text.
+    ``logprobs``: ``all``; ``short``, one fewer than tokens; ``null``, without numbers; ``missing``, none at all.
+
+    Raises: anything else → ScriptError.
+    """
+    for name, value in {"end": end, "broken_utf8": broken_utf8, "wrong_id": wrong_id}.items():
+        if not isinstance(value, bool):
+            raise ScriptError(f"sampled({name}=...) takes True or False; got {_seen(value)}.")
+    if not isinstance(drift, int) or drift < 0:
+        raise ScriptError(f"sampled(drift=...) takes a number of tokens from 0, or True for one; got {_seen(drift)}.")
+    if max_tokens is not None and (not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1):
+        raise ScriptError(
+            f"sampled(max_tokens=...) takes a whole number from 1, or None for no limit; got {_seen(max_tokens)}."
+        )
+    if logprobs not in get_args(Logprobs):
+        raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {_seen(logprobs)}.")
+    return Sampled(
+        end=end,
+        drift=int(drift),
+        max_tokens=max_tokens,
+        broken_utf8=broken_utf8,
+        wrong_id=wrong_id,
+        logprobs=logprobs,
+    )
+
+
+def _seen(value: object) -> str:
+    return f"{type(value).__name__} {shorten(repr(value))}"

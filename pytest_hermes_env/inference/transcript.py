@@ -1,0 +1,128 @@
+"""The messages and tools in the text of a prompt: what a server that is given tokens can still know of a conversation.
+
+Place in the flow: `/generate` carries token ids only. They are decoded, and the template's own marks tell where each message
+begins, so that scripts are answered from the conversation in token mode as they are in chat mode.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.inference.offer import offered_tools
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.inference.templates import Template
+
+__all__ = ["Transcript", "read_transcript", "without_thoughts"]
+
+THOUGHT = re.compile(r"<think>.*?</think>\s*", re.DOTALL)
+TOOL_RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
+
+Message = dict[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transcript:
+    """Messages with role and text, and the tools by name. An assistant's text is what was sampled, calls included."""
+
+    messages: tuple[Message, ...]
+    tools: Mapping[str, Mapping[str, object]]
+
+
+def read_transcript(text: str, template: Template) -> Transcript:
+    """Return what the prompt says. Text without any mark of the template is one user message."""
+    openings = list(_openings(template).finditer(text))
+    if not openings:
+        return Transcript(messages=({"role": "user", "content": text},), tools={})
+    ends = [*(opening.start() for opening in openings[1:]), len(text)]
+    messages: list[Message] = []
+    declared: list[str] = []
+    for opening, end in zip(openings, ends, strict=True):
+        role = template.openings[opening.group()]
+        body, is_closed = _without_closing(text[opening.end() : end], template)
+        is_last = end == len(text)
+        if role == "tools":
+            declared.append(body)
+        elif role == "system":
+            body, declaration = _parted(body, template.tools_heading)
+            declared.append(declaration)
+            if body:
+                messages.append({"role": "system", "content": body})
+        elif role == "tool" or (template.results == "tagged" and body.startswith("<tool_response>\n")):
+            messages.extend({"role": "tool", "content": result} for result in _results(body, template))
+        elif role == "user" or is_closed or without_thoughts(body) or (body and not is_last):
+            # What is left out is an answer that has not begun: the mark alone, or with a think block that the template opens.
+            messages.append({"role": role, "content": body})
+    return Transcript(messages=tuple(messages), tools=_tools("\n".join(declared)))
+
+
+def without_thoughts(text: str) -> str:
+    """Return the text of an answer without ``<think>`` blocks and without white space around it.
+
+    Templates differ in what they keep of these, so two renderings of one answer are alike only without them.
+    """
+    return THOUGHT.sub("", text).removeprefix("<think>").strip()
+
+
+@cache
+def _openings(template: Template) -> re.Pattern[str]:
+    longest_first = sorted(template.openings, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first)))
+
+
+def _without_closing(body: str, template: Template) -> tuple[str, bool]:
+    """Return the body without the marks that end it, and whether there was one."""
+    is_closed = False
+    while closing := next((mark for mark in template.closings if body.endswith(mark)), None):
+        body = body.removesuffix(closing)
+        is_closed = True
+    return body, is_closed
+
+
+def _parted(system: str, heading: str | None) -> tuple[str, str]:
+    if heading is None or heading not in system:
+        return system, ""
+    text, _, declaration = system.partition(heading)
+    return text.rstrip("\n"), declaration
+
+
+def _results(body: str, template: Template) -> list[str]:
+    """Return the results in a part of the prompt that tells them to the model: several where the template joins them."""
+    if template.results == "tagged":
+        return TOOL_RESPONSE.findall(body) or [body]
+    if template.results == "named":
+        told = body.partition("<|im_middle|>")[2]
+        return [told.partition("\n")[2] if told.startswith("## Return of ") else told]
+    if template.results == "json":
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            return [body]
+        return [value["content"]] if isinstance(value, dict) and isinstance(value.get("content"), str) else [body]
+    return [body]
+
+
+@lru_cache(maxsize=64)
+def _tools(declaration: str) -> Mapping[str, Mapping[str, object]]:
+    return offered_tools({"tools": list(_declared(declaration))})
+
+
+def _declared(text: str) -> Iterator[Mapping[str, object]]:
+    """Yield each tool schema in the text, bare or wrapped in ``{"type": "function", ...}``."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, after = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            value, after = None, at + 1
+        if isinstance(value, dict) and "function" in value:
+            yield value
+        elif isinstance(value, dict) and "name" in value and "parameters" in value:
+            yield {"type": "function", "function": value}
+        at = text.find("{", after)
