@@ -19,7 +19,18 @@ from pytest_hermes_env.sandbox.shell import Outcome
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
-__all__ = ["Answer", "CommandCall", "Matcher", "Scripted", "Scripts", "called", "for_command", "for_tool"]
+__all__ = [
+    "Answer",
+    "CommandCall",
+    "Matcher",
+    "Scripted",
+    "Scripts",
+    "as_answer",
+    "called",
+    "for_command",
+    "for_tool",
+    "wants_sandbox",
+]
 
 Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
 """Which commands: exact text, a pattern that is found in the text, or a function of the text."""
@@ -133,7 +144,7 @@ class Scripts:
     def __init__(self, origin: Scripts | None = None) -> None:
         self._own: list[Scripted] = []
         self._origin = origin
-        self._used: dict[Scripted, int] = dict(origin._used) if origin is not None else {}
+        self._used = origin.counts() if origin is not None else {}
 
     def add(self, scripted: Scripted) -> None:
         """Take an entry. What was said last is answered first; an endless entry replaces an earlier one for the same."""
@@ -185,9 +196,7 @@ def for_command(
     return Scripted(shown=f"on({shown})", key=key, matches=matches, answers=given, times=often, optional=optional)
 
 
-def for_tool(
-    name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool
-) -> Scripted:
+def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool) -> Scripted:
     """Return the entry for a tool. Raises: what cannot be meant → UsageError."""
     if not isinstance(name, str) or not name:
         raise UsageError(

@@ -224,7 +224,9 @@ class FakeToolContext:
         left = float(timeout)
         while left > 0:
             before = time.monotonic()
-            state = _as_dict(self._machine.call("process", {"action": "wait", "session_id": session, "timeout": max(1, int(left))}))
+            state = _as_dict(
+                self._machine.call("process", {"action": "wait", "session_id": session, "timeout": max(1, int(left))})
+            )
             if state.get("status") != "timeout":
                 output = str(state.get("output") or "").strip()
                 return {**state, "exit_code": state.get("exit_code", -1), "output": output}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass, field
 
+from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import ReadTracker
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.shell import Shell
@@ -17,16 +18,19 @@ class Machine:
     """The state of one in-memory machine.
 
     ``home`` is where rollouts begin. ``aliases``: directories of this computer that mean ``home``. ``patch_failures``: how often
-    a patch of a file failed since the last one that did not. ``todos``: the tool's list.
+    a patch of a file failed since the last one that did not. ``todos``: the tool's list. ``opened``: the pages that the browser
+    opened, the present one last.
     """
 
     files: Files
     shell: Shell
     home: str
     reads: ReadTracker = field(default_factory=ReadTracker)
+    processes: Processes = field(default_factory=Processes)
     aliases: tuple[str, ...] = ()
     patch_failures: dict[str, int] = field(default_factory=dict)
     todos: list[dict[str, str]] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
 
     def copy(self, task_id: str) -> Machine:
         """Return an independent machine in the same state, for the rollout ``task_id``."""
@@ -36,10 +40,16 @@ class Machine:
             shell=self.shell.copy(files),
             home=self.home,
             reads=self.reads.copy(task_id),
+            processes=self.processes.copy(),
             aliases=self.aliases,
             patch_failures=dict(self.patch_failures),
             todos=[dict(item) for item in self.todos],
+            opened=list(self.opened),
         )
+
+    def alias(self, directory: str) -> None:
+        """Let a directory of this computer mean ``home``."""
+        self.aliases = (*self.aliases, directory)
 
     def resolve(self, path: str) -> str:
         """Return where a path of a tool call leads; relative and empty ones lead from the session's directory.

@@ -39,7 +39,9 @@ def patch(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
     """Answer ``patch``: ``mode`` replace (``path``, ``old_string``, ``new_string``, ``replace_all``) or patch (``patch``)."""
     mode, path, text = arguments.get("mode", "replace"), arguments.get("path"), arguments.get("patch")
     if path is not None and not isinstance(path, str):
-        return {"error": f"[TOOL_ERROR] Tool execution failed: TypeError: argument of type '{type(path).__name__}' is not iterable"}
+        return {
+            "error": f"[TOOL_ERROR] Tool execution failed: TypeError: argument of type '{type(path).__name__}' is not iterable"
+        }
     paths = [path] if path else []
     if mode == "patch" and isinstance(text, str) and text:
         named = _paths_of(text)

@@ -97,9 +97,7 @@ class ReadTracker:
                 "Re-read the file before writing."
             )
         if partial:
-            return (
-                f"{absolute} was last read with offset/limit pagination (partial view). Re-read the whole file before overwriting it."
-            )
+            return f"{absolute} was last read with offset/limit pagination (partial view). Re-read the whole file before overwriting it."
         return None
 
     def wrote(self, absolute: str, files: Files) -> None:
@@ -119,7 +117,14 @@ class ReadTracker:
         tracker = getattr(sys.modules.get("tools.file_tools"), "_read_tracker", None)
         if not self._task_id or not isinstance(tracker, dict):
             return None
-        empty = {"last_key": None, "consecutive": 0, "read_history": set(), "dedup": {}, "dedup_hits": {}, "read_timestamps": {}}
+        empty = {
+            "last_key": None,
+            "consecutive": 0,
+            "read_history": set(),
+            "dedup": {},
+            "dedup_hits": {},
+            "read_timestamps": {},
+        }
         memory = tracker.setdefault(self._task_id, empty)
         return memory if isinstance(memory, dict) else None
 

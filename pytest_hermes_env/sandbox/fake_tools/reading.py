@@ -93,7 +93,13 @@ def page_of(data: bytes, offset: int, limit: int) -> dict[str, Any]:
     shown = b"\n".join(lines[offset - 1 : end]) + (b"\n" if len(lines) > end else b"")
     text = shown.decode(errors="replace")
     content = numbered(text.removeprefix("\ufeff") if offset == 1 else text, offset)
-    result: dict[str, Any] = {**EMPTY, "content": content, "total_lines": total, "file_size": len(data), "truncated": total > end}
+    result: dict[str, Any] = {
+        **EMPTY,
+        "content": content,
+        "total_lines": total,
+        "file_size": len(data),
+        "truncated": total > end,
+    }
     if total > end:
         result["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{end} of {total} lines)"
     return _within_budget(result, offset, limit)

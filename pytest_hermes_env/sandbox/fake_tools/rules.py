@@ -107,9 +107,7 @@ def workdir_error(workdir: str) -> str | None:
     foreign = _NOT_IN_WORKDIR.search(workdir)
     if foreign is None:
         return None
-    return (
-        f"Blocked: workdir contains disallowed character {foreign[0]!r}. Use a simple filesystem path without shell metacharacters."
-    )
+    return f"Blocked: workdir contains disallowed character {foreign[0]!r}. Use a simple filesystem path without shell metacharacters."
 
 
 def device_error(path: str, absolute: str) -> str | None:
@@ -125,7 +123,9 @@ def binary_error(path: str, absolute: str) -> str | None:
     extension = absolute[absolute.rfind(".") :].lower() if "." in absolute else ""
     if extension not in BINARY_EXTENSIONS:
         return None
-    return f"Cannot read binary file '{path}' ({extension}). Use vision_analyze for images, or terminal to inspect binary files."
+    return (
+        f"Cannot read binary file '{path}' ({extension}). Use vision_analyze for images, or terminal to inspect binary files."
+    )
 
 
 def secret_error(absolute: str) -> str | None:

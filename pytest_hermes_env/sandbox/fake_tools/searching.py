@@ -34,9 +34,7 @@ MORE_FOR_CONTEXT = 200
 LISTED = 20
 """Names of a directory that are looked at for similar ones."""
 
-_FORMAT = (
-    "path-grouped: each file path on its own line, followed by indented '<line>: <content>' rows for matches in that file"
-)
+_FORMAT = "path-grouped: each file path on its own line, followed by indented '<line>: <content>' rows for matches in that file"
 _NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 
@@ -209,7 +207,9 @@ def _not_found(machine: Machine, path: str) -> str:
     if not wanted or not machine.files.is_dir(place):
         return text
     names = [name for name in machine.files.list_directory(place) if not name.startswith(".")][:LISTED]
-    similar = [name for name in names if wanted in name.lower() or name.lower() in wanted or name.lower().startswith(wanted[:3])]
+    similar = [
+        name for name in names if wanted in name.lower() or name.lower() in wanted or name.lower().startswith(wanted[:3])
+    ]
     return f"{text}. Similar paths: {', '.join(posixpath.join(parent, name) for name in similar[:5])}" if similar else text
 
 
@@ -228,4 +228,3 @@ def _line_oriented(result: dict[str, Any], pattern: str) -> dict[str, Any]:
 def _lines(text: str) -> list[str]:
     lines = text.split("\n")
     return lines[:-1] if lines[-1] == "" else lines
-

@@ -25,7 +25,6 @@ from pytest_hermes_env.sandbox.shell import Outcome, Shell
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.fake_tools.machine import Machine
-    from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 
 __all__ = ["Fault", "Terminal", "cut_off"]
 
@@ -48,12 +47,10 @@ _SILENT = (
     "process(action='poll') / process(action='wait') yourself to learn the outcome. Only ignore this hint for genuine long-lived "
     "processes that never exit (servers, watchers, daemons)."
 )
-_BOTH = (
-    "watch_patterns ignored because notify_on_complete=True; these two flags produce duplicate notifications when combined"
-)
+_BOTH = "watch_patterns ignored because notify_on_complete=True; these two flags produce duplicate notifications when combined"
 
 
-class Fault(Exception):  # noqa: N818 - an answer on its way out, no error of its own
+class Fault(Exception):
     """An answer that is more than a command's output, on its way out of the shell: one of the three is given."""
 
     def __init__(
@@ -75,6 +72,7 @@ class _Run:
 
     line: str
     arguments: Mapping[str, Any]
+    sandbox: FakeSandbox
     shell: Shell
     missing: set[str]
     broken_json: bool = False
@@ -83,17 +81,16 @@ class _Run:
 class Terminal:
     """The terminal of one sandbox. ``missed`` takes the commands that were not there; without it they are refused."""
 
-    def __init__(
-        self, sandbox: FakeSandbox, machine: Machine, scripts: Scripts, processes: Processes, *, missed: list[str] | None
-    ) -> None:
-        self._sandbox = sandbox
+    def __init__(self, machine: Machine, scripts: Scripts, *, missed: list[str] | None) -> None:
         self._machine = machine
         self._scripts = scripts
-        self._processes = processes
         self._missed = missed
 
-    def call(self, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
-        """Answer ``terminal``. Raises: what cannot be answered → UnexpectedToolCall; a scripted exception."""
+    def call(self, arguments: Mapping[str, Any], sandbox: FakeSandbox) -> dict[str, Any] | str:
+        """Answer ``terminal``; ``sandbox`` is what functions that answer are given.
+
+        Raises: what cannot be answered → UnexpectedToolCall; a scripted exception.
+        """
         command, background = arguments.get("command"), bool(arguments.get("background", False))
         if not isinstance(command, str):
             return _refused(f"Invalid command: expected string, got {type(command).__name__}", "error")
@@ -108,10 +105,10 @@ class Terminal:
         workdir = arguments.get("workdir")
         if workdir and (error := rules.workdir_error(str(workdir))):
             return _refused(error, "blocked")
-        return self._background(command, arguments) if background else self._foreground(command, arguments, timeout)
+        run = self._begin(command, arguments, sandbox)
+        return self._background(command, run) if background else self._foreground(command, run, timeout)
 
-    def _foreground(self, command: str, arguments: Mapping[str, Any], timeout: int) -> dict[str, Any] | str:
-        run = self._begin(command, arguments)
+    def _foreground(self, command: str, run: _Run, timeout: int) -> dict[str, Any] | str:
         try:
             outcome = self._enter(run) or self._line(run)
         except Fault as fault:
@@ -127,9 +124,8 @@ class Terminal:
             result["exit_code_meaning"] = meaning
         return cut_off(result) if run.broken_json else result
 
-    def _background(self, command: str, arguments: Mapping[str, Any]) -> dict[str, Any] | str:
+    def _background(self, command: str, run: _Run) -> dict[str, Any] | str:
         """Run a command to its end, in a shell of its own, as a session that ``process`` tells of."""
-        run = self._begin(command, arguments)
         try:
             outcome = self._enter(run) or self._line(run)
             output, exit_code = outcome.output, outcome.exit_code
@@ -139,14 +135,14 @@ class Terminal:
             if fault.result is not None:
                 return cut_off(fault.result) if run.broken_json else dict(fault.result)
             output, exit_code = fault.timed_out or "", None
-        notify = bool(arguments.get("notify_on_complete", False))
-        patterns = tuple(arguments.get("watch_patterns") or ())
-        session = self._processes.start(
+        notify = bool(run.arguments.get("notify_on_complete", False))
+        patterns = tuple(run.arguments.get("watch_patterns") or ())
+        session = self._machine.processes.start(
             command,
             cwd=run.shell.cwd,
             output=_ESCAPE.sub("", output),
             exit_code=exit_code,
-            pty=bool(arguments.get("pty", False)),
+            pty=bool(run.arguments.get("pty", False)),
             notify_on_complete=notify,
             watch_patterns=() if notify else patterns,
         )
@@ -162,12 +158,12 @@ class Terminal:
             result["watch_patterns"] = list(patterns)
         return cut_off(result) if run.broken_json else result
 
-    def _begin(self, command: str, arguments: Mapping[str, Any]) -> _Run:
+    def _begin(self, command: str, arguments: Mapping[str, Any], sandbox: FakeSandbox) -> _Run:
         line = command
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
         shell = self._machine.shell.copy(self._machine.files)
-        return _Run(line=line, arguments=arguments, shell=shell, missing=set())
+        return _Run(line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing=set())
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Go to the working directory of the call, where it names one; return what is said when that is not possible."""
@@ -256,7 +252,7 @@ class Terminal:
             raise Fault(error=answer.raises if isinstance(answer.raises, BaseException) else answer.raises())
         if answer.result is not None:
             raise Fault(result=answer.result)
-        call = CommandCall(text=text, words=words, arguments=run.arguments, sandbox=self._sandbox)
+        call = CommandCall(text=text, words=words, arguments=run.arguments, sandbox=run.sandbox)
         outcome = _outcome(answer, call)
         if answer.timed_out:
             raise Fault(timed_out=outcome.output)

@@ -13,7 +13,7 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ from pytest_hermes_env.sandbox.problems import Problem, unknown_page
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
-__all__ = ["WEB_TOOLS", "Browser", "Page", "Web", "without_web"]
+__all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]
 
 WEB_TOOLS = ("web_search", "web_extract", "browser_navigate", "browser_snapshot", "browser_scroll", "browser_back")
 """The tools that pages and searches are enough for."""
@@ -52,13 +52,6 @@ class Page:
     text: str
 
 
-@dataclass(kw_only=True)
-class Browser:
-    """Where the browser of one machine is: the pages that it opened, the present one last."""
-
-    history: list[str] = field(default_factory=list)
-
-
 class Web:
     """The pages and searches that exist. All rollouts of a sandbox share them."""
 
@@ -78,19 +71,17 @@ class Web:
         for query, hits in searches.items():
             self._searches[_query(query)] = _hits(query, hits)
 
-    def call(
-        self, name: str, machine: Machine, browser: Browser, arguments: dict[str, Any], *, strict: bool
-    ) -> dict[str, Any] | str | Problem:
+    def call(self, name: str, machine: Machine, arguments: dict[str, Any], *, strict: bool) -> dict[str, Any] | str | Problem:
         """Answer a tool. A Problem: the page or search does not exist; unless ``strict``, web_extract tells of each page."""
         if name == "web_search":
             return self._search(arguments)
         if name == "web_extract":
             return self._extract(machine, arguments, strict=strict)
         if name == "browser_navigate":
-            return self._navigate(machine, browser, arguments)
+            return self._navigate(machine, arguments)
         if name == "browser_snapshot":
-            return self._snapshot(machine, browser)
-        return _scroll(arguments) if name == "browser_scroll" else _back(browser)
+            return self._snapshot(machine)
+        return _scroll(arguments) if name == "browser_scroll" else _back(machine)
 
     def _search(self, arguments: dict[str, Any]) -> str | Problem:
         query = str(arguments.get("query", ""))
@@ -120,12 +111,12 @@ class Web:
                 results.append(_extracted(url, error="Extract backend returned no result for this URL"))
         return _text({"results": results}) if results else {"error": "Content was inaccessible or not found"}
 
-    def _navigate(self, machine: Machine, browser: Browser, arguments: dict[str, Any]) -> dict[str, Any] | Problem:
+    def _navigate(self, machine: Machine, arguments: dict[str, Any]) -> dict[str, Any] | Problem:
         url = str(arguments.get("url", ""))
         page = self._pages.get(_same(url))
         if page is None:
             return self._missing("browser_navigate", url)
-        browser.history.append(url)
+        machine.opened.append(url)
         result: dict[str, Any] = {"success": True, "url": url, "title": page.title}
         if any(pattern in page.title.lower() for pattern in _BLOCKED_TITLES):
             result["bot_detection_warning"] = (
@@ -136,10 +127,10 @@ class Web:
             )
         return {**result, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
 
-    def _snapshot(self, machine: Machine, browser: Browser) -> dict[str, Any]:
-        if not browser.history:
+    def _snapshot(self, machine: Machine) -> dict[str, Any]:
+        if not machine.opened:
             return {"success": False, "error": "Failed to get snapshot"}
-        page = self._pages[_same(browser.history[-1])]
+        page = self._pages[_same(machine.opened[-1])]
         return {"success": True, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
 
     def _missing(self, name: str, url: str) -> Problem:
@@ -153,14 +144,22 @@ def without_web(name: str) -> dict[str, Any] | str:
     if name == "web_extract":
         ways = "Set web.extract_backend to firecrawl, tavily, exa, or parallel."
         return {"success": False, "error": f"No web extract provider configured. {ways}"}
-    errors = {"browser_navigate": "Navigation failed", "browser_snapshot": "Failed to get snapshot", "browser_back": "Failed to go back"}
+    errors = {
+        "browser_navigate": "Navigation failed",
+        "browser_snapshot": "Failed to get snapshot",
+        "browser_back": "Failed to go back",
+    }
     return {"success": False, "error": errors.get(name, f"Failed to {name.removeprefix('browser_')}")}
 
 
 def _urls(arguments: dict[str, Any]) -> list[str]:
     """Return the addresses that a call names, empty ones where it names none."""
     given = arguments.get("urls", [])
-    items = [item.get("url") or item.get("href") if isinstance(item, Mapping) else item for item in given] if isinstance(given, list) else []
+    items = (
+        [item.get("url") or item.get("href") if isinstance(item, Mapping) else item for item in given]
+        if isinstance(given, list)
+        else []
+    )
     return [item.strip() if isinstance(item, str) else "" for item in items[:MOST_URLS]]
 
 
@@ -175,11 +174,11 @@ def _scroll(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "scrolled": direction}
 
 
-def _back(browser: Browser) -> dict[str, Any]:
-    if len(browser.history) <= 1:
+def _back(machine: Machine) -> dict[str, Any]:
+    if len(machine.opened) <= 1:
         return {"success": False, "error": "Failed to go back"}
-    browser.history.pop()
-    return {"success": True, "url": browser.history[-1]}
+    machine.opened.pop()
+    return {"success": True, "url": machine.opened[-1]}
 
 
 def _page(url: object, content: object) -> Page:
@@ -204,7 +203,9 @@ def _page(url: object, content: object) -> Page:
 def _hits(query: object, hits: Any) -> list[dict[str, str]]:
     fields = ("title", "url", "description")
     is_list = isinstance(query, str) and isinstance(hits, Sequence) and not isinstance(hits, str)
-    wrong = [hit for hit in hits if not isinstance(hit, Mapping) or "url" not in hit or set(hit) - {*fields}] if is_list else [hits]
+    wrong = (
+        [hit for hit in hits if not isinstance(hit, Mapping) or "url" not in hit or set(hit) - {*fields}] if is_list else [hits]
+    )
     if wrong:
         raise UsageError(
             f"the search {shorten(repr(query))} of the sandbox's web has no list of hits, each with a url.\n"

@@ -6,6 +6,7 @@ Source: hermes-agent 0.19, tools/file_tools.py (write_file_tool) and tools/file_
 from __future__ import annotations
 
 import contextlib
+import itertools
 import posixpath
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,12 @@ class Written:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as hermes shows it."""
-        fields = {"bytes_written": self.bytes_written, "dirs_created": self.dirs_created, "lint": self.lint, "error": self.error}
+        fields = {
+            "bytes_written": self.bytes_written,
+            "dirs_created": self.dirs_created,
+            "lint": self.lint,
+            "error": self.error,
+        }
         return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -134,5 +140,5 @@ def _is_display(content: str) -> bool:
     numbers = [int(number) for number, bar, _ in prefixes if bar and number.isdigit()]
     if len(numbers) <= 1 or len(numbers) / len(lines) < _MOSTLY:
         return False
-    in_order = sum(after == before + 1 for before, after in zip(numbers, numbers[1:], strict=False))
+    in_order = sum(after == before + 1 for before, after in itertools.pairwise(numbers))
     return in_order >= len(numbers) - 1

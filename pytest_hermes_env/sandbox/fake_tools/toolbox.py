@@ -1,0 +1,141 @@
+"""One machine's tools: which of them answers a call, after what the test scripted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
+from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.fake_tools.patching import patch
+from pytest_hermes_env.sandbox.fake_tools.reading import read_file
+from pytest_hermes_env.sandbox.fake_tools.searching import search_files
+from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal, cut_off
+from pytest_hermes_env.sandbox.fake_tools.todo import todo
+from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
+from pytest_hermes_env.sandbox.fake_tools.writing import write_file
+from pytest_hermes_env.sandbox.problems import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+
+__all__ = ["Toolbox", "Unscripted"]
+
+Unscripted = Literal["refuse", "not found"]
+"""What becomes of a command or a tool that nobody scripted: refused loudly, or not there."""
+
+_ON_MACHINE: dict[str, Callable[[Machine, dict[str, Any]], dict[str, Any] | str]] = {
+    "read_file": read_file,
+    "write_file": write_file,
+    "patch": patch,
+    "process": lambda machine, arguments: machine.processes.call(arguments),
+    "search_files": search_files,
+    "todo": todo,
+}
+_READS = frozenset({"read_file", "search_files"})
+_WEB_FIX = {
+    "web_search": "sandbox.web(searches={'the query': [{'title': '...', 'url': 'https://...', 'description': '...'}]})",
+    "web_extract": "sandbox.web({'https://...': 'the text of the page'})",
+    "browser_navigate": "sandbox.web({'https://...': 'the text of the page'})",
+}
+
+
+class Toolbox:
+    """The tools of one machine. ``commands`` and ``tools`` are what the test scripted, ``web`` the pages that it gave.
+
+    ``missed`` has the commands and tools that were not there, where they may be missing.
+    """
+
+    def __init__(self, machine: Machine, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
+        self.machine = machine
+        self.commands = commands
+        self.tools = tools
+        self.web = web
+        self.missed: list[str] = []
+        self._unscripted: Unscripted = unscripted
+        self._terminal = Terminal(machine, commands, missed=self.missed if unscripted == "not found" else None)
+
+    def fork(self, task_id: str) -> Toolbox:
+        """Return the tools of a rollout: on a copy of the machine, with the same script."""
+        return Toolbox(
+            self.machine.copy(task_id),
+            commands=Scripts(self.commands),
+            tools=Scripts(self.tools),
+            web=self.web,
+            unscripted=self._unscripted,
+        )
+
+    def answer(self, name: str, arguments: dict[str, Any], sandbox: FakeSandbox) -> str:
+        """Return the result of one call as text. ``sandbox`` is what handlers are given.
+
+        Raises: what cannot be answered → UnexpectedToolCall; a handler's fault → NotAToolResult; a scripted exception.
+        """
+        if name not in _READS:
+            self.machine.reads.other_tool()
+        matching = self.tools.matching(name)
+        if matching:
+            entry = self.tools.ready(matching)
+            if entry is None:
+                raise exhausted(f"the tool `{name}`", matching[0].shown, matching[0].shown_answers).exception()
+            return _from_script(name, self.tools.take(entry), arguments, sandbox)
+        if name == "terminal":
+            result = self._terminal.call(arguments, sandbox)
+        elif name in _ON_MACHINE:
+            result = _ON_MACHINE[name](self.machine, arguments)
+        else:
+            result = self._outside(name, arguments)
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+    def _outside(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
+        """Answer a tool that is not the machine's own: from the web that the test gave, or not at all."""
+        strict = self._unscripted == "refuse"
+        if name in WEB_TOOLS and self.web.is_there:
+            result = self.web.call(name, self.machine, arguments, strict=strict)
+            if not isinstance(result, Problem):
+                return result
+            if strict:
+                raise result.exception()
+        elif strict:
+            fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with the result as hermes gives it")
+            raise unscripted_tool(name, arguments, [entry.name for entry in self.tools.entries()], fix).exception()
+        self.missed.append(name)
+        return without_web(name) if name.startswith(("web_", "browser_")) else {"error": f"Unknown tool: {name}"}
+
+
+def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: FakeSandbox) -> str:
+    if answer.slow_s:
+        time.sleep(answer.slow_s)
+    if answer.raises is not None:
+        raise answer.raises
+    who = f"the answer to the tool `{name}`"
+    given = answer.result if answer.result is not None else answer.output
+    if callable(given):
+        who = f"the function {called(given)}, which answers the tool `{name}`,"
+        given = _ask(given, who, arguments, sandbox)
+    if isinstance(given, str):
+        return given[: len(given) // 2] if answer.broken_json else given
+    return _as_text(given, who, broken_json=answer.broken_json)
+
+
+def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sandbox: FakeSandbox) -> object:
+    try:
+        return handler(arguments, sandbox) if wants_sandbox(handler) else handler(arguments)
+    except HermesEnvError:
+        raise
+    except Exception as error:
+        raise raised(who, error, as_json(arguments)).exception() from error
+
+
+def _as_text(given: object, who: str, *, broken_json: bool) -> str:
+    expected = "a dict that json can write, or text"
+    if not isinstance(given, Mapping):
+        raise not_a_result(who, given, "", expected).exception()
+    if given.get("_multimodal") is True:
+        raise not_a_result(who, given, " with pictures in it", "text: a sandbox answers with text").exception()
+    try:
+        return cut_off(given) if broken_json else json.dumps(given, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise not_a_result(who, given, f" that json cannot write ({error})", expected).exception() from error
