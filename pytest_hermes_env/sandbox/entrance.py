@@ -1,0 +1,97 @@
+"""The shell that hermes finds while the local sandbox is active: it drops variables, enters the confined world, and runs bash.
+
+hermes' local backend starts every command, in the foreground or not, with the ``bash`` that comes first on PATH or with SHELL.
+
+Source: hermes-agent 0.19, tools/environments/local.py (``_find_bash``, ``_find_shell``).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_hermes_env.errors import UsageError, shorten
+
+__all__ = ["PASSED_VARIABLES", "check_variables", "write_entrance"]
+
+PASSED_VARIABLES = (
+    "COLUMNS",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LINES",
+    "LOGNAME",
+    "PYTHONUNBUFFERED",
+    "TERM",
+    "TZ",
+    "USER",
+)
+"""What a command sees of the variables of the test run, besides PATH: no key has such a name.
+
+hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would pass.
+"""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+_OUTER = """\
+#!/bin/sh
+# Runs bash for hermes: with few variables, and where this machine allows it, confined.
+own={directory}
+path=":$PATH:"
+case "$path" in *":$own:"*) path="${{path%%":$own:"*}}:${{path#*":$own:"}}" ;; esac
+path="${{path#:}}"
+exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
+  {passed} \\
+  {command} "$@"
+"""
+
+_INNER = """\
+#!/bin/sh
+# A process that joins another world begins in its root directory.
+{ [ -n "$1" ] && cd -- "$1" 2> /dev/null; } || cd -- "$HOME" || exit 126
+shift
+exec "$@"
+"""
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    """Raises: a name that no shell takes, or a value that is no text → UsageError."""
+    for name, value in variables.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str) or "\0" in value:
+            raise UsageError(
+                f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(value)}.\n"
+                "  expected  a name of letters, digits and _, and a text as its value\n"
+                '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
+            )
+
+
+def write_entrance(directory: Path, *, bash: str, joining: Sequence[str], variables: Mapping[str, str]) -> Path:
+    """Write the shell into ``directory``, which must be out of the commands' reach, and return its path.
+
+    ``bash`` is the real one. ``joining`` are the words that enter the confined world, none where there is none. ``variables``
+    are what every command sees; `PASSED_VARIABLES` keep the value that hermes gives.
+    """
+    directory.mkdir()
+    inner = directory / "enter"
+    inner.write_text(_INNER, encoding="utf-8")
+    entering = [*joining, "/bin/sh", str(inner)] if joining else []
+    words = [*(shlex.quote(word) for word in entering), *(['"$PWD"'] if joining else []), shlex.quote(bash)]
+    given = {**variables, "SHELL": bash}
+    text = _OUTER.format(
+        directory=shlex.quote(str(directory)),
+        given=" ".join(shlex.quote(f"{name}={value}") for name, value in given.items()),
+        passed=" ".join(f'${{{name}+"{name}=${name}"}}' for name in PASSED_VARIABLES if name not in given),
+        command=" ".join(words),
+    )
+    shell = directory / "bash"
+    shell.write_text(text, encoding="utf-8")
+    shell.chmod(0o700)
+    return shell

@@ -1,0 +1,132 @@
+"""hermes' own sessions on the local backend, as the local sandbox needs them: each in a directory of its own, and all confined.
+
+Everything here is called when a tool is about to run, so hermes is loaded anyway.
+
+Source: hermes-agent 0.19, tools/terminal_tool.py, tools/environments/local.py, tools/file_operations.py, agent/lsp.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pytest_hermes_env.errors import EnvironmentSetupError
+
+__all__ = ["close_session", "keep_inside", "kill_all_in", "open_session", "sessions_in"]
+
+KILL_GRACE_S = 2.0
+"""How long a killed command may take to be gone, in seconds."""
+
+
+@contextlib.contextmanager
+def keep_inside(shell: Path) -> Iterator[None]:
+    """Keep hermes from doing anything for a session outside of ``shell``, while the context lasts.
+
+    Its language servers are switched off: they would run beside the sandbox, and some of them run what a project tells them
+    to. The start-up files of the user's own shell are not sourced: people export keys in them.
+    Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
+    """
+    from agent import lsp  # type: ignore[import-untyped]  # noqa: PLC0415 - hermes is heavy, and ships no types
+    from tools.environments import local  # noqa: PLC0415
+
+    for found in (local._find_bash(), local._find_shell()):  # noqa: SLF001 - hermes has no public name for it
+        if found != str(shell):
+            raise EnvironmentSetupError(
+                "hermes does not start its commands inside the local sandbox.\n"
+                f"  expected  the shell {shell}\n"
+                f"  seen      {found}\n"
+                "  fix       leave PATH and SHELL as they are while a LocalSandbox is active"
+            )
+    replaced = ((lsp, "get_service", _no_service), (local, "_read_terminal_shell_init_config", _no_init_files))
+    before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
+    try:
+        for module, name, value in replaced:
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def _no_service() -> None:
+    """Answer as hermes does when its language servers are switched off."""
+
+
+def _no_init_files() -> tuple[list[str], bool]:
+    """Answer as hermes does when no start-up file is configured and none is to be looked for."""
+    return [], False
+
+
+def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
+    """Give ``task_id`` a session of its own, unless its layer did, and return its working directory.
+
+    ``make_directory`` makes one where the session has none.
+    """
+    from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
+        _resolve_container_task_id,
+        _task_env_overrides,
+        register_task_env_overrides,
+    )
+
+    given = _task_env_overrides.get(task_id, {})
+    if not given.get("cwd") or _resolve_container_task_id(task_id) != task_id:
+        own = {"env_type": "local", "cwd": given.get("cwd") or make_directory()}
+        register_task_env_overrides(task_id, {**given, **own})
+    return str(_task_env_overrides[task_id]["cwd"])
+
+
+def sessions_in(root: Path) -> list[str]:
+    """Return the task ids whose sessions work below ``root``."""
+    if "tools.terminal_tool" not in sys.modules:
+        return []
+    from tools.terminal_tool import _task_env_overrides  # noqa: PLC0415
+
+    places = {task_id: overrides.get("cwd") for task_id, overrides in list(_task_env_overrides.items())}
+    return [task_id for task_id, place in places.items() if place and Path(place).is_relative_to(root)]
+
+
+def close_session(task_id: str) -> None:
+    """Kill what runs in a session and make hermes forget it. Its directory stays."""
+    from tools.file_tools import reset_file_dedup  # noqa: PLC0415
+    from tools.process_registry import process_registry  # noqa: PLC0415
+    from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
+
+    with contextlib.ExitStack() as steps:  # each of them happens, whatever the others raise
+        steps.callback(reset_file_dedup, task_id)
+        steps.callback(clear_task_env_overrides, task_id)
+        steps.callback(cleanup_vm, task_id, force_remove=True)
+        steps.callback(process_registry.kill_all, task_id)
+
+
+def kill_all_in(directory: str, *, mark: str = "") -> None:
+    """Kill every process that works in ``directory`` or has the variable ``mark`` (``NAME=value``); returns when they are gone.
+
+    That is for what detached itself: it is in no list of hermes'. Linux only; elsewhere such a process lives on.
+    """
+    deadline = time.monotonic() + KILL_GRACE_S
+    while (found := _processes(directory, mark)) and time.monotonic() < deadline:
+        for process in found:
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _processes(directory: str, mark: str) -> list[int]:
+    found = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):  # it ended, or is somebody else's
+                place = os.readlink(f"/proc/{entry}/cwd")
+                if place == directory or place.startswith(f"{directory}/") or (mark and mark in _variables(entry)):
+                    found.append(int(entry))
+    return found
+
+
+def _variables(process: str) -> list[str]:
+    with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as file:
+        return file.read().split("\0")
