@@ -40,10 +40,15 @@ FLAGS = (
     ),
     Flag(
         name="--hermes-sandbox",
-        help="What answers the tools in contract checks. auto (default): hermes' own terminal and file tools, each rollout in a "
-        "directory of its own, for environments whose terminal_backend is local; a stub for the other tools and backends. "
-        "local and stub force one of them.",
-        settings={"choices": ("auto", "local", "stub"), "default": "auto"},
+        help="What answers the tools in contract checks. fake (default): an in-memory machine with files and everyday commands, "
+        "which starts no process. local: hermes' own terminal and file tools, in a private directory, confined where this "
+        "machine can do that.",
+        settings={"choices": ("fake", "local"), "default": "fake"},
+    ),
+    Flag(
+        name="--hermes-allow-unconfined",
+        help="Let a live model use the local backend of a machine that can confine nothing (no bubblewrap, no user namespaces).",
+        settings={"action": "store_true", "default": False},
     ),
     Flag(
         name="--hermes-timeout",

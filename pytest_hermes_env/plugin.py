@@ -68,6 +68,21 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"{', '.join(f'{name} {_version(name)}' for name in names)}; HERMES_HOME {config.stash[HOME].path or 'not set'}"
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say what confines the real terminal, when some test of the run works with it."""
+    is_used = any("local_sandbox" in getattr(item, "fixturenames", ()) for item in items)
+    if not is_used and not (config.getoption("hermes_sandbox") == "local" and any(_is_rule(item) for item in items)):
+        return []
+    from pytest_hermes_env.sandbox.confinement import available  # noqa: PLC0415
+
+    return [available().describe()]
+
+
+def _is_rule(item: pytest.Item) -> bool:
+    """Tell whether an item judges a rule: of ``--hermes-env``, or of ``@env_contract``."""
+    return hasattr(item, "check") or "hermes_rule" in getattr(item, "fixturenames", ())
+
+
 def _version(name: str) -> str:
     try:
         return metadata.version(name)
@@ -112,7 +127,7 @@ def _accept_unclosed_pipes(item: pytest.Item) -> None:
 
 def _uses_hermes(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
-    return HERMES in sys.modules or "make_env" in fixtures or "hermes_rule" in fixtures or hasattr(item, "check")
+    return HERMES in sys.modules or "make_env" in fixtures or _is_rule(item)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -247,7 +262,11 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
 
     before = dict(os.environ)
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
-    builder = EnvironmentBuilder(allow_leftovers=allowed, seam=lambda: request.node.stash.get(SEAM, None))
+    builder = EnvironmentBuilder(
+        allow_leftovers=allowed,
+        seam=lambda: request.node.stash.get(SEAM, None),
+        allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
+    )
     try:
         yield builder.build
     finally:

@@ -76,6 +76,12 @@ class ClassContract:
             collect=run_scenarios,
         )
 
+    @property
+    def world(self) -> str:
+        """What answered the tools of the scenarios; empty when none were run."""
+        collected = vars(self.evidence).get("collection")
+        return collected.world if collected is not None else ""
+
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""
         static = self._static(rule)

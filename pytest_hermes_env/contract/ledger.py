@@ -45,10 +45,11 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """The entries of one class, one for each rule of the run."""
+    """The entries of one class, one for each rule of the run. ``world`` says what answered the tools of its rollouts."""
 
     subject: str
     entries: tuple[LedgerEntry, ...]
+    world: str = ""
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -80,6 +81,8 @@ class Ledger:
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
+        if self.world:
+            lines.append(f"  {'tools':<{_COLUMN}}{self.world}")
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
         return lines

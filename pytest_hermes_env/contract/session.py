@@ -104,11 +104,12 @@ class RuleCheck:
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Judge, put a row into the ledger, and pass, fail, skip or xfail like a test."""
-        result = session.contract(self.env_class).result(self.rule)
+        contract = session.contract(self.env_class)
+        result = contract.result(self.rule)
         is_strict = item.config.getoption("hermes_strict")
         is_breach = result.outcome is Outcome.FAILED
         fails = is_breach and (self.rule.severity is Severity.ERROR or is_strict)
-        self._remember(item, result, is_waived=is_breach and bool(self.waiver))
+        self._remember(item, result, is_waived=is_breach and bool(self.waiver), world=contract.world)
         if self.waiver and not is_breach:
             raise_usage(
                 f"{self.rule.id} is waived for {self.env_class.__name__} ({self.waiver}), but it is {result.outcome}: "
@@ -124,13 +125,14 @@ class RuleCheck:
         if result.outcome is not Outcome.PASSED:
             pytest.skip(f"{self.rule.id} {result.outcome}: {result.note}")
 
-    def _remember(self, item: pytest.Item, result: RuleResult, *, is_waived: bool) -> None:
+    def _remember(self, item: pytest.Item, result: RuleResult, *, is_waived: bool, world: str) -> None:
         row = {
             "class": f"{self.env_class.__module__}:{self.env_class.__qualname__}",
             "rule": self.rule.id,
             "outcome": result.outcome.value,
             "note": result.note,
             "waiver": self.waiver if is_waived else "",
+            "world": world,
         }
         item.user_properties.append((PROPERTY, json.dumps(row)))
 
@@ -171,6 +173,7 @@ def ledgers() -> list[Ledger]:
     return [
         Ledger(
             subject=name,
+            world=next((row["world"] for (owner, _), row in _rows.items() if owner == name and row["world"]), ""),
             entries=tuple(
                 LedgerEntry(
                     rule=rules[row["rule"]],

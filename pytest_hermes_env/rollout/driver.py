@@ -1,7 +1,7 @@
 """Puts one environment class through the scenarios, once each, and freezes what happened.
 
 Place in the flow: the contract asks for a `Collection` per class; its rules read it. The model is the mock server, the tools
-pass the seam: on the local backend the terminal and file tools are hermes' own, everything else is answered by a stub.
+pass the seam to the world that the user chose.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ PROBE = {"hermes_env/probe": 1.0}
 
 @dataclass(frozen=True, kw_only=True)
 class Collection:
-    """All scenarios of one class. ``config_init`` is what that method returned, or the error that it raised."""
+    """All scenarios of one class.
+
+    ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
+    """
 
     env_class: type
     layer: Layer
@@ -46,13 +49,14 @@ class Collection:
     config_init: Any = None
     config_init_error: str = ""
     setup_error: str = ""
+    world: str = ""
 
 
-def collect(env_class: type, *, sandbox: str = "auto", timeout_s: float = 60.0) -> Collection:
+def collect(env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0) -> Collection:
     """Run every scenario of ``env_class`` and return the frozen records. Blocks; may be called inside a running event loop.
 
-    ``sandbox``: ``local`` lets the terminal and file tools run for real, ``stub`` none, ``auto`` is local for environments on
-    the local backend. ``timeout_s`` is for each scenario, in seconds. Raises: BadTarget when the class is no environment.
+    ``sandbox``: ``fake`` is an in-memory machine, ``local`` lets hermes' own terminal and file tools run. ``timeout_s`` is for
+    each scenario, in seconds. Raises: the class is no environment → BadTarget; the sandbox cannot be had → UsageError.
     """
     collector = _Collector(env_class, sandbox, timeout_s)
     environment = dict(os.environ)
@@ -114,6 +118,7 @@ class _Collector:
         self.faults = Faults()
         self.scenarios: dict[str, Scenario] = {}
         self.current = ""
+        self.world = ""
 
     async def run(self) -> Collection:
         returned, error = self._config_init()
@@ -133,6 +138,7 @@ class _Collector:
             config_init=returned,
             config_init_error=error,
             setup_error=setup_error,
+            world=self.world,
         )
 
     def _config_init(self) -> tuple[Any, str]:
@@ -147,8 +153,8 @@ class _Collector:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import brief_policy, silent_policy, tool_using_policy  # noqa: PLC0415
         from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
+        from pytest_hermes_env.rollout.world import describe, world_of  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
-        from pytest_hermes_env.sandbox.stub import StubSandbox  # noqa: PLC0415
 
         config = initial_config(self.env_class)
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
@@ -159,25 +165,23 @@ class _Collector:
                 return silent_policy(conversation)
             return (brief_policy if self.faults.fault != "none" else thorough)(conversation)
 
-        seam = ToolSeam(StubSandbox(self._confinement(config)), record=self._note_tool_call)
-        builder = EnvironmentBuilder(seam=lambda: seam)
-        with MockServer(policy, allow_leftovers=True) as mock, seam, contextlib.closing(builder):
+        with contextlib.ExitStack() as resources:
+            mock = resources.enter_context(MockServer(policy, allow_leftovers=True))
+            world = resources.enter_context(world_of(self.sandbox))
+            seam = resources.enter_context(ToolSeam(world, record=self._note_tool_call))
+            builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
             try:
                 env = builder.build(self.env_class, server=mock, config=config)
             except Exception as error:
                 raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
-            with watching_layer(self.layer, self.faults):
-                watch_environment(env, self.layer, self.faults)
-                yield env, mock
+            resources.enter_context(watching_layer(self.layer, self.faults))
+            watch_environment(env, self.layer, self.faults)
+            yield env, mock
+            self.world = describe(world)
 
     def _note_tool_call(self, tool_call: ToolCall) -> None:
         """Write into the journal of the scenario that is running."""
         self.journal.tool_calls.append(tool_call)
-
-    def _confinement(self, config: Any) -> Any:
-        if self.sandbox != "auto":
-            return self.sandbox
-        return "local" if getattr(config, "terminal_backend", "local") == "local" else "stub"
 
     async def _all(self, env: Any, mock: Any) -> None:
         """Run the scenarios in their order: later ones find the buffers that earlier ones filled."""

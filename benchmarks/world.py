@@ -1,0 +1,122 @@
+"""What the doubles of the world cost: a reward test, a fake rollout, and the same rollout with hermes' real terminal.
+
+Prints figures and ratios; run it with nothing else on the machine: ``python benchmarks/world.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+
+TARGET = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
+GROUP = 8
+
+
+def a_reward_test() -> None:
+    """Print the time of one reward test on the doubles, and what it starts."""
+    from pytest_hermes_env import agent_result
+    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+    from pytest_hermes_env.rollout.layer import find_class
+    from pytest_hermes_env.sandbox.context import FakeToolContext
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+
+    (env_class,) = find_class(TARGET)
+    builder = EnvironmentBuilder(allow_leftovers=True)
+    env = builder.build(env_class, in_process=True)
+
+    async def rewards(count: int) -> list[float]:
+        await env.setup()
+        item = await env.get_next_item()
+        times = []
+        for _ in range(count):
+            started = time.perf_counter()
+            sandbox = FakeSandbox({item["path"]: item["content"]})
+            result = agent_result.user("greet").call("terminal", command="ls").returns({"output": "", "exit_code": 0}).say("done")
+            reward = await env.compute_reward(item, result, FakeToolContext(sandbox))
+            times.append(time.perf_counter() - started)
+            assert reward == 1.0, reward
+        return times
+
+    threads = threading.active_count()
+    times = asyncio.run(rewards(200))
+    print(
+        f"a reward test on the doubles       {statistics.median(times[1:]) * 1000:6.2f} ms  (aim: under 5 ms; the first one: "
+        f"{times[0] * 1000:.1f} ms; threads started: {threading.active_count() - threads})"
+    )
+    builder.close()
+
+
+async def rollouts(count: int, *, fake: bool) -> float:
+    """Return seconds for ``count`` rollouts of two turns with one tool call, on the in-memory machine or on hermes' terminal."""
+    from pytest_hermes_env.inference import MockServer, call, say
+    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+    from pytest_hermes_env.rollout.layer import find_class
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.seam import ToolSeam
+
+    (env_class,) = find_class(TARGET)
+    seam = ToolSeam(FakeSandbox(allow_leftovers=True)) if fake else None
+    builder = EnvironmentBuilder(allow_leftovers=True, seam=lambda: seam)
+    mock = MockServer([call("terminal", command="echo hello"), say("done")], allow_leftovers=True)
+    with seam or contextlib.nullcontext():
+        env = builder.build(env_class, server=mock, in_process=True, group_size=GROUP)
+        await env.setup()
+        await env.collect_trajectories(await env.get_next_item())
+        started = time.perf_counter()
+        for _ in range(count // GROUP):
+            await env.collect_trajectories(await env.get_next_item())
+        seconds = time.perf_counter() - started
+    builder.close()
+    return seconds
+
+
+async def bare_requests(count: int) -> float:
+    """Return seconds for ``count`` requests of the bare openai client on the same transport, with the same tools."""
+    import httpx
+    import model_tools
+    import openai
+
+    from pytest_hermes_env.inference import MockServer, say
+    from pytest_hermes_env.inference.transport import IN_PROCESS_URL
+
+    tools = model_tools.get_tool_definitions(enabled_toolsets=["terminal", "file"], quiet_mode=True)
+    mock = MockServer(lambda _: say("done"), allow_leftovers=True)
+    http = httpx.AsyncClient(transport=mock.transport)
+    async with openai.AsyncOpenAI(base_url=IN_PROCESS_URL, api_key="x", http_client=http, max_retries=0) as client:
+        started = time.perf_counter()
+        for _ in range(count // GROUP):
+            question = [{"role": "user", "content": "hello"}]
+            await asyncio.gather(
+                *(client.chat.completions.create(model="m", messages=question, tools=tools) for _ in range(GROUP))
+            )
+        return time.perf_counter() - started
+
+
+def a_thousand_rollouts() -> None:
+    """Print fake rollouts per second, beside real ones and beside their bare requests."""
+    count, real_count = 1000, 64
+    logging.disable(logging.CRITICAL)
+    fake = asyncio.run(rollouts(count, fake=True)) / count
+    real = asyncio.run(rollouts(real_count, fake=False)) / real_count
+    bare = asyncio.run(bare_requests(count)) / count
+    print(f"fake rollouts (2 turns, 1 tool)    {1 / fake:6.0f} per second, {count} of them in {fake * count:.1f} s")
+    print(f"the same, hermes' real terminal    {1 / real:6.0f} per second   {real / fake:.1f} times as long (aim: at least 10)")
+    print(f"one bare openai request            {1 / bare:6.0f} per second   a fake rollout costs {fake / bare:.1f} of them")
+
+
+if __name__ == "__main__":
+    home = tempfile.mkdtemp(prefix="hermes-env-benchmark-")
+    os.mkdir(os.path.join(home, "home"))
+    os.environ.update(HERMES_HOME=home, TERMINAL_HOME_MODE="profile", TRANSFORMERS_NO_ADVISORY_WARNINGS="1")
+    try:
+        a_reward_test()
+        a_thousand_rollouts()
+    finally:
+        shutil.rmtree(home)
