@@ -10,7 +10,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
@@ -79,7 +79,7 @@ class Answer:
         if self.result is not None and (self.output != "" or self.exit_code or self.timed_out):
             raise UsageError(
                 "an answer has both `result`, which is the whole tool result, and parts of one.\n"
-                f"  seen      {self}\n"
+                f"  seen      result={_brief(self.result)} with {replace(self, result=None)}\n"
                 "  fix       give either result={...}, or output, exit_code and timed_out"
             )
         if not (isinstance(self.output, (str, Outcome)) or callable(self.output)):
@@ -209,8 +209,8 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
         if callable(answer.output) and not _takes(answer.output, 1) and not _takes(answer.output, 2):
             raise UsageError(
                 f"a function that answers the tool `{name}` takes its arguments, and the sandbox if it likes.\n"
-                f"  seen      {called(answer.output)}{inspect.signature(answer.output)}\n"
-                f"  fix       def {called(answer.output).rsplit('.', 1)[-1].strip('<>')}(arguments): ... or (arguments, sandbox)"
+                f"  seen      {called(answer.output).rpartition('.')[2]}{inspect.signature(answer.output)}\n"
+                "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ..."
             )
     return Scripted(
         shown=f"on_tool({name!r})",

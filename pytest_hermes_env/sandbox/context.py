@@ -25,6 +25,10 @@ __all__ = ["FakeToolContext", "Machine"]
 class Machine(Protocol):
     """One machine that a tool context stands on: its tools, and its files as bytes."""
 
+    @property
+    def cwd(self) -> str:
+        """The session's directory: where relative paths lead."""
+
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the result of one tool call as text."""
 
@@ -131,7 +135,7 @@ class FakeToolContext:
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
         self._in_use("search", query)
-        place = getattr(self._machine, "cwd", path) if path == "." else _no_option(path)
+        place = self._machine.cwd if path == "." else _no_option(path)
         return _as_dict(self._machine.call("search_files", {"pattern": query, "path": place}))
 
     def web_search(self, query: str) -> dict[str, Any]:
