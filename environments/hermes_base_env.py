@@ -10,6 +10,7 @@ Source: the interface is that of hermes-agent's former ``environments.hermes_bas
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import uuid
@@ -35,11 +36,12 @@ from tools.budget_config import (
 from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.bridge import bridged
+from environments.exact_tokens import TokenModeError, exact_server_class
 from environments.model_reply import VLLM_PREFIX, check_parser_name
 from environments.offered_tools import Tools, offered_tools
 from environments.scoring import SplitRollouts
 from environments.together import all_or_none, to_the_end
-from environments.token_mode import HistoryRendering, TokenMode, TokenModeError
+from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_call_parsers import list_parsers
 from environments.tool_context import ToolContext
 
@@ -166,6 +168,8 @@ class HermesAgentBaseEnv(BaseEnv):
         _check_servers(server_configs, testing=testing)
         if getattr(config, "wandb_name", None) is None and self.name:
             config.wandb_name = self.name
+        if inspect.isabstract(self.server_cls) and isinstance(server_configs, list) and server_configs:
+            self.server_cls = exact_server_class(server_configs[0].server_type) or self.server_cls
         super().__init__(config, server_configs, slurm, testing)
         os.environ["TERMINAL_ENV"] = config.terminal_backend
         os.environ["TERMINAL_TIMEOUT"] = str(config.terminal_timeout)

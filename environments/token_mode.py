@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from openai.types.chat.chat_completion import ChatCompletion
 from tenacity import RetryError
 
 from environments.chat_template import ChatTemplate, TemplateProblem
+from environments.exact_tokens import TokenModeError, check_sampled, explained, without_completion
 from environments.model_reply import ReplyReader
 
 __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
@@ -40,17 +40,8 @@ HistoryRendering = Literal["sampled", "template"]
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 
-LARGEST_LOGPROB = 1e-3
-"""Above this, in nats, a number is no log probability; rounding may leave a little more than 0."""
-
 _SURROUNDINGS = 40
 """Characters shown on both sides of the place where a rollout split."""
-
-_NOT_FOUND = 404
-
-
-class TokenModeError(RuntimeError):
-    """A rollout has no exact tokens: the inference server, the tokenizer or the chat template does not allow it."""
 
 
 class TokenMode:
@@ -207,9 +198,9 @@ class RolloutServer(ManagedServer):
             raise TokenModeError(str(error)) from error
         except RetryError as error:
             cause = error.last_attempt.exception()
-            raise self._explained(cause) if cause is not None else error from error
+            raise explained(self.server, cause) if cause is not None else error from error
         if not response.choices:
-            raise TokenModeError(f"{self._server_name()} answered without a completion. {_LOGPROBS_ADVICE}")
+            raise without_completion(self.server)
         # Nothing is awaited between the nodes and here: the last ones are this response's
         sampled = self._sampled[-len(response.choices) :]
         self._sampled.clear()
@@ -312,7 +303,7 @@ class RolloutServer(ManagedServer):
 
         Raises: TokenModeError where atroposlib would fill up missing logprobs with 1.0.
         """
-        self._check(output_tokens, output_logprobs)
+        check_sampled(self.server, self.tokenizer, output_tokens, output_logprobs)
         text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
         self._sampled.append(
             _Sampled(
@@ -325,47 +316,6 @@ class RolloutServer(ManagedServer):
         return super()._create_sequence_node(
             input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node
         )
-
-    def _check(self, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
-        name = self._server_name()
-        if len(logprobs) != len(tokens) or not tokens:
-            raise TokenModeError(
-                f"{name} gave {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each token, and "
-                f"at least one token. {_LOGPROBS_ADVICE}"
-            )
-        for index, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
-            if not _is_logprob(logprob):
-                raise TokenModeError(
-                    f"{name} gave {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
-                    f"{_LOGPROBS_ADVICE}"
-                )
-            if not 0 <= token < self._vocabulary_size():
-                raise TokenModeError(
-                    f"{name} sampled the token id {token}, and the tokenizer {self._template.name!r} knows the ids 0 to "
-                    f"{self._vocabulary_size() - 1}. Set tokenizer_name to the tokenizer of the model that is served."
-                )
-
-    def _vocabulary_size(self) -> float:
-        return len(self.tokenizer) if hasattr(self.tokenizer, "__len__") else math.inf
-
-    def _server_name(self) -> str:
-        config = self.server.config
-        return f"The inference server {getattr(config, 'base_url', '')} ({type(self.server).__name__})"
-
-    def _explained(self, cause: BaseException) -> BaseException:
-        """Return a `TokenModeError` for an answer that cannot be read; a server that is down stays what it is."""
-        if getattr(cause, "status", None) == _NOT_FOUND:
-            return TokenModeError(
-                f"{self._server_name()} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that "
-                'gives token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" '
-                "(chat mode) for a plain OpenAI-compatible one."
-            )
-        if isinstance(cause, LookupError | TypeError | AttributeError):
-            return TokenModeError(
-                f"{self._server_name()} answered in a shape that atroposlib cannot read: {type(cause).__name__}: {cause}. "
-                f"{_LOGPROBS_ADVICE}"
-            )
-        return cause
 
     # ------------------------------------------------------------------ what the author is told
 
@@ -418,16 +368,6 @@ class _Untranslated:
     def parse_model_output(self, raw_text: str, tool_choice: str | None = None, tools: Tools = None) -> tuple[str, None, str]:
         """Return the text, no calls, and that the model stopped."""
         return raw_text, None, "stop"
-
-
-_LOGPROBS_ADVICE = (
-    "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] per token, from SGLang as "
-    "meta_info.output_token_logprobs."
-)
-
-
-def _is_logprob(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= LARGEST_LOGPROB
 
 
 def _fingerprint(message: Message) -> str:

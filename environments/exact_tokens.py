@@ -1,0 +1,182 @@
+"""The tokens that an inference server says it sampled, and whether they are exact: an id and a logprob for each.
+
+Place in the flow: `HermesAgentBaseEnv` talks to `ExactVLLMServer` and `ExactSGLangServer` where atroposlib would use its own
+classes. Those take the ids from the list of logprobs, so that a logprob that is missing takes its token with it, unseen;
+`ManagedServer` fills up what is missing with 1.0. `token_mode.RolloutServer` calls `check_sampled` before that.
+
+Source: the requests are those of atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_server.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aiohttp
+from atroposlib.envs.server_handling.server_baseline import APIServer
+from atroposlib.envs.server_handling.sglang_server import SGLangServer
+from atroposlib.envs.server_handling.vllm_server import VLLMServer
+
+__all__ = [
+    "ExactSGLangServer",
+    "ExactVLLMServer",
+    "TokenModeError",
+    "check_sampled",
+    "described",
+    "exact_server_class",
+    "explained",
+    "without_completion",
+]
+
+Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
+"""(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
+
+LARGEST_LOGPROB = 1e-3
+"""Above this, in nats, a number is no log probability; rounding may leave a little more than 0."""
+
+_NOT_FOUND = 404
+
+_ADVICE = (
+    "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
+    "meta_info.output_token_logprobs."
+)
+
+
+class TokenModeError(RuntimeError):
+    """A rollout has no exact tokens: the inference server, the tokenizer or the chat template does not allow it."""
+
+
+def exact_server_class(server_type: str) -> type[APIServer] | None:
+    """Return the class for a server of that type; None where atroposlib's own is used."""
+    return {"vllm": ExactVLLMServer, "sglang": ExactSGLangServer}.get(server_type)
+
+
+class ExactVLLMServer(VLLMServer):
+    """A VLLMServer that gives every sampled token, also those that came without a logprob."""
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
+        prompt = _take_prompt(self.tokenizer, kwargs)
+        for name in ("max_new_tokens", "max_completion_tokens"):
+            if name in kwargs:
+                kwargs["max_tokens"] = kwargs.pop(name)
+        answer = await _generate(self, {"prompt": {"prompt_token_ids": prompt}, "logprobs": 0, **kwargs})
+        finish_reasons = answer["finish_reasons"]
+        logged = answer.get("logprobs") or [[]] * len(finish_reasons)
+        pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
+        ids = [[int(token) for token, _ in row] for row in pairs]
+        tokens = [_all_of(own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)]
+        return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], list(finish_reasons)
+
+
+class ExactSGLangServer(SGLangServer):
+    """An SGLangServer that gives every sampled token, also those that came without a logprob."""
+
+    async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
+        prompt = _take_prompt(self.tokenizer, kwargs)
+        if "max_tokens" in kwargs:
+            kwargs["max_new_tokens"] = kwargs.pop("max_tokens")
+        body = {"input_ids": prompt, "sampling_params": kwargs, "return_logprob": True, "return_text_in_logprobs": False}
+        answer = await _generate(self, body)
+        answers = answer if isinstance(answer, list) else [answer]
+        tokens, logprobs, finish_reasons = [], [], []
+        for one in answers:
+            meta = one["meta_info"]
+            entries = meta.get("output_token_logprobs") or []
+            ids = _all_of([entry[1] for entry in entries], one.get("output_ids") or [])
+            if meta.get("completion_tokens", 0) > len(ids):
+                raise TokenModeError(
+                    f"{described(self)} sampled {meta['completion_tokens']} tokens and gave the ids of {len(ids)}. {_ADVICE}"
+                )
+            tokens.append(ids)
+            logprobs.append([entry[0] for entry in entries])
+            finish_reasons.append(meta.get("finish_reason"))
+        return prompt, tokens, logprobs, finish_reasons
+
+
+def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
+    """Take the prompt out of ``kwargs`` as ids, with one token that begins the text where template and tokenizer both add it."""
+    kwargs.pop("model", None)
+    text, ids = kwargs.pop("prompt", None), kwargs.pop("input_ids", None)
+    prompt = list(tokenizer.encode(text) if ids is None else ids)
+    is_doubled = len(prompt) > 1 and prompt[0] == prompt[1] == tokenizer.bos_token_id
+    return prompt[1:] if is_doubled else prompt
+
+
+async def _generate(server: Any, body: Mapping[str, Any]) -> Any:
+    config = server.config
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(
+            f"{config.base_url.replace('/v1', '')}/generate",
+            json=body,
+            headers={"Authorization": f"Bearer {config.api_key}"} if config.api_key else {},
+            timeout=aiohttp.ClientTimeout(total=config.timeout),
+        ) as response,
+    ):
+        response.raise_for_status()
+        return await response.json()
+
+
+def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
+    """Return the ids that were sampled. A server that leaves the end of a turn out of them may still give its logprob."""
+    for place, (own, other) in enumerate(zip(with_logprobs, sampled, strict=False)):
+        if own != other:
+            raise TokenModeError(
+                f"The logprob of sampled token {place} is that of id {own}, but id {other} was sampled. {_ADVICE}"
+            )
+    return list(sampled) if len(sampled) > len(with_logprobs) else with_logprobs
+
+
+# ---------------------------------------------------------------------- are they exact?
+
+
+def check_sampled(server: Any, tokenizer: Any, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
+    """Raise TokenModeError unless each sampled token has an id that the tokenizer knows, and a logprob."""
+    if len(logprobs) != len(tokens) or not tokens:
+        raise TokenModeError(
+            f"{described(server)} gave {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each "
+            f"token, and at least one token. {_ADVICE}"
+        )
+    size = len(tokenizer) if hasattr(tokenizer, "__len__") else math.inf
+    for index, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
+        if not _is_logprob(logprob):
+            raise TokenModeError(
+                f"{described(server)} gave {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
+                f"{_ADVICE}"
+            )
+        if not 0 <= token < size:
+            name = getattr(tokenizer, "name_or_path", type(tokenizer).__name__)
+            raise TokenModeError(
+                f"{described(server)} sampled the token id {token}, and the tokenizer {name!r} knows the ids 0 to {size - 1}. "
+                "Set tokenizer_name to the tokenizer of the model that is served."
+            )
+
+
+def _is_logprob(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= LARGEST_LOGPROB
+
+
+def described(server: Any) -> str:
+    """Return the server's address and class, for messages."""
+    return f"The inference server {getattr(server.config, 'base_url', '')} ({type(server).__name__})"
+
+
+def without_completion(server: Any) -> TokenModeError:
+    """Return the error for an answer that holds no completion."""
+    return TokenModeError(f"{described(server)} answered without a completion. {_ADVICE}")
+
+
+def explained(server: Any, cause: BaseException) -> BaseException:
+    """Return a `TokenModeError` for an answer that cannot be used; a server that is down for a moment stays what it is."""
+    if getattr(cause, "status", None) == _NOT_FOUND:
+        return TokenModeError(
+            f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
+            'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat mode) '
+            "for a plain OpenAI-compatible one."
+        )
+    if isinstance(cause, LookupError | TypeError | AttributeError | ValueError) and not isinstance(cause, OSError):
+        return TokenModeError(
+            f"{described(server)} answered in a shape that cannot be read: {type(cause).__name__}: {cause}. {_ADVICE}"
+        )
+    return cause
