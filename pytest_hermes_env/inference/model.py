@@ -51,7 +51,7 @@ class Reply:
 class MockModel:
     """Answers requests from scripts. ``on_exchange`` is called, in the server's thread, with each answered exchange.
 
-    ``tokens`` speaks them at ``/generate``; None for a model that has no tokenizer.
+    ``tokens`` speaks them at ``/generate``; None, as at first, for a model that has no tokenizer.
     """
 
     def __init__(
@@ -59,13 +59,12 @@ class MockModel:
         speaker: Speaker,
         *,
         name: str = "mock-model",
-        tokens: TokenMode | None = None,
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.name = name
         self.journal = Journal()
         self.speaker = speaker
-        self.tokens = tokens
+        self.tokens: TokenMode | None = None
         self._on_exchange = on_exchange
         self._index = ConversationIndex()
         self._problems: list[Problem] = []

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.journal import Exchange
     from pytest_hermes_env.inference.thread import ServerThread
-    from pytest_hermes_env.inference.token_mode import TokenMode
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 __all__ = ["MockServer"]
@@ -52,13 +51,9 @@ class MockServer:
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         speaker = Speaker(as_scripts(script), as_judge(judge))
-        tokens: TokenMode | None = None
+        self._model = MockModel(speaker, name=model, on_exchange=on_exchange)
         if (template, tokenizer, family) != (None, None, None):
-            from pytest_hermes_env.inference.token_mode import TokenMode  # noqa: PLC0415 -- chat mode needs no tokenizer
-            from pytest_hermes_env.inference.voice import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
-
-            tokens = TokenMode(open_voice(template=template, tokenizer=tokenizer, family=family))
-        self._model = MockModel(speaker, name=model, tokens=tokens, on_exchange=on_exchange)
+            self.speak_tokens(template=template, tokenizer=tokenizer, family=family)
         self._address = (host, port)
         self._thread: ServerThread | None = None
         self._port: int | None = None
@@ -144,6 +139,23 @@ class MockServer:
         """Let more scripts speak, after those that are there; also while the server runs."""
         for script in scripts:
             self._model.speaker.add(as_scripts(script))
+        return self
+
+    def speak_tokens(
+        self,
+        *,
+        template: str | None = None,
+        tokenizer: str | os.PathLike[str] | None = None,
+        family: str | None = None,
+    ) -> Self:
+        """Turn token mode on, as the arguments of the same names do: with the tiny tokenizer and ChatML unless they say otherwise.
+
+        Raises: an unknown template or family, no such tokenizer, or one that no template fits → UsageError.
+        """
+        from pytest_hermes_env.inference.token_mode import TokenMode  # noqa: PLC0415 -- chat mode needs no tokenizer
+        from pytest_hermes_env.inference.voice import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
+
+        self._model.tokens = TokenMode(open_voice(template=template, tokenizer=tokenizer, family=family))
         return self
 
     def reset(self) -> None:

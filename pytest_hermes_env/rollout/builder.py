@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.rollout.layer import Layer, layer_of
+from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.seam import ToolSeam
@@ -28,15 +29,18 @@ GROUP_SIZE = 2
 _tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 
-def shared_tokenizer() -> str:
-    """Return the path of the tiny tokenizer, built once per process and removed with it."""
-    if "chatml" not in _tokenizers:
+def shared_tokenizer(template: str = "chatml") -> str:
+    """Return the path of the tiny tokenizer with that chat template, built once per process and removed with it.
+
+    Raises: an unknown template → UsageError.
+    """
+    if template not in _tokenizers:
         from pytest_hermes_env.inference.tokens import build_tokenizer  # noqa: PLC0415 - heavy
 
         directory = tempfile.TemporaryDirectory(prefix="hermes-env-tokenizer-")
-        build_tokenizer(Path(directory.name))
-        _tokenizers["chatml"] = directory
-    return _tokenizers["chatml"].name
+        build_tokenizer(Path(directory.name), template=template)
+        _tokenizers[template] = directory
+    return _tokenizers[template].name
 
 
 class EnvironmentBuilder:
@@ -61,6 +65,8 @@ class EnvironmentBuilder:
         server: Any = None,
         config: Any = None,
         in_process: bool = False,
+        server_type: str | None = None,
+        template: str | None = None,
         **fields: Any,
     ) -> Any:
         """Return an environment of ``env_class`` that asks a mock model; ``setup`` is not called yet.
@@ -68,7 +74,8 @@ class EnvironmentBuilder:
         ``script`` is what the model says (a list of turns, a Script, a function of the conversation); without one the model
         uses every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
         replaces what ``config_init`` gives. ``in_process`` leaves out the socket between the openai client and the mock model,
-        which is several times faster. ``fields`` override single settings of the configuration.
+        which is several times faster. ``server_type`` "vllm" or "sglang" is token mode, with the chat template ``template``: by
+        default the one that fits the configured tool_call_parser. ``fields`` override single settings of the configuration.
 
         Raises: EnvironmentSetupError, BadTarget.
         """
@@ -76,10 +83,19 @@ class EnvironmentBuilder:
         layer = layer_of(env_class)
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
-        settings = self._settings(env_class, config, fields)
+        config = initial_config(env_class) if config is None else config
+        kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)
+        if kind.has_tokens and in_process:
+            raise EnvironmentSetupError(
+                f"make_env was given in_process=True and a {kind.server_type} server, whose client asks for tokens over HTTP only: "
+                "leave out in_process"
+            )
+        settings = self._settings(config, kind, fields)
         if server is None:
             server = self._mock(script, settings, is_listening=not in_process)
-        endpoint = self._endpoint(server, in_process=in_process)
+        if kind.has_tokens and getattr(server, "template", "") is None:
+            server.speak_tokens(template=kind.template, tokenizer=settings.tokenizer_name, family=kind.family)
+        endpoint = self._endpoint(server, kind, settings, in_process=in_process)
         try:
             env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
         except TypeError as error:
@@ -135,7 +151,7 @@ class EnvironmentBuilder:
         self._mocks.append(mock)
         return mock
 
-    def _endpoint(self, server: Any, *, in_process: bool) -> Any:
+    def _endpoint(self, server: Any, kind: ServerKind, settings: Any, *, in_process: bool) -> Any:
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
 
         __tracebackhide__ = True
@@ -157,16 +173,16 @@ class EnvironmentBuilder:
             base_url=base_url,
             model_name=getattr(server, "model", "mock-model"),
             api_key="not-needed",
-            server_type="openai",
+            server_type=kind.server_type,
+            tokenizer_name=settings.tokenizer_name if kind.has_tokens else "none",
             health_check=False,
         )
 
-    def _settings(self, env_class: Any, config: Any, fields: dict[str, Any]) -> Any:
-        """Return the configuration: the class's own, made fit for a test, then ``fields``."""
+    def _settings(self, config: Any, kind: ServerKind, fields: dict[str, Any]) -> Any:
+        """Return the configuration, made fit for a test, then ``fields``."""
         from pydantic import ValidationError  # noqa: PLC0415 - heavy
 
         __tracebackhide__ = True
-        config = initial_config(env_class) if config is None else config
         known = type(config).model_fields
         unknown = [name for name in fields if name not in known]
         if unknown:
@@ -184,7 +200,9 @@ class EnvironmentBuilder:
         }
         chosen = {name: value for name, value in for_tests.items() if name in known} | fields
         if "tokenizer_name" in known:
-            chosen["tokenizer_name"] = _tokenizer(fields.get("tokenizer_name"))
+            chosen["tokenizer_name"] = _tokenizer(fields.get("tokenizer_name"), kind.template)
+        if kind.has_tokens and PARSER in known and PARSER not in fields:
+            chosen[PARSER] = kind.family
         try:
             return type(config)(**(config.model_dump() | chosen))
         except ValidationError as error:
@@ -192,10 +210,10 @@ class EnvironmentBuilder:
             raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
 
 
-def _tokenizer(given: str | None) -> str:
+def _tokenizer(given: str | None, template: str) -> str:
     __tracebackhide__ = True
     if given is None:
-        return shared_tokenizer()
+        return shared_tokenizer(template)
     looks_like_path = given.startswith(("/", "./", "../", "~"))
     if looks_like_path and not Path(given).expanduser().is_dir():
         raise EnvironmentSetupError(
