@@ -20,6 +20,7 @@ Schema: TypeAlias = "Mapping[str, Any] | bool"
 TEXT_ROOM = 12
 """How much longer than necessary a text may be."""
 LIST_ROOM = 3
+OPTIONAL_ROOM = 3
 
 _WORDS_OF_TYPES = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
@@ -123,9 +124,9 @@ class _Reader:
         properties = schema.get("properties") or {}
         required = list(schema.get("required") or ())
         optional = {name: inner for name, inner in properties.items() if name not in required and inner is not False}
-        made = st.fixed_dictionaries(
+        made = _objects_with(
             {name: self.values(properties.get(name, True)) for name in required},
-            optional={name: self.values(inner) for name, inner in optional.items()},
+            {name: self.values(inner) for name, inner in optional.items()},
         )
         missing = schema.get("minProperties", 0) - len(required)
         others = schema.get("additionalProperties", True)
@@ -148,6 +149,18 @@ class _Reader:
             unique_by=unique_by,
         )
         return st.builds(lambda head, rest: [*head, *rest], st.tuples(*heads), tail) if heads else tail
+
+
+def _objects_with(
+    required: dict[str, st.SearchStrategy[Any]], optional: dict[str, st.SearchStrategy[Any]]
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Return objects with some of the optional properties, at most `OPTIONAL_ROOM`; leaving all out is one choice."""
+    own = st.fixed_dictionaries(required)
+    if not optional:
+        return own
+    chosen = st.lists(st.sampled_from(sorted(optional)), max_size=OPTIONAL_ROOM, unique=True)
+    more = chosen.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
+    return st.builds(lambda held, extra: {**held, **extra}, own, more)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from hypothesis import strategies as st
@@ -11,9 +10,9 @@ from hypothesis import strategies as st
 from pytest_hermes_env.errors import StrategyError, shorten
 from pytest_hermes_env.results import Result, agent_result
 from pytest_hermes_env.results.builder import story_of
-from pytest_hermes_env.results.values import DEFAULT_TOOLS
 from pytest_hermes_env.strategies.limits import check_choices, check_range
-from pytest_hermes_env.strategies.tools import USUAL_TOOLS, arguments_of, checked_tools, unreadable_arguments
+from pytest_hermes_env.strategies.spoken import SpokenTurn, spoken_turns
+from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.types import Message, ToolSchema
 
 __all__ = ["FINISHES", "Finish", "agent_results", "messages"]
@@ -21,10 +20,6 @@ __all__ = ["FINISHES", "Finish", "agent_results", "messages"]
 Finish = Literal["answer", "turn_limit", "server_error"]
 FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
 
-MOST_CALLS = 3
-"""Parallel calls of one turn."""
-
-STRANGERS = ("bash", "python", "no_such_tool")
 ANSWERS = (
     "42",
     "-1.5",
@@ -38,21 +33,6 @@ ANSWERS = (
     "x" * 2_000,
 )
 """Answers whose form rewards look for, or stumble over."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Call:
-    kind: Literal["valid", "unknown", "bad"]
-    tool: str
-    arguments: str
-    gives: Mapping[str, Any] | str | Exception = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Turn:
-    thought: str | None
-    text: str | None
-    calls: list[_Call]
 
 
 def agent_results(
@@ -80,7 +60,7 @@ def agent_results(
             "agent_results(max_turns=0) leaves nothing to draw: without a turn a rollout can only end with 'server_error'.\n"
             f"  seen      finishes={list(finishes)!r}"
         )
-    turns = _turns(offered)
+    turns = spoken_turns("agent_results", offered)
     names_tools = tools is not None and story_of(begun).offered is None
 
     @st.composite
@@ -89,7 +69,7 @@ def agent_results(
         answers = finish == "answer"
         least = max(min_turns - answers, int(finish == "turn_limit"))
         result = begun
-        for turn in draw(st.lists(turns, min_size=least, max_size=max_turns - answers)):
+        for turn in draw(turns(least, max_turns - answers)):
             result = _told(result, turn)
         if names_tools and story_of(result).called("unknown"):
             result = result.offering(*offered)
@@ -127,51 +107,7 @@ def _checked_start(start: object, tools: Mapping[str, Any]) -> Result:
     return start
 
 
-def _turns(offered: Mapping[str, dict[str, Any]]) -> st.SearchStrategy[_Turn]:
-    right = {name: arguments_of("agent_results", name, parameters) for name, parameters in offered.items()}
-    calls = st.one_of(
-        *[_calls("valid", name, arguments, _results_of(name)) for name, arguments in right.items()],
-        *[_calls("unknown", name, st.just("{}")) for name in STRANGERS if name not in {*offered, *DEFAULT_TOOLS}],
-        *[_calls("bad", name, unreadable_arguments(arguments)) for name, arguments in right.items()],
-    )
-    return st.builds(
-        _Turn,
-        thought=st.none() | st.text(min_size=1, max_size=12),
-        text=st.none() | st.text(min_size=1, max_size=12),
-        calls=st.lists(calls, min_size=1, max_size=MOST_CALLS),
-    )
-
-
-def _calls(
-    kind: str, name: str, arguments: st.SearchStrategy[str], gives: st.SearchStrategy[Any] | None = None
-) -> st.SearchStrategy[_Call]:
-    return st.builds(_Call, kind=st.just(kind), tool=st.just(name), arguments=arguments, gives=gives or st.just(""))
-
-
-def _results_of(tool: str) -> st.SearchStrategy[Any]:
-    """Return what a tool can give: a plain result, a failure, text that is no JSON, an exception."""
-    texts = st.text(max_size=20)
-    failures = st.sampled_from(("not found", "timed out", ""))
-    good: st.SearchStrategy[Any]
-    bad: st.SearchStrategy[Any]
-    if tool == "terminal":
-        good = texts.map(lambda output: {"output": output, "exit_code": 0, "error": None})
-        bad = st.builds(
-            lambda output, code, error: {"output": output, "exit_code": code, "error": error},
-            texts,
-            st.sampled_from((1, 2, 124, 127, -1)),
-            st.none() | failures,
-        )
-    elif tool == "read_file":
-        good = texts.map(lambda text: {"content": f"1|{text}", "total_lines": 1, "file_size": len(text.encode())})
-        bad = failures.map(lambda error: {"content": "", "error": error})
-    else:
-        good = texts.map(lambda text: {"success": True, "output": text})
-        bad = failures.map(lambda error: {"error": error})
-    return st.one_of(good, bad, texts, st.sampled_from((RuntimeError("the sandbox is gone"), TimeoutError())))
-
-
-def _told(result: Result, turn: _Turn) -> Result:
+def _told(result: Result, turn: SpokenTurn) -> Result:
     """Return the result with one more turn."""
     if turn.thought is not None:
         result = result.think(turn.thought)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import strategies as st
 
 from pytest_hermes_env.inference.script import Script
-from pytest_hermes_env.inference.steps import Step, call, call_raw, empty_choices, fail, garbage, say, think, turn, unoffered
+from pytest_hermes_env.inference.steps import (
+    Step,
+    Turn,
+    call,
+    call_raw,
+    empty_choices,
+    fail,
+    garbage,
+    say,
+    think,
+    turn,
+    unoffered,
+)
 from pytest_hermes_env.strategies.limits import check_range
-from pytest_hermes_env.strategies.tools import USUAL_TOOLS, arguments_of, checked_tools, unreadable_arguments
+from pytest_hermes_env.strategies.spoken import SpokenCall, SpokenTurn, spoken_turns
+from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.types import ToolSchema
 
 __all__ = ["scripts"]
-
-MOST_CALLS = 3
 
 
 def scripts(
@@ -31,30 +41,28 @@ def scripts(
     """
     offered = checked_tools("scripts", USUAL_TOOLS if tools is None else tools)
     check_range("scripts", "min_turns", min_turns, "max_turns", max_turns, floor=1)
-    calls = [_calls(name, parameters) for name, parameters in offered.items()]
-    ends: list[st.SearchStrategy[Any]] = [st.text(max_size=20).map(say)]
+    turns = spoken_turns("scripts", offered, results=False, mistakes=faults)
+    end: st.SearchStrategy[Step] = st.text(max_size=20).map(say)
     if faults:
-        calls.append(st.just(unoffered(call("no_such_tool"))))
-        calls += [_unreadable(name, parameters) for name, parameters in offered.items()]
-        ends.append(st.sampled_from((fail(500), fail(429), empty_choices(), garbage("<html>"))))
-    thoughts = st.none() | st.text(min_size=1, max_size=12).map(think)
-    texts = st.none() | st.text(min_size=1, max_size=12).map(say)
-    spoken = st.builds(
-        lambda thought, text, called: turn(*(step for step in (thought, text, *called) if step is not None)),
-        thoughts,
-        texts,
-        st.lists(st.one_of(calls), min_size=1, max_size=MOST_CALLS),
-    )
+        end = st.one_of(end, st.sampled_from((fail(500), fail(429), empty_choices(), garbage("<html>"))))
     return st.builds(
-        lambda turns, end: Script([*turns, end]),
-        st.lists(spoken, min_size=min_turns - 1, max_size=max_turns - 1),
-        st.one_of(ends),
+        lambda spoken, last: Script([*map(_turn, spoken), last]),
+        turns(min_turns - 1, max_turns - 1),
+        end,
     )
 
 
-def _calls(name: str, parameters: dict[str, Any]) -> st.SearchStrategy[Step]:
-    return arguments_of("scripts", name, parameters).map(lambda text: call(name, **json.loads(text)))
+def _turn(spoken: SpokenTurn) -> Turn:
+    said: list[Step] = []
+    if spoken.thought is not None:
+        said.append(think(spoken.thought))
+    if spoken.text is not None:
+        said.append(say(spoken.text))
+    return turn(*said, *map(_step, spoken.calls))
 
 
-def _unreadable(name: str, parameters: dict[str, Any]) -> st.SearchStrategy[Step]:
-    return unreadable_arguments(arguments_of("scripts", name, parameters)).map(lambda text: call_raw(name, text))
+def _step(spoken: SpokenCall) -> Step:
+    if spoken.kind == "bad":
+        return call_raw(spoken.tool, spoken.arguments)
+    step = call(spoken.tool, **json.loads(spoken.arguments))
+    return unoffered(step) if spoken.kind == "unknown" else step

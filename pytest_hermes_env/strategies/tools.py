@@ -13,25 +13,27 @@ from pytest_hermes_env.strategies.json_values import broken_objects, json_values
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.types import ToolCall, ToolSchema
 
-__all__ = ["USUAL_TOOLS", "arguments_of", "checked_tools", "tool_calls", "tool_schemas", "unreadable_arguments"]
+__all__ = ["NO_OBJECTS", "USUAL_TOOLS", "arguments_of", "checked_tools", "tool_calls", "tool_schemas"]
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
+NO_OBJECTS = ("null", "[]", '"text"', "7")
+"""JSON that is no object, as models write it for arguments."""
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_PROPERTIES = 3
 MOST_LETTERS = 8
 
 
-def _schema(name: str, required: Sequence[str], optional: Mapping[str, Any]) -> ToolSchema:
-    properties = {**{key: {"type": "string"} for key in required}, **optional}
-    parameters: Any = {"type": "object", "properties": properties, "required": list(required)}
+def _schema(name: str, *required: str) -> ToolSchema:
+    parameters: Any = {"type": "object", "properties": {key: {"type": "string"} for key in required}, "required": [*required]}
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
 USUAL_TOOLS: tuple[ToolSchema, ...] = (
-    _schema("terminal", ["command"], {"timeout": {"type": "integer", "minimum": 1}}),
-    _schema("read_file", ["path"], {"offset": {"type": "integer", "minimum": 1}}),
-    _schema("write_file", ["path", "content"], {}),
-    _schema("search_files", ["pattern"], {"path": {"type": "string"}}),
+    _schema("terminal", "command"),
+    _schema("read_file", "path"),
+    _schema("write_file", "path", "content"),
+    _schema("search_files", "pattern"),
 )
 """What most environments offer, in short: hermes' own names and required arguments."""
 
@@ -106,18 +108,14 @@ def _texts(name: str, parameters: dict[str, Any], valid: bool | None) -> st.Sear
     right = arguments_of("tool_calls", name, parameters)
     if valid:
         return right
-    wrong = st.one_of(broken_objects(parameters).map(_text), unreadable_arguments(right))
+    cut = right.map(lambda text: text[:-1])
+    wrong = st.one_of(broken_objects(parameters).map(_text), cut, st.sampled_from(NO_OBJECTS))
     return wrong if valid is False else st.one_of(right, wrong)
 
 
 def arguments_of(strategy: str, name: str, parameters: dict[str, Any]) -> st.SearchStrategy[str]:
     """Return arguments that the parameters' schema allows, as JSON text. Raises: nothing fits → StrategyError."""
     return drawable(strategy, f"arguments of {name!r}", json_values(parameters), parameters).map(_text)
-
-
-def unreadable_arguments(right: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Return arguments that the agent loop cannot read: cut off before their end, or no object."""
-    return st.one_of(right.map(lambda text: text[:-1]), st.sampled_from(("null", "[]", '"text"', "7")))
 
 
 def _text(arguments: Any) -> str:
