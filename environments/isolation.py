@@ -72,9 +72,16 @@ def open_sandbox(task_id: str) -> None:
             return
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
-            directory = os.path.realpath(tempfile.mkdtemp(prefix=f"hermes-{_plain(task_id)}-"))
-            overrides["cwd"] = _directories[task_id] = directory
+            overrides["cwd"] = _directories[task_id] = _make_directory(task_id)
         register_task_env_overrides(task_id, overrides)
+
+
+def _make_directory(task_id: str) -> str:
+    """Return a new, empty directory: in hermes' own place for sandboxes where the user chose one, else a temporary one."""
+    place = os.environ.get("TERMINAL_SANDBOX_DIR") or None
+    if place is not None:
+        os.makedirs(place, exist_ok=True)
+    return os.path.realpath(tempfile.mkdtemp(prefix=f"hermes-{_plain(task_id)}-", dir=place))
 
 
 def _let_hermes_remember() -> None:

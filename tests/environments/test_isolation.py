@@ -40,6 +40,17 @@ def test_sandbox_is_a_session_of_its_own_in_an_empty_directory(task_id, monkeypa
     assert os.listdir(directory) == []
 
 
+def test_directories_are_made_where_the_user_keeps_sandboxes(task_id, monkeypatch, tmp_path):
+    """hermes has a variable for the place of all sandboxes; it need not exist yet."""
+    monkeypatch.setenv("TERMINAL_ENV", "local")
+    monkeypatch.setenv("TERMINAL_SANDBOX_DIR", str(tmp_path / "large disk"))
+
+    open_sandbox(task_id)
+
+    directory = Path(sandbox_directory(task_id))
+    assert (directory.parent, directory.is_dir()) == (Path(os.path.realpath(tmp_path)) / "large disk", True)
+
+
 def test_opening_twice_changes_nothing(task_id):
     """Loop and ToolContext both open; the second finds what the first made."""
     open_sandbox(task_id)
