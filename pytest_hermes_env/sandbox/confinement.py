@@ -4,7 +4,7 @@ Confined: no network but a loopback of the sandbox's own, every file read-only b
 sight. bubblewrap is taken where it works; elsewhere the same namespaces are asked from the kernel (as ``unshare`` does); where
 neither works, there is a reason for each.
 
-Place in the flow: the header of a test run shows `describe`; `LocalSandbox` starts its `cell.Cell` accordingly.
+Place in the flow: the header of a test run shows `Confinement.describe`; `LocalSandbox` starts its `cell.Cell` accordingly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Literal
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground, hidden_places
 
-__all__ = ["UNCONFINED", "Confinement", "available", "describe", "probe", "require_confinement"]
+__all__ = ["UNCONFINED", "Confinement", "available", "probe", "require_confinement"]
 
 APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
@@ -39,6 +39,12 @@ class Confinement:
     def is_in_force(self) -> bool:
         """Whether commands are confined at all."""
         return self.kind != "none"
+
+    def describe(self) -> str:
+        """Return the line for the header of a test run."""
+        if self.is_in_force:
+            return f"local sandbox: confined by {self.kind} (no network, file system read-only but the sandbox)"
+        return f"local sandbox: NOT confined ({self.reason})"
 
     def cell(self, ground: Ground) -> Cell | None:
         """Return a world on ``ground``, not yet started, or None where nothing confines."""
@@ -72,13 +78,6 @@ def probe() -> Confinement:
         return Confinement(kind="unshare", reason=reason)
     named = problem if problem.startswith("unshare: ") else f"unshare: {problem}"
     return Confinement(kind="none", reason=f"{reason}; {named}{_kernel_setting()}")
-
-
-def describe(confinement: Confinement) -> str:
-    """Return the line for the header of a test run."""
-    if confinement.is_in_force:
-        return f"local sandbox: confined by {confinement.kind} (no network, file system read-only but the sandbox)"
-    return f"local sandbox: NOT confined ({confinement.reason})"
 
 
 def require_confinement(allow_unconfined: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox import confinement
-from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, describe, probe, require_confinement
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe, require_confinement
 
 needs_unshare = pytest.mark.skipif(
     bool(confinement._problem_of(Confinement(kind="unshare"))), reason="the kernel gives no user namespaces here"
@@ -52,7 +52,7 @@ def program(tmp_path, monkeypatch):
 )
 def test_header_names_the_confinement_or_the_reason(found, line):
     """The header of a test run says what is in force."""
-    assert describe(found) == line
+    assert found.describe() == line
 
 
 def test_live_model_is_refused_where_nothing_confines(monkeypatch):
@@ -161,7 +161,7 @@ def test_kernel_that_refuses_is_quoted(tmp_path):
     """A process without rights of its own, as in a container without privileges, is told what the kernel said."""
     script = (
         "import pathlib; from pytest_hermes_env.sandbox import confinement\n"
-        "confinement.APPARMOR = pathlib.Path('none'); print(confinement.describe(confinement.available()))"
+        "confinement.APPARMOR = pathlib.Path('none'); print(confinement.available().describe())"
     )
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     unshare = shutil.which("unshare") or "unshare"
