@@ -128,8 +128,6 @@ class HermesSweEnv(HermesAgentBaseEnv):
             self.files_at_start = frozenset(python_files(ctx, directory))
             if SOLUTION in self.files_at_start:
                 raise RuntimeError(f"A fresh sandbox holds {directory}/{SOLUTION} already: whose work it is could not be told")
-            if ctx.terminal("python3 --version").get("exit_code") != 0:
-                logger.warning("A fresh sandbox has no python3: no solution will pass its tests")
         finally:
             ctx.cleanup()
 

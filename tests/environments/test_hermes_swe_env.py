@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 from pathlib import Path
 from typing import Any
@@ -179,19 +178,16 @@ def test_fresh_local_sandbox_is_a_directory_of_the_rollouts_own(make_env):
     assert run(make_env, act, server=NO_MODEL) == ("", frozenset())
 
 
-SANDBOX = {"pwd": {"exit_code": 0, "output": "/work\n"}, "python3 --version": {"exit_code": 0, "output": "Python 3.12.0"}}
+WORKS = {"exit_code": 0, "output": "/work\n"}
 
 
 @pytest.fixture
 def fresh_sandbox(tool_answers: Any) -> Any:
-    """``fresh_sandbox(files, **answers)``: what a sandbox of another backend says before anybody worked in it."""
+    """``fresh_sandbox(files, pwd)``: what a sandbox of another backend says before anybody worked in it."""
 
-    def install(files: list[str], answers: dict[str, Any] = SANDBOX) -> None:
-        def answer(name: str, arguments: Any) -> str:
-            known = {"files": files} if name == "search_files" else answers[arguments["command"]]
-            return json.dumps(known)
-
-        tool_answers(answer)
+    def install(files: list[str], pwd: dict[str, Any] = WORKS) -> None:
+        answers = {"search_files": {"files": files}, "terminal": pwd}
+        tool_answers(lambda name, arguments: json.dumps(answers[name]))
 
     return install
 
@@ -219,24 +215,12 @@ def test_image_that_holds_a_solution_is_refused(make_env, fresh_sandbox):
 @pytest.mark.parametrize("said", [{"error": "no Docker", "output": ""}, {"output": "no Docker"}])
 def test_backend_that_does_not_work_is_noticed_in_setup(make_env, fresh_sandbox, said):
     """Before the first rollout, not as a reward of 0.0 in every one."""
-    fresh_sandbox([], {"pwd": {"exit_code": -1, **said}})
+    fresh_sandbox([], {"exit_code": -1, **said})
 
     with pytest.raises(RuntimeError) as raised:
         run(make_env, None, server=NO_MODEL)
 
     assert str(raised.value) == "No command can be run in a sandbox of terminal_backend 'local': no Docker"
-
-
-def test_image_without_python_is_warned_of(make_env, fresh_sandbox, caplog):
-    """It is the author who can do something about it."""
-    fresh_sandbox([], {**SANDBOX, "python3 --version": {"exit_code": 127, "output": "python3: command not found"}})
-
-    async def act(env: Any) -> None: ...
-
-    with caplog.at_level(logging.WARNING, logger="environments"):
-        run(make_env, act, server=NO_MODEL)
-
-    assert "A fresh sandbox has no python3: no solution will pass its tests" in caplog.messages
 
 
 # ---------------------------------------------------------------------- rollouts

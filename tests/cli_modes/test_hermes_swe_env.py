@@ -1,0 +1,88 @@
+"""HermesSweEnv from the command line, with the YAML file that lies beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SOLUTIONS = Path(__file__).parents[1] / "environments" / "hermes_swe_solutions.py"
+
+
+@pytest.fixture
+def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
+    """``command(mode, *flags, server=None)``: the words that start HermesSweEnv on this machine."""
+    from environments.hermes_swe_env import hermes_swe_env
+
+    def words(mode: str, *flags: str, server: Any = None) -> list[str]:
+        script = Path(hermes_swe_env.__file__)
+        settings = {
+            "--config": str(script.with_name("default.yaml")),
+            "--env.tokenizer_name": hermes_tokenizer,
+            "--env.terminal_backend": "local",
+            "--env.use_wandb": "false",
+            "--openai.base_url": server.base_url,
+            "--openai.model_name": "mock-model",
+        }
+        return [sys.executable, str(script), mode, *(word for pair in settings.items() for word in pair), *flags]
+
+    return words
+
+
+@pytest.fixture
+def solving_server() -> Iterator[Any]:
+    """A mock model that solves every sample task."""
+    from pytest_hermes_env.inference import MockServer, call, say
+
+    def solve(conversation: Any) -> Any:
+        if conversation.turn:
+            return say("done")
+        return call("write_file", path="solution.py", content=SOLUTIONS.read_text())
+
+    with MockServer(solve, allow_leftovers=True) as server:
+        yield server
+    server.verify()
+
+
+def test_evaluation_is_saved_and_says_that_the_data_set_is_out_of_reach(run, solving_server, home):
+    """Without a network, the YAML file's data set gives way to the sample tasks, loudly."""
+    finished = run("evaluate", "--env.eval_size", "2", "--env.data_dir_to_save_evals", "evals", server=solving_server)
+
+    metrics = json.loads((home / "evals" / "metrics.json").read_text())["results"]["all"]
+    samples = [json.loads(line) for line in (home / "evals" / "samples.jsonl").read_text().splitlines()]
+    assert finished.returncode == 0, finished.stderr
+    assert metrics == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert [(sample["score"], sample["turns"]) for sample in samples] == [(1.0, 2)] * 2
+    assert "dataset_name 'bigcode/humanevalpack' is out of reach" in finished.stderr
+
+
+def test_process_writes_verified_groups_of_a_data_set_on_disk(run, solving_server, home):
+    """One line per group, each rollout with its own verdict; the prompt stands in another column."""
+    names = {"life": "[]) == []", "unique": "[1, 1]) == [1]", "caesar": "'a', 1) == 'b'"}
+    rows = [{"text": f"Write {name}.", "test": f"assert {name}({test}", "entry_point": name} for name, test in names.items()]
+    (home / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    flags = "--env.dataset_name rows.jsonl --env.prompt_field text --env.total_steps 2 --env.group_size 2"
+
+    finished = run("process", *flags.split(), "--env.data_path_to_save_groups", "out.jsonl", server=solving_server)
+
+    lines = [json.loads(line) for line in (home / "out.jsonl").read_text().splitlines()]
+    assert finished.returncode == 0, finished.stderr
+    assert [line["scores"] for line in lines] == [[1.0, 1.0]] * 2
+    assert [line["messages"][0][1]["content"].splitlines()[0] for line in lines] == ["Write life.", "Write unique."]
+
+
+def test_data_set_without_tests_ends_with_a_sentence(run, solving_server, home):
+    """The program fails, and its last line names the columns."""
+    (home / "rows.jsonl").write_text('{"prompt": "p", "answer": "a"}\n')
+
+    finished = run("process", "--env.dataset_name", "rows.jsonl", server=solving_server)
+
+    assert finished.returncode != 0
+    assert finished.stderr.strip().splitlines()[-1] == (
+        "ValueError: dataset_name 'rows.jsonl' has no tests: none of test, test_code, tests, test_list is among its columns "
+        "['answer', 'prompt']. HermesSweEnv rewards what tests decide."
+    )
