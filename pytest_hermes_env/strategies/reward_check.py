@@ -1,0 +1,301 @@
+"""Runs a reward function over generated results and shows the smallest one on which it breaks.
+
+Place in the flow: a test calls `check_reward` with an environment from ``make_env`` and an item. No model and no sandbox is
+needed: the results are built, and the context stands on an in-memory machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import copy
+import inspect
+import linecache
+import math
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import CodeType, FrameType
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten
+from pytest_hermes_env.results import agent_result
+from pytest_hermes_env.rollout.layer import layer_of
+from pytest_hermes_env.strategies.rollouts import agent_results
+
+__all__ = ["check_reward"]
+
+MOST_TURNS = 4
+Bounds = tuple[float, float] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Breach:
+    """What a reward function did on one result. ``what`` continues "compute_reward …"; ``place`` is where, or empty."""
+
+    expression: str
+    result: Any
+    what: str = ""
+    place: str = ""
+
+
+class _BadValue(Exception):
+    """Returned what is no reward; hypothesis shrinks each kind of it for itself."""
+
+
+class _Unawaitable(_BadValue):
+    """Returned something that cannot be awaited."""
+
+
+class _NotANumber(_BadValue):
+    """Returned what is no finite number."""
+
+
+class _OutOfBounds(_BadValue):
+    """Returned a number beyond the bounds."""
+
+
+def check_reward(
+    env: Any,
+    item: Any,
+    *,
+    results: st.SearchStrategy[Any] | None = None,
+    context: Any = None,
+    examples: int = 100,
+    bounds: Bounds = (0.0, 1.0),
+    derandomize: bool = True,
+) -> None:
+    """Run ``env.compute_reward(item, result, ctx)`` on generated results: it must return a finite number within ``bounds``.
+
+    ``results`` is a strategy of AgentResults; by default `agent_results` with the environment's own prompt, tools and layer.
+    ``context`` makes the ``ctx`` of one call (by default a FakeToolContext on an empty machine that knows no other commands);
+    what is no callable is passed as it is, every time. ``bounds`` includes both ends; None allows every finite number. The same
+    results are tried in every run, unless ``derandomize`` is False.
+
+    Works in a test function and inside a running event loop, which waits: the reward then runs on a loop of another thread.
+
+    Raises: a result on which the reward breaks → RewardProblem, with the smallest one; impossible arguments → StrategyError;
+    not an environment → UsageError.
+    """
+    __tracebackhide__ = True
+    _check_arguments(env, results, examples, bounds)
+    strategy = _results_for(env, item) if results is None else results
+    probe = _Probe(env, item, _contexts(context), bounds)
+    breach = _outside_of_a_loop(lambda: probe.search(strategy, examples, derandomize))
+    if breach is not None:
+        raise RewardProblem(_report(env, item, breach))
+
+
+def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None:
+    __tracebackhide__ = True
+    if isinstance(env, type):
+        raise UsageError(
+            f"check_reward() takes an environment, not its class {env.__name__}.\n"
+            f"  fix       check_reward(make_env({env.__name__}), item), with the fixture make_env"
+        )
+    if not callable(getattr(env, "compute_reward", None)):
+        raise UsageError(f"check_reward() takes an environment; {type(env).__name__} has no compute_reward.")
+    if results is not None and not isinstance(results, st.SearchStrategy):
+        raise StrategyError(
+            "check_reward(results=...) takes a strategy of results.\n"
+            f"  seen      {type(results).__name__} {shorten(repr(results))}\n"
+            "  fix       results=agent_results(...), or results=hypothesis.strategies.sampled_from([...])"
+        )
+    if not isinstance(examples, int) or isinstance(examples, bool) or examples < 1:
+        raise StrategyError(
+            f"check_reward(examples=...) takes a whole number from 1; got {type(examples).__name__} {examples!r}."
+        )
+    if bounds is not None and not _are_bounds(bounds):
+        raise StrategyError(
+            f"check_reward(bounds=...) takes (lowest, highest), the lowest first, or None; got {type(bounds).__name__} {bounds!r}."
+        )
+
+
+def _are_bounds(bounds: Any) -> bool:
+    is_pair = isinstance(bounds, list | tuple) and len(bounds) == 2  # noqa: PLR2004 - a pair
+    return is_pair and all(isinstance(end, int | float) for end in bounds) and bounds[0] <= bounds[1]
+
+
+def _results_for(env: Any, item: Any) -> st.SearchStrategy[Any]:
+    """Return results of rollouts of this item, on this environment's layer, with its tools."""
+    try:
+        layer_of(type(env))
+    except BadTarget:
+        return agent_results()
+    start = agent_result.of(env)
+    config = getattr(env, "config", None)
+    if isinstance(prompt := getattr(config, "system_prompt", None), str) and prompt:
+        start = start.system(prompt)
+    if isinstance(question := env.format_prompt(item), str):
+        start = start.user(question)
+    schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
+    turns = min(MOST_TURNS, getattr(config, "max_agent_turns", MOST_TURNS))
+    return agent_results(schemas or None, max_turns=max(turns, 1), start=start)
+
+
+def _contexts(context: Any) -> Callable[[], Any]:
+    if context is not None:
+        return context if callable(context) else lambda: context
+    from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where it is used
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    return lambda: FakeToolContext(FakeSandbox(unscripted="not found"))
+
+
+def _outside_of_a_loop(search: Callable[[], _Breach | None]) -> _Breach | None:
+    """Run a search here, or in a thread of its own where an event loop is running."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return search()
+    held = contextvars.copy_context()
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="check-reward") as pool:
+        return pool.submit(held.run, search).result()
+
+
+class _Probe:
+    """Calls one reward function again and again, on one event loop."""
+
+    def __init__(self, env: Any, item: Any, contexts: Callable[[], Any], bounds: Bounds) -> None:
+        self._env, self._item, self._contexts, self._bounds = env, item, contexts, bounds
+        self._code: CodeType | None = getattr(inspect.unwrap(env.compute_reward), "__code__", None)
+        self._seen: list[_Breach] = []
+
+    def search(self, strategy: st.SearchStrategy[Any], examples: int, derandomize: bool) -> _Breach | None:
+        """Return the smallest breach, or None when every result got a reward."""
+        with asyncio.Runner() as runner:
+
+            @settings(
+                max_examples=examples,
+                derandomize=derandomize,
+                database=None,
+                deadline=None,
+                phases=[Phase.generate, Phase.shrink],
+                verbosity=Verbosity.quiet,
+                report_multiple_bugs=False,
+                print_blob=False,
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(strategy)
+            def try_one(result: Any) -> None:
+                self._try(runner, result)
+
+            try:
+                try_one()
+            except Flaky:
+                # The reward is not the same each time; what was seen is a breach all the same.
+                return min(self._seen, key=lambda breach: len(breach.expression))
+            except Exception:
+                if not self._seen:
+                    raise
+                return self._placed(runner, self._seen[-1])
+        return None
+
+    def _try(self, runner: asyncio.Runner, result: Any) -> None:
+        """Compute one reward. Raises: what the reward function raised, or _BadValue, after it was noted."""
+        breach = _Breach(expression=repr(result), result=copy.deepcopy(result))
+        try:
+            value = self._reward(runner, result)
+        except Exception as error:
+            text = f": {shorten(str(error))}" if str(error) else ""
+            self._seen.append(replace(breach, what=f"raised {type(error).__name__}{text}", place=self._line_of(error)))
+            raise
+        kind, what = _judged(value, self._bounds)
+        if kind is not None:
+            self._seen.append(replace(breach, what=f"returned {shorten(repr(value))}, {what}"))
+            raise kind
+
+    def _reward(self, runner: asyncio.Runner, result: Any) -> Any:
+        ctx = self._contexts()
+        try:
+            made = self._env.compute_reward(self._item, result, ctx)
+            return runner.run(_awaited(made)) if inspect.isawaitable(made) else _NotAwaited(made)
+        finally:
+            if callable(cleanup := getattr(ctx, "cleanup", None)):
+                cleanup()
+
+    def _line_of(self, error: Exception) -> str:
+        """Return the line of the environment's file at which an exception came out, or the last one there is."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if self._code is not None and frame.filename == self._code.co_filename]
+        last = (own or frames)[-1]
+        return _shown(last.filename, last.lineno or 0)
+
+    def _placed(self, runner: asyncio.Runner, breach: _Breach) -> _Breach:
+        """Return the breach with the line that returned the value: the reward is computed once more, and watched."""
+        if breach.place or self._code is None:
+            return breach
+        lines: list[int] = []
+
+        def watch(frame: FrameType, event: str, _value: Any) -> None:
+            if event == "return" and frame.f_code is self._code:
+                lines.append(frame.f_lineno)
+
+        before = sys.getprofile()
+        sys.setprofile(watch)
+        try:
+            value = self._reward(runner, breach.result)
+        except Exception:  # noqa: BLE001 - not the same each time: then only the function is known
+            value = 0.0
+        finally:
+            sys.setprofile(before)
+        is_same = _judged(value, self._bounds)[0] is not None
+        line = lines[-1] if lines and is_same else self._code.co_firstlineno
+        return replace(breach, place=_shown(self._code.co_filename, line))
+
+
+@dataclass(frozen=True)
+class _NotAwaited:
+    """What a ``compute_reward`` gave that is no coroutine function."""
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+async def _awaited(made: Any) -> Any:
+    return await made
+
+
+def _judged(value: Any, bounds: Bounds) -> tuple[type[_BadValue] | None, str]:
+    """Return what is wrong with a reward, or None. What the layer takes for a number is one here.
+
+    Source: ``as_reward`` of this distribution's ``environments.scoring``.
+    """
+    if isinstance(value, _NotAwaited):
+        return _Unawaitable, "but not from a coroutine: the layer awaits it, so that it must be `async def`"
+    if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
+        return _NotANumber, "a truth value: say 1.0 or 0.0"
+    try:
+        number = float(value) if hasattr(value, "__float__") else None
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None:
+        return _NotANumber, "which is no number"
+    if not math.isfinite(number):
+        return _NotANumber, "which is not finite"
+    if bounds is not None and not bounds[0] <= number <= bounds[1]:
+        return _OutOfBounds, f"which is not between {bounds[0]} and {bounds[1]}"
+    return None, ""
+
+
+def _shown(path: str, line: int) -> str:
+    return f"{path}:{line}: {linecache.getline(path, line).strip()}"
+
+
+def _report(env: Any, item: Any, breach: _Breach) -> str:
+    return (
+        f"{type(env).__name__}.compute_reward {breach.what}.\n"
+        f"  item      {shorten(repr(item))}\n"
+        f"  result    {breach.expression}\n"
+        f"  at        {breach.place or 'an unknown place'}\n"
+        "  fix       paste the result into a test, and mend the function until it passes:\n"
+        "            reward = await env.compute_reward(item, result, tool_context)"
+    )
