@@ -15,6 +15,8 @@
     ├── LeftoverTurns           turns of a script that nobody asked for
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
     ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
+    ├── MissingFile             a file was looked up in an in-memory machine that does not have it
+    ├── NotText                 a file of an in-memory machine was read as text and holds none
     ├── NotAToolResult          a handler of a fake sandbox gave something that no tool could give
     ├── UseAfterCleanup         a tool context was used although it had been cleaned up
     ├── CleanupFailed           a sandbox could not be released
@@ -35,7 +37,9 @@ __all__ = [
     "HermesEnvError",
     "LeftoverAnswers",
     "LeftoverTurns",
+    "MissingFile",
     "NotAToolResult",
+    "NotText",
     "ResultError",
     "RewardProblem",
     "ScriptError",
@@ -127,6 +131,17 @@ class EnvironmentSetupError(HermesEnvError):
 
 class ShadowedModule(HermesEnvError):
     """A project module hides one of hermes-agent's own top-level modules."""
+
+
+class MissingFile(HermesEnvError, KeyError):
+    """A file was looked up in an in-memory machine that does not have it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NotText(HermesEnvError):
+    """A file of an in-memory machine was read as text, and its bytes are no UTF-8."""
 
 
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:

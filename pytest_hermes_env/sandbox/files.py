@@ -1,0 +1,268 @@
+"""The files of an in-memory machine: absolute POSIX paths, bytes, directories; no links, one user.
+
+Place in the flow: `FakeSandbox` holds one tree per rollout; its shell, its commands and hermes' file tools work on it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import posixpath
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, replace
+
+from pytest_hermes_env.errors import MissingFile, NotText, shorten
+
+__all__ = ["Files"]
+
+HOME = "/root"
+FIRST_DIRECTORIES = ("/", HOME, "/tmp")  # noqa: S108 - of the in-memory machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File:
+    """One file's content, who wrote it last, and when, as a count of changes."""
+
+    data: bytes
+    writer: str
+    changed_at: int
+    is_executable: bool = False
+
+
+class Files(MutableMapping[str, str]):
+    """A tree of files. As a mapping it leads from paths to texts; relative paths begin at ``cwd``.
+
+    ``writer`` is who writes at the moment; `written_by` tells who wrote a file last.
+    """
+
+    def __init__(self, initial: Mapping[str, str | bytes] | None = None, *, cwd: str = "/workspace") -> None:
+        self.cwd = posixpath.normpath(posixpath.join("/", cwd))
+        self.writer = "environment"
+        self._files: dict[str, _File] = {}
+        self._directories: set[str] = set(FIRST_DIRECTORIES)
+        self._changes = 0
+        self.make_directory(self.cwd, parents=True)
+        for path, content in (initial or {}).items():
+            self[path] = content  # type: ignore[assignment] - bytes are taken, too
+
+    # As a mapping of texts
+
+    def __getitem__(self, path: str) -> str:
+        absolute = self.resolve(path)
+        if absolute not in self._files:
+            raise MissingFile(self._missing(path, absolute))
+        data = self._files[absolute].data
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise NotText(
+                f"{absolute} holds no text: {error.reason} at byte {error.start}.\n"
+                f"  seen      {shorten(repr(data))}\n"
+                f"  fix       files.read({absolute!r}) gives its bytes"
+            ) from None
+
+    def __setitem__(self, path: str, content: str | bytes) -> None:
+        absolute = self.resolve(path)
+        self.make_directory(posixpath.dirname(absolute), parents=True)
+        self.write(absolute, content.encode(errors="surrogateescape") if isinstance(content, str) else bytes(content))
+
+    def __delitem__(self, path: str) -> None:
+        absolute = self.resolve(path)
+        if absolute not in self._files:
+            raise MissingFile(self._missing(path, absolute))
+        self.remove(absolute)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._files))
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self.resolve(path) in self._files
+
+    def __repr__(self) -> str:
+        return f"Files({{{', '.join(f'{path!r}: {self._files[path].data!r}' for path in self)}}})"
+
+    def _missing(self, path: str, absolute: str) -> str:
+        nearest = difflib.get_close_matches(absolute, list(self), n=3, cutoff=0.4)
+        same_name = [other for other in self if posixpath.basename(other) == posixpath.basename(absolute)]
+        shown = list(dict.fromkeys([*same_name, *nearest]))[:3]
+        if self.is_dir(absolute):
+            seen = f"{absolute} is a directory"
+        else:
+            seen = f"nearest: {', '.join(shown)}" if shown else f"{len(self)} files: {shorten(', '.join(self) or 'none')}"
+        return f"there is no file {path!r} on this machine.\n  expected  {absolute}\n  seen      {seen}"
+
+    # As a file system: paths are absolute or begin at cwd
+
+    def resolve(self, path: str, cwd: str | None = None) -> str:
+        """Return ``path`` absolute and normalised; ``~`` leads home."""
+        if path == "~" or path.startswith("~/"):
+            path = HOME + path[1:]
+        absolute = posixpath.normpath(posixpath.join(cwd or self.cwd, path))
+        return "/" + absolute.lstrip("/")
+
+    def is_file(self, path: str) -> bool:
+        """Return whether there is a file."""
+        return self.resolve(path) in self._files
+
+    def is_dir(self, path: str) -> bool:
+        """Return whether there is a directory."""
+        return self.resolve(path) in self._directories
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is a file or a directory."""
+        return self.is_file(path) or self.is_dir(path)
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        absolute = self.resolve(path)
+        if absolute not in self._files:
+            raise self._error(errno.EISDIR if absolute in self._directories else self._why_absent(absolute), absolute)
+        return self._files[absolute].data
+
+    def write(self, path: str, data: bytes, *, append: bool = False) -> None:
+        """Write a file in an existing directory. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        absolute = self.resolve(path)
+        if absolute in self._directories:
+            raise self._error(errno.EISDIR, absolute)
+        if posixpath.dirname(absolute) not in self._directories:
+            raise self._error(self._why_absent(absolute), absolute)
+        before = self._files.get(absolute)
+        self._changes += 1
+        self._files[absolute] = _File(
+            data=before.data + data if append and before else data,
+            writer=self.writer,
+            changed_at=self._changes,
+            is_executable=before.is_executable if before else False,
+        )
+
+    def make_directory(self, path: str, *, parents: bool = False) -> None:
+        """Make a directory; with ``parents`` those above it, too, and no error when it is there.
+
+        Raises: FileExistsError, FileNotFoundError, NotADirectoryError.
+        """
+        absolute = self.resolve(path)
+        if absolute in self._directories:
+            if not parents:
+                raise self._error(errno.EEXIST, absolute)
+            return
+        if absolute in self._files:
+            raise self._error(errno.EEXIST, absolute)
+        above = posixpath.dirname(absolute)
+        if above in self._files:
+            raise self._error(errno.ENOTDIR, absolute)
+        if above not in self._directories:
+            if not parents:
+                raise self._error(self._why_absent(absolute), absolute)
+            try:
+                self.make_directory(above, parents=True)
+            except FileExistsError:
+                raise self._error(errno.ENOTDIR, absolute) from None
+        self._directories.add(absolute)
+
+    def remove(self, path: str) -> None:
+        """Remove a file. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        self.read(path)
+        del self._files[self.resolve(path)]
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory. Raises: OSError when it is not empty, no directory, or not there."""
+        absolute = self.resolve(path)
+        if absolute in self._files:
+            raise self._error(errno.ENOTDIR, absolute)
+        if self.list_directory(absolute):
+            raise self._error(errno.ENOTEMPTY, absolute)
+        self._directories.discard(absolute)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all below it. Raises: FileNotFoundError, NotADirectoryError."""
+        absolute = self.resolve(path)
+        self.list_directory(absolute)
+        for file in self.walk(absolute):
+            del self._files[file]
+        below = _below(absolute)
+        self._directories -= {one for one in self._directories if one == absolute or one.startswith(below)} - {"/"}
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file or a directory another path; a file that is there is replaced.
+
+        Raises: FileNotFoundError, FileExistsError for a directory that is there, NotADirectoryError.
+        """
+        old, new = self.resolve(source), self.resolve(target)
+        if not self.exists(old):
+            raise self._error(self._why_absent(old), old)
+        if new in self._directories:
+            raise self._error(errno.EEXIST, new)
+        if posixpath.dirname(new) not in self._directories:
+            raise self._error(self._why_absent(new), new)
+        if old in self._files:
+            self._files[new] = self._files.pop(old)
+            return
+        below = _below(old)
+        for file in self.walk(old):
+            self._files[new + file[len(old) :]] = self._files.pop(file)
+        moved = {one for one in self._directories if one == old or one.startswith(below)}
+        self._directories -= moved
+        self._directories |= {new + one[len(old) :] for one in moved}
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the sorted names in a directory. Raises: FileNotFoundError, NotADirectoryError."""
+        absolute = self.resolve(path)
+        if absolute not in self._directories:
+            raise self._error(errno.ENOTDIR if absolute in self._files else self._why_absent(absolute), absolute)
+        below = _below(absolute)
+        entries = (one[len(below) :] for one in (*self._files, *self._directories) if one.startswith(below) and one != below)
+        return sorted({entry for entry in entries if entry and "/" not in entry}, key=os.fsencode)
+
+    def walk(self, path: str) -> list[str]:
+        """Return the sorted absolute paths of all files below a directory."""
+        below = _below(self.resolve(path))
+        return sorted(file for file in self._files if file.startswith(below))
+
+    def is_executable(self, path: str) -> bool:
+        """Return whether a file may be executed. Raises: as `read`."""
+        self.read(path)
+        return self._files[self.resolve(path)].is_executable
+
+    def set_executable(self, path: str, is_executable: bool) -> None:  # noqa: FBT001
+        """Say whether a file may be executed. Raises: as `read`."""
+        self.read(path)
+        absolute = self.resolve(path)
+        self._files[absolute] = replace(self._files[absolute], is_executable=is_executable)
+
+    def changed_at(self, path: str) -> int:
+        """Return when a file was last written, as a count of writes; 0 for a directory."""
+        found = self._files.get(self.resolve(path))
+        return found.changed_at if found else 0
+
+    def written_by(self, path: str) -> str:
+        """Return who wrote a file last. Raises: as `read`."""
+        self.read(path)
+        return self._files[self.resolve(path)].writer
+
+    def copy(self) -> Files:
+        """Return a tree of its own with the same content."""
+        other = Files.__new__(Files)
+        other.cwd, other.writer, other._changes = self.cwd, self.writer, self._changes
+        other._files, other._directories = dict(self._files), set(self._directories)
+        return other
+
+    def _why_absent(self, absolute: str) -> int:
+        """Return ENOTDIR when a file stands where a directory above should be, else ENOENT."""
+        above = posixpath.dirname(absolute)
+        while above != "/":
+            if above in self._files:
+                return errno.ENOTDIR
+            above = posixpath.dirname(above)
+        return errno.ENOENT
+
+    @staticmethod
+    def _error(number: int, path: str) -> OSError:
+        return OSError(number, os.strerror(number), path)
+
+
+def _below(directory: str) -> str:
+    return directory if directory == "/" else f"{directory}/"
