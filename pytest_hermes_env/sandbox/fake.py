@@ -153,7 +153,7 @@ class FakeSandbox:
 
     def alias(self, prefix: str) -> None:
         """Let paths that begin with ``prefix``, a directory of this computer, mean this machine's first directory."""
-        if not prefix.startswith("/") or posixpath.normpath(prefix) == "/":
+        if not prefix.startswith("/") or not prefix.strip("/"):
             raise UsageError(
                 "an alias is an absolute directory below the root.\n"
                 f"  seen      {shorten(repr(prefix))}\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
+from pytest_hermes_env.errors import SEEN_LIMIT, HermesEnvError, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
 
 __all__ = [
     "Problem",
@@ -103,12 +103,11 @@ def unscripted_line(line: str, what: str, scripted: Sequence[str]) -> Problem:
 def exhausted(asked: str, shown: str, answers: Sequence[str]) -> Problem:
     """Return the problem of a script all of whose answers are used. ``shown``: the entry as it was scripted."""
     has = len(answers)
-    listing = "   ".join(f"{number}. {answer}" for number, answer in enumerate(answers, start=1))
     return Problem(
         error=UnexpectedToolCall,
         text=f"the sandbox was asked for {shorten(asked)} {_often(has + 1)}, but its script has {has} {_plural('answer', has)}.\n"
         f"  script    {shorten(shown)}\n"
-        f"  answers   {shorten(listing)}\n"
+        f"  answers   {_numbered(answers)}\n"
         f"  fix       give a {_ordinal(has + 1)} answer, or one without `times`, which is given each time",
     )
 
@@ -160,12 +159,11 @@ def raised(who: str, error: Exception, asked: str) -> Problem:
 def left_over(shown: str, answers: Sequence[str], used: int) -> Problem:
     """Return the problem of answers that nobody asked for. ``used``: how many of them a machine asked for, at most."""
     has = len(answers)
-    rest = "   ".join(f"{number}. {answers[number - 1]}" for number in range(used + 1, has + 1))
     extent = f"at most {used} {'was' if used == 1 else 'were'} asked for" if used else "nobody asked for it"
     return Problem(
         error=LeftoverAnswers,
         text=f"{shorten(shown)} has {has} {_plural('answer', has)}, but {extent}.\n"
-        f"  left over {shorten(rest)}\n"
+        f"  left over {_numbered(answers, used)}\n"
         "  fix       remove it, correct what it matches, give it optional=True, or mark the test hermes_allow_leftovers",
     )
 
@@ -184,6 +182,17 @@ def _listing(wanted: str, candidates: Sequence[str]) -> str:
     near = nearest(wanted, candidates)
     more = len(set(candidates)) - len(near)
     return (", ".join(near) + (f" and {more} more" if more else "")) if near else "nothing"
+
+
+def _numbered(answers: Sequence[str], passed_over: int = 0) -> str:
+    """Return answers in one row with their numbers, as many as fit."""
+    row = ""
+    for number, answer in enumerate(answers[passed_over:], start=passed_over + 1):
+        entry = f"{'   ' if row else ''}{number}. {answer}"
+        if len(row) + len(entry) > SEEN_LIMIT:
+            return f"{row}   …"
+        row += entry
+    return row
 
 
 def _ordinal(number: int) -> str:

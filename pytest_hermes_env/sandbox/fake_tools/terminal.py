@@ -184,22 +184,20 @@ class Terminal:
         exact = [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
             return self._answer(run, exact, text, _words(text))
-        files, counts = self._machine.files.copy(), self._scripts.counts()
+        files, counts, session = self._machine.files.copy(), self._scripts.counts(), run.shell
         while True:
-            shell = run.shell.copy(self._machine.files)
-            shell.answer = lambda text, words: self._command(run, text, words)
-            shell.knows = lambda text, words: self._is_answered(run, text, words)
+            run.shell = session.copy(self._machine.files)
+            run.shell.answer = lambda text, words: self._command(run, text, words)
+            run.shell.knows = lambda text, words: self._is_answered(run, text, words)
             try:
-                outcome = shell.run(run.line)
+                return run.shell.run(run.line)
             except (UnknownCommand, UnsupportedSyntax) as error:
                 self._machine.files.restore(files)
                 self._scripts.restore(counts)
+                run.shell = session
                 if whole:
                     return self._answer(run, whole, text, _words(text))
                 self._miss(run, error)
-            else:
-                run.shell = shell
-                return outcome
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
         """Return the script's outcome of a simple command, or None where the shell may run its own."""

@@ -326,7 +326,7 @@ IMPOSSIBLE = [
     (
         lambda sandbox: sandbox.on("ls", "a", result={"output": "b"}),
         "an answer has both `result`, which is the whole tool result, and parts of one.\n"
-        "  seen      result={'output': 'b'} with output='a'\n"
+        "  seen      result={'output': 'b'} with 'a'\n"
         "  fix       give either result={...}, or output, exit_code and timed_out",
     ),
     (

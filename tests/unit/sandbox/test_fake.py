@@ -46,7 +46,7 @@ def test_directory_of_the_session_persists():
 
 def test_unscripted_command_is_refused_with_the_nearest_scripted_ones(sandbox):
     """The fix can be pasted."""
-    sandbox.on("npm run test", optional=True).on(re.compile("^cargo"), optional=True).on(len, optional=True).on("make")
+    sandbox.on("npm run test", optional=True).on(re.compile("^cargo"), optional=True).on(str.isdigit, optional=True).on("make")
 
     text = refused(sandbox, "cd /tmp && npm test -- --ci")
 
@@ -54,9 +54,9 @@ def test_unscripted_command_is_refused_with_the_nearest_scripted_ones(sandbox):
         "the sandbox was asked to run a command that is neither scripted nor built in.\n"
         "  command   npm test -- --ci\n"
         "  line      cd /tmp && npm test -- --ci\n"
-        "  scripted  npm run test, make, re.compile('^cargo')\n"
+        "  scripted  npm run test, str.isdigit, make, re.compile('^cargo')\n"
         "  fix       sandbox.on('npm test -- --ci', output='...')"
-    ) or "len" in text
+    )
 
 
 def test_unscripted_command_where_nothing_is_scripted(sandbox):
@@ -317,7 +317,7 @@ def test_bytes_and_lists_of_files(sandbox):
         sandbox.read_bytes("missing")
     with pytest.raises(NotADirectoryError):
         sandbox.list_files("out/a.bin")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(FileExistsError):
         sandbox.write_bytes("out/a.bin/c", b"")
 
 
