@@ -246,9 +246,14 @@ class Files(MutableMapping[str, str]):
     def copy(self) -> Files:
         """Return a tree of its own with the same content."""
         other = Files.__new__(Files)
-        other.cwd, other.writer, other._changes = self.cwd, self.writer, self._changes
-        other._files, other._directories = dict(self._files), set(self._directories)
+        other.cwd = self.cwd
+        other.restore(self)
         return other
+
+    def restore(self, earlier: Files) -> None:
+        """Become what ``earlier`` is, such as a copy made before a command that is to be undone."""
+        self.writer, self._changes = earlier.writer, earlier._changes
+        self._files, self._directories = dict(earlier._files), set(earlier._directories)
 
     def _why_absent(self, absolute: str) -> int:
         """Return ENOTDIR when a file stands where a directory above should be, else ENOENT."""

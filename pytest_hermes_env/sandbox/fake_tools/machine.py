@@ -56,6 +56,8 @@ class Machine:
 
         Raises: a NUL in the path → ValueError.
         """
+        if "\0" in path:
+            raise ValueError("embedded null byte")
         return self.files.resolve(self.translated(path) or ".", self.shell.cwd)
 
     def translated(self, path: str) -> str:
