@@ -10,7 +10,9 @@ Source: the requests are those of atroposlib 0.4.0, ``envs/server_handling/vllm_
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
@@ -25,7 +27,6 @@ __all__ = [
     "check_sampled",
     "described",
     "exact_server_class",
-    "explained",
     "without_completion",
 ]
 
@@ -34,8 +35,6 @@ Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 
 LARGEST_LOGPROB = 1e-3
 """Above this, in nats, a number is no log probability; rounding may leave a little more than 0."""
-
-_NOT_FOUND = 404
 
 _ADVICE = (
     "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
@@ -61,12 +60,13 @@ class ExactVLLMServer(VLLMServer):
             if name in kwargs:
                 kwargs["max_tokens"] = kwargs.pop(name)
         answer = await _generate(self, {"prompt": {"prompt_token_ids": prompt}, "logprobs": 0, **kwargs})
-        finish_reasons = answer["finish_reasons"]
-        logged = answer.get("logprobs") or [[]] * len(finish_reasons)
-        pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
-        ids = [[int(token) for token, _ in row] for row in pairs]
-        tokens = [_all_of(own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)]
-        return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], list(finish_reasons)
+        with _telling_what_is_wrong(self):
+            finish_reasons = list(answer["finish_reasons"])
+            logged = answer.get("logprobs") or [[]] * len(finish_reasons)
+            pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
+            ids = [[int(token) for token, _ in row] for row in pairs]
+            tokens = [_all_of(own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)]
+        return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], finish_reasons
 
 
 class ExactSGLangServer(SGLangServer):
@@ -78,20 +78,21 @@ class ExactSGLangServer(SGLangServer):
             kwargs["max_new_tokens"] = kwargs.pop("max_tokens")
         body = {"input_ids": prompt, "sampling_params": kwargs, "return_logprob": True, "return_text_in_logprobs": False}
         answer = await _generate(self, body)
-        answers = answer if isinstance(answer, list) else [answer]
-        tokens, logprobs, finish_reasons = [], [], []
-        for one in answers:
-            meta = one["meta_info"]
-            entries = meta.get("output_token_logprobs") or []
-            ids = _all_of([entry[1] for entry in entries], one.get("output_ids") or [])
-            if meta.get("completion_tokens", 0) > len(ids):
-                raise TokenModeError(
-                    f"{described(self)} sampled {meta['completion_tokens']} tokens and gave the ids of {len(ids)}. {_ADVICE}"
-                )
-            tokens.append(ids)
-            logprobs.append([entry[0] for entry in entries])
-            finish_reasons.append(meta.get("finish_reason"))
-        return prompt, tokens, logprobs, finish_reasons
+        with _telling_what_is_wrong(self):
+            read = [_read_sglang(self, one) for one in (answer if isinstance(answer, list) else [answer])]
+        return prompt, [tokens for tokens, _, _ in read], [logprobs for _, logprobs, _ in read], [end for _, _, end in read]
+
+
+def _read_sglang(server: Any, answer: Mapping[str, Any]) -> tuple[list[int], list[float], Any]:
+    """Return tokens, logprobs and finish reason of one completion."""
+    meta = answer["meta_info"]
+    entries = meta.get("output_token_logprobs") or []
+    ids = _all_of([entry[1] for entry in entries], answer.get("output_ids") or [])
+    if meta.get("completion_tokens", 0) > len(ids):
+        raise TokenModeError(
+            f"{described(server)} sampled {meta['completion_tokens']} tokens and gave the ids of {len(ids)}. {_ADVICE}"
+        )
+    return ids, [entry[0] for entry in entries], meta.get("finish_reason")
 
 
 def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
@@ -114,8 +115,26 @@ async def _generate(server: Any, body: Mapping[str, Any]) -> Any:
             timeout=aiohttp.ClientTimeout(total=config.timeout),
         ) as response,
     ):
+        if response.status == HTTPStatus.NOT_FOUND:
+            raise TokenModeError(
+                f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
+                'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat '
+                "mode) for a plain OpenAI-compatible one."
+            )
         response.raise_for_status()
-        return await response.json()
+        with _telling_what_is_wrong(server):
+            return await response.json()
+
+
+@contextmanager
+def _telling_what_is_wrong(server: Any) -> Iterator[None]:
+    """Raise a `TokenModeError` for an answer that cannot be read."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, aiohttp.ContentTypeError) as error:
+        raise TokenModeError(
+            f"{described(server)} answered in a shape that cannot be read: {type(error).__name__}: {error}. {_ADVICE}"
+        ) from error
 
 
 def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
@@ -165,18 +184,3 @@ def described(server: Any) -> str:
 def without_completion(server: Any) -> TokenModeError:
     """Return the error for an answer that holds no completion."""
     return TokenModeError(f"{described(server)} answered without a completion. {_ADVICE}")
-
-
-def explained(server: Any, cause: BaseException) -> BaseException:
-    """Return a `TokenModeError` for an answer that cannot be used; a server that is down for a moment stays what it is."""
-    if getattr(cause, "status", None) == _NOT_FOUND:
-        return TokenModeError(
-            f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
-            'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat mode) '
-            "for a plain OpenAI-compatible one."
-        )
-    if isinstance(cause, LookupError | TypeError | AttributeError | ValueError) and not isinstance(cause, OSError):
-        return TokenModeError(
-            f"{described(server)} answered in a shape that cannot be read: {type(cause).__name__}: {cause}. {_ADVICE}"
-        )
-    return cause

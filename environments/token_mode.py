@@ -27,7 +27,7 @@ from openai.types.chat.chat_completion import ChatCompletion
 from tenacity import RetryError
 
 from environments.chat_template import ChatTemplate, TemplateProblem
-from environments.exact_tokens import TokenModeError, check_sampled, explained, without_completion
+from environments.exact_tokens import TokenModeError, check_sampled, without_completion
 from environments.model_reply import ReplyReader
 
 __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
@@ -197,8 +197,7 @@ class RolloutServer(ManagedServer):
         except TemplateProblem as error:
             raise TokenModeError(str(error)) from error
         except RetryError as error:
-            cause = error.last_attempt.exception()
-            raise explained(self.server, cause) if cause is not None else error from error
+            raise error.last_attempt.exception() or error from error  # which says what happened, unlike tenacity's own
         if not response.choices:
             raise without_completion(self.server)
         # Nothing is awaited between the nodes and here: the last ones are this response's
@@ -330,7 +329,7 @@ class RolloutServer(ManagedServer):
         self._mode.tell_once(
             cause,
             f"A rollout became several sequences: {cause}. The prompts differ first at character {at}: "
-            f"{_around(text, at)!r} was followed by {_around(prompt, at)!r}. {advice} "
+            f"so far {_around(text, at)!r}, now {_around(prompt, at)!r}. {advice} "
             "split_rollouts says what becomes of such a rollout.",
         )
 

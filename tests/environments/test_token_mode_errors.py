@@ -1,0 +1,238 @@
+"""What token mode cannot work with is a clear error, as early as it can be known."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from atroposlib.envs.server_handling import tool_call_translator
+
+from environments.exact_tokens import TokenModeError
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tool_call_parsers import list_parsers
+from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+from pytest_hermes_env.inference import call, empty_choices, fail, garbage, sampled, say, turn
+
+LOGPROBS_ADVICE = (
+    " Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
+    "meta_info.output_token_logprobs."
+)
+
+
+class Env(HermesAgentBaseEnv):
+    """Items are texts; the reward is 1.0."""
+
+    async def setup(self) -> None: ...
+
+    async def get_next_item(self) -> Any:
+        return "item"
+
+    def format_prompt(self, item: Any) -> str:
+        return f"do {item}"
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        return 1.0
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+def build(make_env: Any, **fields: Any) -> Any:
+    async def inside_a_loop() -> Any:
+        return make_env(Env, **{"server_type": "vllm", "enabled_toolsets": ["todo"], "group_size": 1, **fields})
+
+    return asyncio.run(inside_a_loop())
+
+
+# ---------------------------------------------------------------------- at construction
+
+
+def test_tokenizer_without_a_chat_template(make_env):
+    """Nothing could be rendered; said at once."""
+    with pytest.raises(ValueError, match="has no chat template") as error:
+        build(make_env, template="no_template", tool_call_parser="hermes")
+
+    name = str(error.value).split("'")[1]
+    assert str(error.value) == (
+        f"The tokenizer {name!r} has no chat template, and token mode renders conversations with it. Set tokenizer_name to the "
+        'tokenizer of the instruct model that is served, or use server_type "openai" (chat mode).'
+    )
+
+
+def test_template_that_fails_on_tools(make_env):
+    """The template's own words are in the message."""
+    with pytest.raises(ValueError, match="fails on the messages") as error:
+        build(make_env, template="no_tools", tool_call_parser="hermes")
+
+    name = str(error.value).split("'")[1]
+    assert str(error.value) == (
+        f"The chat template of the tokenizer {name!r} fails on the messages user: TemplateError: This template knows no tools. "
+        "Token mode needs a template for tool calls and tool results. Set tokenizer_name to one that has it, or use "
+        'server_type "openai" (chat mode).'
+    )
+
+
+def test_chat_mode_needs_no_chat_template(make_env):
+    """The server renders there."""
+    env = build(make_env, server_type="openai", template="no_template")
+
+    assert env._use_managed_server() is False
+
+
+def test_parser_of_vllm_where_there_is_none(make_env):
+    """What to do is said; a parser of that name is ours, too."""
+    with pytest.raises(ValueError, match="vLLM") as error:
+        build(make_env, tool_call_parser="vllm:hermes")
+
+    assert str(error.value) == (
+        "tool_call_parser='vllm:hermes' asks for vLLM's own parser, and atroposlib cannot import vLLM's parsers here. Install vllm, "
+        'or set tool_call_parser="hermes"'
+    )
+
+
+def test_parser_that_only_vllm_has(make_env):
+    """Ours are listed."""
+    with pytest.raises(ValueError, match="vLLM") as error:
+        build(make_env, template="chatml", tool_call_parser="vllm:granite")
+
+    assert str(error.value) == (
+        "tool_call_parser='vllm:granite' asks for vLLM's own parser, and atroposlib cannot import vLLM's parsers here. Install "
+        f"vllm, or use one of ours: {list_parsers()}"
+    )
+
+
+def test_parser_that_vllm_does_not_have(make_env, monkeypatch):
+    """vLLM's own words are in the message."""
+
+    def get_tool_parser(name: str) -> Any:
+        raise KeyError(f"Tool parser '{name}' not found.")
+
+    monkeypatch.setattr(tool_call_translator, "VLLM_AVAILABLE", True)
+    monkeypatch.setattr(tool_call_translator, "ToolParserManager", SimpleNamespace(get_tool_parser=get_tool_parser))
+
+    with pytest.raises(ValueError, match="vLLM") as error:
+        build(make_env, template="chatml", tool_call_parser="vllm:mine")
+
+    assert str(error.value) == "tool_call_parser='vllm:mine': vLLM has no such parser: \"Tool parser 'mine' not found.\""
+
+
+def test_chat_mode_does_not_ask_for_vllm(make_env):
+    """The parser is not used there."""
+    env = build(make_env, server_type="openai", tool_call_parser="vllm:hermes")
+
+    assert env.server.tool_parser == "vllm:hermes"
+
+
+# ---------------------------------------------------------------------- in a rollout
+
+
+def failure_of(make_env: Any, mock_server: Any, step: Any, **fields: Any) -> tuple[str, int]:
+    """Run a group whose second turn is ``step``; returns the error's text, and how often wandb heard of it."""
+    mock_server.add([turn(call("todo")), step])
+
+    async def scenario() -> tuple[str, int]:
+        env = make_env(
+            Env, server=mock_server, **{"server_type": "vllm", "enabled_toolsets": ["todo"], "group_size": 1, **fields}
+        )
+        with pytest.raises(TokenModeError) as error:
+            await env.collect_trajectories("x")
+        with capturing_wandb(env) as logged:
+            await env.wandb_log()
+        return str(error.value), logged[0]["train/token_mode_errors"]
+
+    return asyncio.run(scenario())
+
+
+def server_name(mock_server: Any, server_type: str = "vllm") -> str:
+    kind = {"vllm": "ExactVLLMServer", "sglang": "ExactSGLangServer"}[server_type]
+    return f"The inference server {mock_server.base_url} ({kind})"
+
+
+@pytest.mark.parametrize("server_type", ["vllm", "sglang"])
+@pytest.mark.parametrize(("logprobs", "count"), [("missing", 0), ("short", 1)])
+def test_server_that_gives_too_few_logprobs(make_env, mock_server, server_type, logprobs, count):
+    """atroposlib would lose the token, or call its logprob 1.0; here the rollout fails, and is counted."""
+    message, counted = failure_of(make_env, mock_server, turn(say("d"), sampled(logprobs=logprobs)), server_type=server_type)
+
+    assert counted == 1
+    assert message == (
+        f"{server_name(mock_server, server_type)} gave {count} logprobs for 2 sampled tokens; there must be one for each token, and "
+        f"at least one token.{LOGPROBS_ADVICE}"
+    )
+
+
+@pytest.mark.parametrize("server_type", ["vllm", "sglang"])
+def test_server_that_gives_logprobs_without_numbers(make_env, mock_server, server_type):
+    """None is no logprob."""
+    message, _ = failure_of(make_env, mock_server, turn(say("d"), sampled(logprobs="null")), server_type=server_type)
+
+    assert message == (
+        f"{server_name(mock_server, server_type)} gave None as the logprob of sampled token 0; expected a number of at most 0."
+        f"{LOGPROBS_ADVICE}"
+    )
+
+
+def test_id_that_the_tokenizer_does_not_know(make_env, mock_server):
+    """Server and tokenizer are of two models."""
+    message, _ = failure_of(make_env, mock_server, turn(say("d"), sampled(wrong_id=True)))
+
+    stranger, last = message.split("token id ")[1].split(",")[0], message.split("ids 0 to ")[1].split(".")[0]
+    name = message.split("'")[1]
+    assert int(stranger) > int(last) > 1000
+    assert message == (
+        f"{server_name(mock_server)} sampled the token id {stranger}, and the tokenizer {name!r} knows the ids 0 to {last}. "
+        "Set tokenizer_name to the tokenizer of the model that is served."
+    )
+
+
+@pytest.mark.parametrize("server_type", ["vllm", "sglang"])
+def test_answer_without_a_completion(make_env, mock_server, server_type):
+    """An empty list of completions is an answer that says nothing."""
+    message, _ = failure_of(make_env, mock_server, empty_choices(), server_type=server_type)
+
+    assert message == f"{server_name(mock_server, server_type)} answered without a completion.{LOGPROBS_ADVICE}"
+
+
+def test_server_without_generate(make_env, mock_server):
+    """vLLM's own OpenAI server is the usual mistake."""
+    message, _ = failure_of(make_env, mock_server, fail(404))
+
+    assert message == (
+        f"{server_name(mock_server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
+        'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat mode) for a '
+        "plain OpenAI-compatible one."
+    )
+
+
+def test_answer_in_another_shape(make_env, mock_server):
+    """What cannot be read is told with the reason."""
+    message, _ = failure_of(make_env, mock_server, garbage('{"text": "hi"}'))
+
+    assert message == (
+        f"{server_name(mock_server)} answered in a shape that cannot be read: KeyError: 'finish_reasons'.{LOGPROBS_ADVICE}"
+    )
+
+
+# ---------------------------------------------------------------------- at the trainer's limit
+
+
+def test_group_that_is_too_long_for_the_trainer(make_env, caplog):
+    """Lengths, limit and remedy are named; atroposlib drops the group, and every one like it."""
+
+    async def scenario() -> Any:
+        env = make_env(Env, server_type="vllm", max_agent_turns=3, max_token_length=50)
+        env.max_token_len = 4
+        rows = [[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+        group = {"tokens": rows, "masks": rows, "scores": [0.0, 1.0, 0.5], "group_overrides": {"group_size": 3}}
+        await env.handle_send_to_api(group, do_send_to_api=False)
+        return env._counts
+
+    counts = asyncio.run(scenario())
+
+    assert counts == {"train/groups_too_long": 1}
+    assert (
+        "A group is dropped: its sequences of [4, 5] tokens are not shorter than the trainer's max_token_len of 4, and every group "
+        "like it will be dropped too. Raise the trainer's max_token_len, or lower max_agent_turns (3), max_token_length per turn "
+        "(50) or the sizes of tool results (turn_budget_chars 200000)"
+    ) in [record.getMessage() for record in caplog.records]
