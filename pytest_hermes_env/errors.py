@@ -17,6 +17,8 @@
     ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
     ├── MissingFile             a file was looked up in an in-memory machine that does not have it
     ├── NotText                 a file of an in-memory machine was read as text and holds none
+    ├── UnknownCommand          an in-memory shell was told a command that it does not have
+    ├── UnsupportedSyntax       an in-memory shell was told something that it cannot read
     ├── NotAToolResult          a handler of a fake sandbox gave something that no tool could give
     ├── UseAfterCleanup         a tool context was used although it had been cleaned up
     ├── CleanupFailed           a sandbox could not be released
@@ -48,7 +50,9 @@ __all__ = [
     "StrategyError",
     "UnexpectedRequest",
     "UnexpectedToolCall",
+    "UnknownCommand",
     "UnknownRule",
+    "UnsupportedSyntax",
     "UsageError",
     "UseAfterCleanup",
     "shorten",
@@ -142,6 +146,24 @@ class MissingFile(HermesEnvError, KeyError):
 
 class NotText(HermesEnvError):
     """A file of an in-memory machine was read as text, and its bytes are no UTF-8."""
+
+
+class UnknownCommand(HermesEnvError):
+    """An in-memory shell was told a command that is neither its own nor answered. ``words`` as expanded, ``text`` as written."""
+
+    def __init__(self, words: tuple[str, ...], text: str) -> None:
+        super().__init__(f"{words[0] if words else text}: command not found")
+        self.words = words
+        self.text = text
+
+
+class UnsupportedSyntax(HermesEnvError):
+    """An in-memory shell was told something that it cannot read: ``what`` in ``text``."""
+
+    def __init__(self, text: str, what: str) -> None:
+        super().__init__(f"{what} in {shorten(text)}")
+        self.text = text
+        self.what = what
 
 
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:
