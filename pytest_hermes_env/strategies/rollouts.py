@@ -20,6 +20,9 @@ __all__ = ["FINISHES", "Finish", "agent_results", "messages"]
 Finish = Literal["answer", "turn_limit", "server_error"]
 FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
 
+ANSWERS_PER_OTHER = 4
+"""How many rollouts end with an answer for one that ends in each other way."""
+
 ANSWERS = (
     "42",
     "-1.5",
@@ -60,12 +63,13 @@ def agent_results(
             "agent_results(max_turns=0) leaves nothing to draw: without a turn a rollout can only end with 'server_error'.\n"
             f"  seen      finishes={list(finishes)!r}"
         )
+    often = [finish for finish in possible for _ in range(ANSWERS_PER_OTHER if finish == "answer" else 1)]
     turns = spoken_turns("agent_results", offered)
     names_tools = tools is not None and story_of(begun).offered is None
 
     @st.composite
     def results(draw: st.DrawFn) -> Result:
-        finish = draw(st.sampled_from(possible))
+        finish = draw(st.sampled_from(often))
         answers = finish == "answer"
         least = max(min_turns - answers, int(finish == "turn_limit"))
         result = begun

@@ -26,6 +26,9 @@ FAILURES = ("not found", "timed out", "")
 EXIT_CODES = (1, 2, 124, 127, -1)
 RAISED = (RuntimeError("the sandbox is gone"), TimeoutError())
 
+UNAVAILABLE = frozenset({"memory", "session_search", "delegate_task"})
+"""Tools that the agent loop answers itself, always with the same refusal."""
+
 TEXTS = st.text(max_size=20)
 REMARK = "Let me see."
 """What the model says beside a call, or thinks before it: always the same, which costs no choice."""
@@ -111,6 +114,8 @@ def _calls(shapes: list[_Shape], arguments: Mapping[str, st.SearchStrategy[str]]
 
 def _results(tool: str, how: str) -> st.SearchStrategy[Any]:
     """Return what a tool can give: a plain result, a failure, text that is no JSON, an exception."""
+    if tool in UNAVAILABLE:
+        return st.just({"error": f"{tool} is not available in RL environments."})
     if how == "raised":
         return st.sampled_from(RAISED)
     if how == "raw":
