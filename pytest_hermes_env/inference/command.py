@@ -27,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--script", required=True, metavar="FILE", help="what the model says (YAML)")
     parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: 8000)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--template", metavar="NAME", help="speak tokens at /generate, with this chat template: chatml, qwen3, ..."
+    )
+    parser.add_argument("--tokenizer", metavar="DIR", help="the tokenizer of token mode (default: a tiny one)")
+    parser.add_argument("--family", metavar="NAME", help="the format of tool calls in token mode (default: the template's)")
     parser.add_argument("--model", default="mock-model", help="name of the model (default: mock-model)")
 
 
@@ -45,6 +50,9 @@ def run(args: argparse.Namespace) -> int:
                 list(file.scripts),
                 judge=file.judge,
                 model=args.model,
+                template=args.template,
+                tokenizer=args.tokenizer,
+                family=args.family,
                 host=args.host,
                 port=args.port,
                 on_exchange=lambda exchange: _print(_line(exchange)),

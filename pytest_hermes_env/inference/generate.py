@@ -136,7 +136,7 @@ def _parts(given: object, field: str) -> tuple[object, ...] | None:
 def _prompt(path: str, value: object, what: str) -> str | tuple[int, ...]:
     if isinstance(value, str) and value:
         return value
-    if isinstance(value, list) and value and all(type(token) is int and token >= 0 for token in value):
+    if isinstance(value, list) and set(map(type, value)) == {int} and min(value) >= 0:
         return tuple(value)
     raise _bad(path, f"{what}, and not empty", value)
 

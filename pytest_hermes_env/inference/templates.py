@@ -35,7 +35,8 @@ Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "
 class Template:
     """One chat template and the habits of its models.
 
-    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.families.FAMILIES`.
+    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.families.FAMILIES`; ``relatives``: other
+    formats of models with such a template.
     ``end``, ``end_of_calls``: the token with which a model ends an answer, and one that calls tools.
     ``special``: tokens that vanish with ``skip_special_tokens``; ``marks``: tokens that stay.
     ``begin``: the token that the template writes first, and that the tokenizer adds to every text that it encodes.
@@ -43,6 +44,7 @@ class Template:
 
     name: str
     family: str
+    relatives: tuple[str, ...] = ()
     end: str
     end_of_calls: str
     eos: str
@@ -89,8 +91,9 @@ def template_named(name: str) -> Template:
 
 
 def template_of_family(family: str) -> Template:
-    """Return the template whose models write calls in that format: the first one, or ChatML where the format has none."""
-    return next((one for one in TEMPLATES.values() if one.family == family), TEMPLATES[DEFAULT_TEMPLATE])
+    """Return the template whose models write calls in that format, or ChatML where the format has none of its own."""
+    fitting = (one for one in TEMPLATES.values() if family == one.family or family in one.relatives)
+    return next(fitting, TEMPLATES[DEFAULT_TEMPLATE])
 
 
 def chat_template(template: Template) -> str | None:
@@ -127,7 +130,12 @@ def _chatml(name: str, **habits: object) -> Template:
 
 _EVERY = (
     _chatml("chatml"),
-    _chatml("qwen3", thinking="stripped before the last user message", thought="<think>\n{}\n</think>\n\n"),
+    _chatml(
+        "qwen3",
+        relatives=("qwen", "qwen3_coder"),
+        thinking="stripped before the last user message",
+        thought="<think>\n{}\n</think>\n\n",
+    ),
     Template(
         name="mistral",
         family="mistral",
@@ -166,6 +174,7 @@ _EVERY = (
     Template(
         name="llama3",
         family="llama3_json",
+        relatives=("llama4_json",),
         end="<|eot_id|>",
         end_of_calls="<|eot_id|>",
         eos="<|eot_id|>",
@@ -194,6 +203,7 @@ _EVERY = (
     Template(
         name="deepseek",
         family="deepseek_v3",
+        relatives=("deepseek_v3_1", "deepseek_v31"),
         end="<｜end▁of▁sentence｜>",
         end_of_calls="<｜end▁of▁sentence｜>",
         eos="<｜end▁of▁sentence｜>",
@@ -230,6 +240,7 @@ _EVERY = (
     Template(
         name="glm",
         family="glm45",
+        relatives=("glm47",),
         end="<|user|>",  # its models end a turn by beginning the next one
         end_of_calls="<|observation|>",
         eos="<|endoftext|>",

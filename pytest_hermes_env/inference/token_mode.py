@@ -63,7 +63,7 @@ class TokenMode:
         Raises: an id that the tokenizer does not have, other than the wrong one that scripts can give → UnexpectedRequest.
         """
         voice = self.voice
-        ids = voice.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        ids = tuple(voice.encode(prompt) if isinstance(prompt, str) else prompt)
         highest = max(ids)
         if highest > voice.last_id:
             stranger = next((token for token in ids if token > voice.last_id and token != voice.wrong_id), None)
@@ -75,7 +75,7 @@ class TokenMode:
                 )
         text = voice.decode(ids)
         transcript = read_transcript(text, voice.template)
-        return Prompt(ids=tuple(ids), text=text, messages=transcript.messages, tools=transcript.tools)
+        return Prompt(ids=ids, text=text, messages=transcript.messages, tools=transcript.tools)
 
     def recall(self, messages: Sequence[Mapping[str, object]], key: str) -> tuple[Mapping[str, object], ...]:
         """Return the messages with what this model said before as chat mode has it: content, reasoning and tool calls apart.

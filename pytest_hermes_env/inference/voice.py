@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -28,6 +30,7 @@ from pytest_hermes_env.inference.tokens import TEMPLATE_FIELD, tokenizer_json
 
 __all__ = ["Sample", "Voice", "open_voice"]
 
+PARTS_KEPT = 2048
 HALF_A_CHARACTER = b"\xf0\x9f\x98"
 FAR_OUTSIDE = 7
 """How far a wrong id lies behind the last one."""
@@ -55,6 +58,8 @@ class Voice:
         self.template = template
         self.family = family
         self._ends = {end: self._id_of(end) for end in (template.end, template.end_of_calls)}
+        self._special = frozenset(number for token in template.special if (number := tokenizer.token_to_id(token)) is not None)
+        self._part = lru_cache(maxsize=PARTS_KEPT)(self._decode)
 
     @cached_property
     def last_id(self) -> int:
@@ -70,9 +75,15 @@ class Voice:
         """Return the ids of a prompt that came as text, as a real server encodes it: with the token that begins every text."""
         return list(self._tokenizer.encode(_encodable(prompt)).ids)
 
-    def decode(self, ids: list[int]) -> str:
-        """Return the text of ids, special tokens included; ids that do not exist have none."""
-        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, special tokens included; ids that do not exist have none.
+
+        No character reaches over a special token, so the parts between them are decoded apart and remembered: the tools at the
+        beginning of every prompt, and all messages but the last, were seen before.
+        """
+        special = self._special
+        cuts = [0, *(place for place, token in enumerate(ids) if token in special), len(ids)]
+        return "".join([self._part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
 
     def text_of(self, turn: Turn, *, earlier_calls: int = 0) -> str:
         """Return the turn as a model of the family writes it, without the token that ends it."""
@@ -110,7 +121,7 @@ class Voice:
         limit = min((limit for limit in (how.max_tokens, max_tokens) if limit is not None), default=None)
         if limit is not None and len(ids) > limit:
             cut = tuple(ids[:limit])
-            return Sample(ids=cut, text=self.decode(list(cut)), finish="length", matched=None)
+            return Sample(ids=cut, text=self.decode(cut), finish="length", matched=None)
         return Sample(ids=tuple(ids), text=self.decode(ids[:length]), finish="stop", matched=matched)
 
     def ending(self, *, max_tokens: int | None = None) -> Sample:
@@ -119,6 +130,9 @@ class Voice:
         if max_tokens == 0:
             return Sample(ids=(), text="", finish="length", matched=None)
         return Sample(ids=(end,), text="", finish="stop", matched=end)
+
+    def _decode(self, ids: tuple[int, ...]) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _drifted(self, ids: list[int], count: int) -> list[int]:
         """Return the ids with the ``count`` longest joined tokens in two parts: the same text, but not its encoding."""

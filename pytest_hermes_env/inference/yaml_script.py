@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_hermes_env.errors import ScriptError
 from pytest_hermes_env.inference.offer import nearest_first
+from pytest_hermes_env.inference.sampling import Sampled, sampled
 from pytest_hermes_env.inference.script import Script, When
 from pytest_hermes_env.inference.steps import (
     Step,
@@ -43,7 +44,9 @@ STEP_FIELDS = {
     "hang": ("hang",),
     "garbage": ("garbage",),
     "empty_choices": ("empty_choices",),
+    "sampled": ("sampled",),
 }
+SAMPLED_FIELDS = tuple(Sampled.__dataclass_fields__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +145,9 @@ def _made(word: str, fields: Mapping[str, Node]) -> Step:
         if value.value not in (None, True):
             raise value.error(f"'empty_choices' takes no value; got {value.describe()}.")
         return empty_choices()
+    if word == "sampled":
+        options = value.fields("'sampled'", SAMPLED_FIELDS)
+        return sampled(**{name: option.plain() for name, option in options.items()})  # type: ignore[arg-type]  # `sampled` checks
     text = value.text(f"{word!r}")
     if word == "say":
         return say(text)
