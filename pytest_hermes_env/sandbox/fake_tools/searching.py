@@ -93,12 +93,11 @@ def _by_name(machine: Machine, pattern: str, path: str, offset: int, limit: int)
     names.sort(key=lambda pair: -machine.files.changed_at(pair[1]))
     found = [shown for shown, _ in names[: offset + limit]]
     result: dict[str, Any] = {"total_count": len(found)}
-    page, omitted = _readable(machine, found[offset:])
-    if page:
-        result["files"] = page
+    if found[offset:]:
+        result["files"] = found[offset:]
     if len(found) >= offset + limit:
         result["truncated"] = True
-    return result | omitted
+    return result
 
 
 def _by_content(
@@ -119,30 +118,27 @@ def _by_content(
     mode = arguments.get("output_mode", "content")
     if mode in {"files_only", "count"}:
         counts = {shown: count for shown, text in texts if (count := sum(1 for line in _lines(text) if wanted.search(line)))}
-        return _line_oriented(_summary(machine, counts, mode, offset, limit), pattern)
+        return _line_oriented(_summary(counts, mode, offset, limit), pattern)
     most = offset + limit + (MORE_FOR_CONTEXT if context else 0)
     rows = list(_rows(texts, wanted, context, most))
     result: dict[str, Any] = {"total_count": len(rows)}
-    kept, omitted = _readable(machine, list(dict.fromkeys(row[0] for row in rows[offset : offset + limit])))
-    page = [row for row in rows[offset : offset + limit] if row[0] in kept]
+    page = rows[offset : offset + limit]
     if len(page) >= DENSE_FROM:
         result |= {"matches_format": _FORMAT, "matches_text": _dense(page)}
     elif page:
         result["matches"] = [{"path": shown, "line": number, "content": text} for shown, number, text in page]
     if len(rows) > offset + limit:
         result["truncated"] = True
-    return _line_oriented(result | omitted, pattern)
+    return _line_oriented(result, pattern)
 
 
-def _summary(machine: Machine, counts: dict[str, int], mode: str, offset: int, limit: int) -> dict[str, Any]:
+def _summary(counts: dict[str, int], mode: str, offset: int, limit: int) -> dict[str, Any]:
     """Return the files that matched, or how often each did; of those that are collected for one page."""
     collected = dict(list(counts.items())[: offset + limit])
     if mode == "count":
-        kept, omitted = _readable(machine, list(collected))
-        shown = {name: collected[name] for name in kept}
-        return {"total_count": sum(collected.values()), **({"counts": shown} if shown else {}), **omitted}
-    kept, omitted = _readable(machine, list(collected)[offset:])
-    return {"total_count": len(collected), **({"files": kept} if kept else {}), **omitted}
+        return {"total_count": sum(collected.values()), **({"counts": collected} if collected else {})}
+    page = list(collected)[offset:]
+    return {"total_count": len(collected), **({"files": page} if page else {})}
 
 
 def _rows(texts: Iterator[tuple[str, str]], wanted: re.Pattern[str], context: int, most: int) -> Iterator[tuple[str, int, str]]:
@@ -190,14 +186,6 @@ def _fits(absolute: str, glob: str) -> bool:
     if "/" in glob:
         return fnmatch.fnmatchcase(absolute, f"*/{glob.lstrip('/').removeprefix('**/')}")
     return fnmatch.fnmatchcase(posixpath.basename(absolute), glob)
-
-
-def _readable(machine: Machine, shown: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the paths that hermes lets be read, and its note on the others."""
-    kept = [path for path in shown if not rules.secret_error(machine.resolve(path))]
-    omitted = len(shown) - len(kept)
-    note = f"{omitted} result(s) omitted because they target credential, token, cache, or secret-bearing environment files."
-    return kept, ({"_omitted": note} if omitted else {})
 
 
 def _not_found(machine: Machine, path: str) -> str:

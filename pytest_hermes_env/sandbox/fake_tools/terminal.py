@@ -118,7 +118,8 @@ class Terminal:
                 return cut_off(fault.result) if run.broken_json else dict(fault.result)
             seconds = timeout or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
             outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {seconds}s]", exit_code=TIMED_OUT)
-        self._machine.shell = run.shell
+        else:
+            self._machine.shell = run.shell
         result: dict[str, Any] = {"output": _shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
         if meaning := rules.exit_code_meaning(command, outcome.exit_code):
             result["exit_code_meaning"] = meaning
