@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
     from pytest_hermes_env.results import agent_result as agent_result
+    from pytest_hermes_env.strategies import check_reward as check_reward
 
 __all__ = [
     "MockServer",
@@ -30,6 +31,7 @@ __all__ = [
     "agent_result",
     "call",
     "call_raw",
+    "check_reward",
     "empty_choices",
     "env_contract",
     "fail",
@@ -43,6 +45,7 @@ __all__ = [
 
 _HOMES = {
     "agent_result": "pytest_hermes_env.results",
+    "check_reward": "pytest_hermes_env.strategies",
     "env_contract": "pytest_hermes_env.contract.decorator",
 }
 

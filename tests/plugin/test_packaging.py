@@ -54,7 +54,19 @@ def test_the_entry_points_lead_to_the_plugin_and_the_command() -> None:
 
 def test_the_public_names_are_these() -> None:
     """A change of the public names is a decision, seen here."""
-    names = ["MockServer", "Script", "agent_result", "call", "call_raw", "empty_choices", "env_contract", "fail", "garbage", "hang"]
+    names = [
+        "MockServer",
+        "Script",
+        "agent_result",
+        "call",
+        "call_raw",
+        "check_reward",
+        "empty_choices",
+        "env_contract",
+        "fail",
+        "garbage",
+        "hang",
+    ]
     names += ["say", "think", "turn", "unoffered"]
 
     found = [name for name in names if getattr(pytest_hermes_env, name) is not None]

@@ -28,7 +28,7 @@ def speak() -> Iterator[Callable[[Script], int]]:
 
         def hold(script: Script) -> int:
             question = f"conversation {next(numbers):05}"
-            server.script(Script(list(script.turns), when=question))
+            server.add(Script(list(script.turns), when=question))
             messages: list[Any] = [{"role": "user", "content": question}]
             answers = 0
             while True:
