@@ -210,7 +210,7 @@ class ToolContext:
             state = self._as_dict(self.call_tool("process", waiting))
             if state.get("status") != "timeout":
                 output = self._whole_output(session, state.get("output") or "")
-                return {**state, "exit_code": state.get("exit_code", -1), "output": output}
+                return {"output": output, "exit_code": state.get("exit_code", -1), "error": state.get("error")}
         self.call_tool("process", {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
 

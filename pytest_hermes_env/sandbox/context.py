@@ -233,7 +233,7 @@ class FakeToolContext:
             )
             if state.get("status") != "timeout":
                 output = str(state.get("output") or "").strip()
-                return {**state, "exit_code": state.get("exit_code", -1), "output": output}
+                return {"output": output, "exit_code": state.get("exit_code", -1), "error": state.get("error")}
             left -= max(time.monotonic() - before, longest)  # on a machine without time a wait is over at once
         self._machine.call("process", {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}

@@ -80,6 +80,7 @@ class ToolSeam:
         self.turns = turns or Turns()
         self._record = record
         self._calls: list[ToolCall] = []
+        self._seen: set[str] = set()
         self._below: Any = None
         self._is_open = False
 
@@ -132,6 +133,9 @@ class ToolSeam:
 
     def _answer(self, name: str, args: dict[str, Any], task_id: str, kwargs: dict[str, Any]) -> Any:
         sandbox = self.world.sandbox_of(task_id)
+        if task_id not in self._seen:
+            self._seen.add(task_id)
+            _show_the_working_directory(sandbox, task_id)
         answer = sandbox.call(name, args)
         return self._answer_below(name, args, **kwargs) if answer is None else answer
 
@@ -139,6 +143,16 @@ class ToolSeam:
         self._calls.append(call)
         if self._record is not None:
             self._record(call)
+
+
+def _show_the_working_directory(sandbox: Any, task_id: str) -> None:
+    """Tell an in-memory machine which directory of this computer its layer took for the rollout's, if it took one."""
+    module = sys.modules.get("tools.terminal_tool")
+    if module is None or not hasattr(sandbox, "alias"):
+        return
+    directory = module._task_env_overrides.get(task_id, {}).get("cwd")  # noqa: SLF001 - hermes has no public way to ask
+    if directory:
+        sandbox.alias(directory)
 
 
 def _registry() -> Any:

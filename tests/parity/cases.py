@@ -26,8 +26,8 @@ class Case:
 
     name: str
     steps: tuple[Step, ...]
-    is_of_this_machine: bool = False
-    """Whether hermes' texts depend on what this machine has, and only the shapes can be compared."""
+    has_own_words: bool = False
+    """Whether texts differ from machine to machine, or tell how a sandbox works, and only the shapes can be compared."""
 
 
 def do(method: str, *args: Any, **kwargs: Any) -> Step:
@@ -45,9 +45,9 @@ def case(name: str, *steps: Step) -> Case:
     return Case(name=name, steps=steps)
 
 
-def of_this_machine(name: str, *steps: Step) -> Case:
-    """Name some steps whose answers have the same shape everywhere, and another text on every machine."""
-    return Case(name=name, steps=steps, is_of_this_machine=True)
+def in_own_words(name: str, *steps: Step) -> Case:
+    """Name some steps whose answers have the same shape everywhere, but not the same text."""
+    return Case(name=name, steps=steps, has_own_words=True)
 
 
 def local_files(directory: Path) -> None:
@@ -94,8 +94,13 @@ TERMINAL = (
     case("a backgrounding ampersand", tool("terminal", command="sleep 0 &")),
     case("nohup", tool("terminal", command="nohup true")),
     case("a timeout that is too long", tool("terminal", command="true", timeout=100_000)),
-    case("long output", do("terminal", "seq 1 20000")),
-    case("a background process", tool("terminal", command="echo done", background=True), tool("process", action="list")),
+    in_own_words("long output", do("terminal", "seq 1 20000")),
+    case(
+        "a background process",
+        tool("terminal", command="echo done", background=True),
+        tool("process", action="wait", session_id="{session}", timeout=10),
+        tool("process", action="list"),
+    ),
     case("no background process", tool("process", action="list")),
     case(
         "waiting for a background process",
@@ -210,10 +215,10 @@ SEARCH_TREE = (
 
 SEARCH = (
     case("searching", *SEARCH_TREE, do("search", "needle")),
-    case("searching a directory", *SEARCH_TREE, do("search", "needle", "src"), do("search", "ne+dle again", "src/two.txt")),
+    case("searching a directory", *SEARCH_TREE, do("search", "needle", "src"), do("search", "need.e again", "src/two.txt")),
     case("searching in vain", *SEARCH_TREE, do("search", "haystack")),
     case("searching where nothing is", do("search", "needle", "missing")),
-    case("a pattern that is none", *SEARCH_TREE, do("search", "needle(")),
+    case("a pattern that is none", *SEARCH_TREE, do("search", "[")),
     case(
         "the ways of searching",
         *SEARCH_TREE,
@@ -241,11 +246,11 @@ TRANSFERS = (
     ),
     case("uploading nothing", do("upload_file", "{local}/empty.txt", "e.txt"), do("terminal", "wc -c < e.txt")),
     case("uploading what is not there", do("upload_file", "{local}/missing", "x"), do("upload_dir", "{local}/missing", "x")),
-    case("uploading onto a directory", do("terminal", "mkdir d"), do("upload_file", "{local}/text.txt", "d")),
+    in_own_words("uploading onto a directory", do("terminal", "mkdir d"), do("upload_file", "{local}/text.txt", "d")),
     case("uploading a tree", do("upload_dir", "{local}/tree", "t"), do("terminal", "find t -type f | sort")),
     case("downloading", do("write_file", "out.txt", "content\n"), do("download_file", "out.txt", "{local}/out/got.txt")),
     case("downloading nothing", do("terminal", ": > e"), do("download_file", "e", "{local}/got-empty")),
-    case(
+    in_own_words(
         "downloading what is not there",
         do("download_file", "missing", "{local}/got"),
         do("download_dir", "missing", "{local}/got-dir"),
@@ -260,10 +265,8 @@ TRANSFERS = (
 )
 
 WEB = (
-    of_this_machine("the web without a key", do("web_search", "weather"), do("web_extract", ["https://example.invalid/"])),
-    of_this_machine(
-        "the browser without a browser", do("browser_navigate", "https://example.invalid/"), do("browser_snapshot")
-    ),
+    in_own_words("the web without a key", do("web_search", "weather"), do("web_extract", ["https://example.invalid/"])),
+    in_own_words("the browser without a browser", do("browser_navigate", "https://example.invalid/"), do("browser_snapshot")),
     case("a tool that does not exist", tool("surely_no_such_tool")),
     case("terminals of a desktop", tool("read_terminal"), tool("close_terminal")),
 )

@@ -33,7 +33,7 @@ MOST_CHARACTERS = 50_000
 SHARE_OF_HEAD = 0.4
 NOT_FOUND = 127
 TIMED_OUT = 124
-BAD_DIRECTORY = 126
+NOT_RUNNABLE = 126
 MOST_MISSING = 50
 """Different commands that one line may miss."""
 _ESCAPE = re.compile(
@@ -68,13 +68,13 @@ class Fault(Exception):
 
 @dataclass(kw_only=True)
 class _Run:
-    """What is known while one line runs."""
+    """What is known while one line runs. ``missing``: programs that are not there, and how often the line came to each."""
 
     line: str
     arguments: Mapping[str, Any]
     sandbox: FakeSandbox
     shell: Shell
-    missing: set[str]
+    missing: dict[str, int]
     broken_json: bool = False
 
 
@@ -164,7 +164,7 @@ class Terminal:
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
         shell = self._machine.shell.copy(self._machine.files)
-        return _Run(line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing=set())
+        return _Run(line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Go to the working directory of the call, where it names one; return what is said when that is not possible."""
@@ -176,7 +176,7 @@ class Terminal:
             run.shell.cwd = place
             return None
         reason = "Not a directory" if self._machine.files.exists(place) else "No such file or directory"
-        return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=BAD_DIRECTORY)
+        return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=NOT_RUNNABLE)
 
     def _line(self, run: _Run) -> Outcome:
         """Run a line: the script may know all of it, or commands in it, which the shell then asks for."""
@@ -205,33 +205,38 @@ class Terminal:
         matching = self._scripts.matching(text, words)
         if matching:
             return self._answer(run, matching, text, words)
-        if words and words[0] in run.missing:
-            return self._not_there(words[0])
-        return None
+        return self._not_there(words[0], run) if words and words[0] in run.missing else None
 
     def _is_answered(self, run: _Run, text: str, words: tuple[str, ...]) -> bool:
         return bool(words and words[0] in run.missing) or bool(self._scripts.matching(text, words))
 
-    def _not_there(self, name: str) -> Outcome:
+    def _not_there(self, name: str, run: _Run) -> Outcome | None:
+        """Return what bash says of a program that is not there, or None for a file that the shell may be able to run."""
+        files, place = self._machine.files, self._machine.files.resolve(name, run.shell.running_in)
         if "/" not in name:
-            return Outcome(output=f"{SHELL}: {name}: command not found\n", exit_code=NOT_FOUND)
-        place = self._machine.resolve(name)
-        if self._machine.files.is_dir(place):
-            return Outcome(output=f"{SHELL}: {name}: Is a directory\n", exit_code=BAD_DIRECTORY)
-        if not self._machine.files.exists(place):
-            return Outcome(output=f"{SHELL}: {name}: No such file or directory\n", exit_code=NOT_FOUND)
-        if not self._machine.files.is_executable(place):
-            return Outcome(output=f"{SHELL}: {name}: Permission denied\n", exit_code=BAD_DIRECTORY)
-        return Outcome(output=f"{SHELL}: {name}: cannot execute: required file not found\n", exit_code=NOT_FOUND)
+            reason, code = "command not found", NOT_FOUND
+        elif files.is_dir(place):
+            reason, code = "Is a directory", NOT_RUNNABLE
+        elif not files.exists(place):
+            reason, code = "No such file or directory", NOT_FOUND
+        elif not files.is_executable(place):
+            reason, code = "Permission denied", NOT_RUNNABLE
+        elif run.missing[name] == 1:
+            return None
+        else:
+            reason, code = "cannot execute: required file not found", NOT_FOUND
+        return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
 
     def _miss(self, run: _Run, error: UnknownCommand | UnsupportedSyntax) -> None:
         """Let the line miss a command, where commands may be missing. Raises: else → UnexpectedToolCall."""
         if isinstance(error, UnsupportedSyntax):
             raise unscripted_line(run.line, error.what, self._names()).exception() from None
-        if self._missed is None or error.words[0] in run.missing or len(run.missing) >= MOST_MISSING:
+        name = error.words[0]
+        if self._missed is None or sum(run.missing.values()) >= MOST_MISSING:
             raise unscripted_command(error.text, run.line, self._names()).exception() from None
-        run.missing.add(error.words[0])
-        self._missed.append(error.text)
+        run.missing[name] = run.missing.get(name, 0) + 1
+        if run.missing[name] == 1:
+            self._missed.append(error.text)
 
     def _names(self) -> list[str]:
         return [entry.name for entry in self._scripts.entries()]
@@ -245,7 +250,7 @@ class Terminal:
         if answer.slow_s:
             time.sleep(answer.slow_s)
         for path, content in answer.writes.items():
-            self._machine.files[self._machine.files.resolve(path, run.shell.cwd)] = content
+            self._machine.files[self._machine.files.resolve(path, run.shell.running_in)] = content
         run.broken_json = run.broken_json or answer.broken_json
         if answer.raises is not None:
             raise Fault(error=answer.raises if isinstance(answer.raises, BaseException) else answer.raises())

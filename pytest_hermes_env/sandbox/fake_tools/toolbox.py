@@ -102,7 +102,20 @@ class Toolbox:
             fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with the result as hermes gives it")
             raise unscripted_tool(name, arguments, [entry.name for entry in self.tools.entries()], fix).exception()
         self.missed.append(name)
-        return without_web(name) if name.startswith(("web_", "browser_")) else {"error": f"Unknown tool: {name}"}
+        return _absent(name, arguments)
+
+
+def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
+    """Return hermes' own answer of a machine that has no web, no desktop, and no such tool."""
+    if name.startswith(("web_", "browser_")):
+        return without_web(name, arguments)
+    if name == "read_terminal":
+        return {"error": "read_terminal is only available in the Hermes desktop app."}
+    if name == "close_terminal":
+        if not arguments.get("process_id"):
+            return {"error": "process_id is required (the background process whose tab to close)."}
+        return {"status": "error", "error": "close_terminal is only available in the Hermes desktop app."}
+    return {"error": f"Unknown tool: {name}"}
 
 
 def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: FakeSandbox) -> str:

@@ -137,13 +137,13 @@ class Web:
         return unknown_page(name, "page", url, list(self._pages), f"sandbox.web({{{url!r}: 'the text of the page'}})")
 
 
-def without_web(name: str) -> dict[str, Any] | str:
+def without_web(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
     """Return hermes' own answer where there is no web: no provider, no such page, nothing that could be opened."""
     if name == "web_search":
-        return _text({"success": False, "error": "No web search provider configured. Run `hermes tools` to set one up."})
+        return {"error": "Error searching web: Web tools are not configured."}
     if name == "web_extract":
-        ways = "Set web.extract_backend to firecrawl, tavily, exa, or parallel."
-        return {"success": False, "error": f"No web extract provider configured. {ways}"}
+        reason = "Blocked: URL targets a private or internal network address"
+        return {"results": [_extracted(url, error=reason) for url in _urls(arguments)]}
     errors = {
         "browser_navigate": "Navigation failed",
         "browser_snapshot": "Failed to get snapshot",
