@@ -36,10 +36,14 @@ NOT_FOUND, FAILURE, SYNTAX_ERROR = 127, 1, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a terminal shows of a command line: output and complaints in their order, and the exit code."""
+    """What a terminal shows of a command line: output and complaints in their order, and the exit code.
+
+    ``errors`` is what an answered command says on stderr; a line's outcome has all of it in ``output``.
+    """
 
     output: str
     exit_code: int = 0
+    errors: str = ""
 
 
 Answer: TypeAlias = "Callable[[str, tuple[str, ...]], Outcome | None]"
@@ -118,6 +122,7 @@ class Shell:
     """A session: its directory and variables last from line to line.
 
     ``answer`` is asked for every simple command before the machine's own commands, ``knows`` beforehand whether it would answer.
+    ``running_in`` is the directory of the command that ``answer`` is asked for.
     """
 
     def __init__(
@@ -126,6 +131,7 @@ class Shell:
         self.files = files
         self.answer = answer
         self.knows = knows
+        self.running_in = files.resolve(cwd)
         self._state = _State(
             cwd=files.resolve(cwd), variables={"HOME": HOME, "PWD": cwd, "PATH": "/usr/bin:/bin", "USER": "root"}
         )
@@ -143,7 +149,7 @@ class Shell:
     def copy(self, files: Files) -> Shell:
         """Return a session in the same state on other files, with the same answers."""
         other = Shell(files, cwd=self.cwd, answer=self.answer, knows=self.knows)
-        other._state = self._state.copy()  # noqa: SLF001 - of its own class
+        other._state = self._state.copy()
         return other
 
     def run(self, command: str, *, stdin: bytes = b"") -> Outcome:
@@ -422,10 +428,12 @@ class _Line:
             return int(end.args[0])
 
     def _execute(self, words: tuple[str, ...], source: str, assigned: dict[str, str], streams: _Streams) -> int:
+        self.shell.running_in = self.state.cwd
         answer = self.shell.answer(source, words) if self.shell.answer is not None else None
         if answer is not None:
             end = "" if not answer.output or answer.output.endswith("\n") else "\n"
             streams.out += (answer.output + end).encode(errors="surrogateescape")
+            streams.err += answer.errors.encode(errors="surrogateescape")
             return answer.exit_code
         name = words[0]
         if name in self.state.functions:

@@ -122,7 +122,10 @@ MISSING = [
     ("a; b; a", "\n".join(f"/usr/bin/bash: line 3: {name}: command not found" for name in "aba"), 127),
     ("./run", "/usr/bin/bash: line 3: ./run: No such file or directory", 127),
     ("./script.sh", "/usr/bin/bash: line 3: ./script.sh: Permission denied", 126),
-    ("chmod +x script.sh; ./script.sh", "/usr/bin/bash: line 3: ./script.sh: cannot execute: required file not found", 127),
+    ("chmod +x script.sh; ./script.sh", "hi", 0),
+    ("chmod +x p.py; ./p.py", "/usr/bin/bash: line 3: ./p.py: cannot execute: required file not found", 127),
+    ("pytest 2> /dev/null || echo failed", "failed", 0),
+    ("pytest > out.txt; cat out.txt", "/usr/bin/bash: line 3: pytest: command not found", 0),
     ("./dir", "/usr/bin/bash: line 3: ./dir: Is a directory", 126),
 ]
 
@@ -130,7 +133,7 @@ MISSING = [
 @pytest.mark.parametrize(("command", "output", "exit_code"), MISSING)
 def test_unscripted_command_may_be_not_found(command, output, exit_code):
     """As bash says it."""
-    sandbox = FakeSandbox({"script.sh": "echo hi", "dir/a": ""}, unscripted="not found")
+    sandbox = FakeSandbox({"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}, unscripted="not found")
 
     result = terminal(sandbox, command)
 
