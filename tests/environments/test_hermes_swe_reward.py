@@ -73,10 +73,10 @@ def test_files_of_the_image_count_for_nothing(reward, sandbox, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["src", "a/b/c", "it's", "a; touch pwned", "$(touch pwned)", "-rf", "two words", "ünï ✓"])
-def test_solution_is_found_where_the_agent_moved_to(reward, sandbox, place):
+def test_solution_is_found_where_the_agent_moved_to(reward, sandbox, tmp_path, place):
     """In any directory below the first one, whatever its name; and wherever the shell ended up."""
     sandbox.terminal(f"mkdir -p -- {shlex.quote(place)} && cd -- {shlex.quote(place)}")
-    sandbox.terminal(f"printf %s {shlex.quote(RIGHT)} > solution.py; cd /")
+    sandbox.terminal(f"printf %s {shlex.quote(RIGHT)} > solution.py; cd {shlex.quote(str(tmp_path))}")
 
     assert (reward(), left_in(sandbox)) == (1.0, [place.partition("/")[0]])
 
@@ -139,7 +139,7 @@ def test_files_left_for_the_verifier_earn_nothing(reward, solution):
         "export PATH=/nowhere",
         "trap 'exit 0' EXIT ERR DEBUG; set -e",
         "python3 -m venv --without-pip v && . v/bin/activate && "
-        "printf 'import unittest\\nunittest.TestCase.assertEqual = print\\n' > $(echo v/lib/python3*/site-packages)/sitecustomize.py",
+        "printf 'import unittest; unittest.TestCase.assertEqual = print\\n' > $(echo v/lib/python3*/site-packages)/hook.pth",
     ],
     ids=["silent python3", "python3 that shows its files", "variables", "no PATH", "traps", "site hook"],
 )
@@ -190,60 +190,3 @@ def test_tests_that_decide_nothing_are_an_error(reward, item, message):
         reward(item, solution=RIGHT)
 
     assert str(raised.value) == message
-
-
-def test_sandbox_that_cannot_be_written_to_is_an_error(make_env, tool_answers):
-    """A broken sandbox never looks like a reward of 0.0."""
-    from environments.tool_context import ToolContext
-
-    answers = {
-        "terminal": '{"exit_code": 0, "output": "/w"}',
-        "search_files": '{"total_count": 1, "files": ["/w/solution.py"]}\n\n[Hint: Results truncated. Use offset=1]',
-        "write_file": '{"error": "No space left on device"}',
-    }
-    made = tool_answers(lambda name, arguments: answers[name])
-    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
-
-    with pytest.raises(VerificationError) as raised:
-        asyncio.run(env.compute_reward(ITEM, None, ToolContext("broken")))
-
-    path = made[-1][1]["path"]
-    assert str(raised.value) == f"The tests cannot be written to {path} in the sandbox: No space left on device"
-    assert os.path.dirname(path).startswith("/w/.verifier-")
-
-
-def test_sandbox_that_runs_nothing_is_an_error(make_env, tool_answers):
-    """As above, when the command itself could not be started."""
-    from environments.tool_context import ToolContext
-
-    answers = {
-        "terminal": '{"exit_code": -1, "output": "", "error": "container is gone"}',
-        "search_files": '{"total_count": 1, "files": ["/w/solution.py"]}',
-        "write_file": "{}",
-    }
-    tool_answers(lambda name, arguments: answers[name])
-    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
-    env.start_directory = "/w"
-
-    with pytest.raises(VerificationError) as raised:
-        asyncio.run(env.compute_reward(ITEM, None, ToolContext("broken")))
-
-    assert str(raised.value) == "The sandbox did not run the tests: container is gone"
-
-
-def test_verifier_is_placed_where_nobody_can_wait_for_it(make_env, sandbox, tool_answers):
-    """Every run has a directory and a key of its own."""
-    seen: list[str] = []
-
-    def answer(name: str, arguments: Any) -> str:
-        if name == "write_file":
-            seen.append(arguments["path"])
-        return '{"exit_code": 0, "output": "/w", "files": ["/w/solution.py"]}'
-
-    tool_answers(answer)
-    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1")
-    env.start_directory = "/w"
-
-    rewards = [asyncio.run(env.compute_reward(ITEM, None, sandbox)) for _ in range(2)]
-
-    assert (rewards, len(set(seen))) == ([0.1, 0.1], 4)
