@@ -59,15 +59,13 @@ async def mock_rollouts(count: int) -> tuple[float, float]:
     from pytest_hermes_env.inference import MockServer, call, say
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
     from pytest_hermes_env.rollout.layer import find_class
-    from pytest_hermes_env.sandbox.seam import watching_tools
-    from pytest_hermes_env.sandbox.stub import StubSandbox
+    from pytest_hermes_env.sandbox.fake import FakeSandbox
+    from pytest_hermes_env.sandbox.seam import ToolSeam
 
     (env_class,) = find_class(TARGET)
-    builder = EnvironmentBuilder(allow_leftovers=True)
-    with (
-        MockServer([call("terminal", command="echo hello"), say("done")], allow_leftovers=True) as mock,
-        watching_tools(lambda _call: None, StubSandbox("stub").answer),
-    ):
+    seam = ToolSeam(FakeSandbox())
+    builder = EnvironmentBuilder(allow_leftovers=True, seam=lambda: seam)
+    with MockServer([call("terminal", command="echo hello"), say("done")], allow_leftovers=True) as mock, seam:
         env = builder.build(env_class, server=mock, group_size=8)
         await env.setup()
         await env.collect_trajectories(await env.get_next_item())

@@ -90,5 +90,13 @@ class World(Protocol):
     def backend(self) -> str:
         """The backend that hermes is told."""
 
+    @property
+    def is_confined(self) -> bool:
+        """Whether the commands of a rollout are kept from this machine's files and network."""
+
+    @property
+    def description(self) -> str:
+        """What answers, in a few words for a report."""
+
     def sandbox_of(self, task_id: str) -> Sandbox:
         """Return the sandbox of ``task_id``, the same one each time. Safe from several threads."""

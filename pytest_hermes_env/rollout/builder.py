@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
@@ -47,10 +48,18 @@ class EnvironmentBuilder:
     """Builds environments, and releases all that they and their servers hold. One per test.
 
     ``seam`` tells who answers the tools of the environments, when it is not hermes itself; it is asked at each build.
+    ``allow_unconfined`` lets a live model use a terminal of this machine that nothing confines.
     """
 
-    def __init__(self, *, allow_leftovers: bool = False, seam: Callable[[], ToolSeam | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        *,
+        allow_leftovers: bool = False,
+        seam: Callable[[], ToolSeam | None] = lambda: None,
+        allow_unconfined: bool = False,
+    ) -> None:
         self._allow_leftovers = allow_leftovers
+        self._allow_unconfined = allow_unconfined
         self._seam = seam
         self._servers: list[Any] = []
         self._mocks: list[Any] = []
@@ -96,6 +105,9 @@ class EnvironmentBuilder:
         if kind.has_tokens and getattr(server, "template", "") is None:
             server.speak_tokens(template=kind.template, tokenizer=settings.tokenizer_name, family=kind.family)
         endpoint = self._endpoint(server, kind, settings, in_process=in_process)
+        seam = self._seam()
+        if not self._allow_unconfined:
+            _keep_live_models_in(endpoint, settings, seam)
         try:
             env = env_class(config=settings, server_configs=[endpoint], slurm=False, testing=False)
         except TypeError as error:
@@ -106,7 +118,6 @@ class EnvironmentBuilder:
         for held in env.server.servers:
             clients.tame(held, server.transport if in_process else None)
             self._servers.append(held)
-        seam = self._seam()
         if seam is not None:
             self._enter(seam, layer, settings)
         return env
@@ -161,10 +172,13 @@ class EnvironmentBuilder:
             )
         if isinstance(server, APIServerConfig):
             return server
+        base_url: Any = server if isinstance(server, str) else None
         if in_process:
-            from pytest_hermes_env.inference.transport import IN_PROCESS_URL as base_url  # noqa: PLC0415, N811
-        else:
-            base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
+            from pytest_hermes_env.inference.transport import IN_PROCESS_URL  # noqa: PLC0415
+
+            base_url = IN_PROCESS_URL
+        elif base_url is None:
+            base_url = getattr(server, "base_url", None)
         if not isinstance(base_url, str):
             raise EnvironmentSetupError(
                 f"make_env cannot use {shorten(server)} as a server: give a MockServer, a base URL or an APIServerConfig"
@@ -208,6 +222,28 @@ class EnvironmentBuilder:
         except ValidationError as error:
             rows = "; ".join(f"{'.'.join(map(str, row['loc'])) or 'settings'}: {row['msg']}" for row in error.errors())
             raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
+
+
+def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) -> None:
+    """Refuse a model of another machine the terminal of this one, unless something confines it.
+
+    Raises: EnvironmentSetupError.
+    """
+    __tracebackhide__ = True
+    host = urlsplit(str(endpoint.base_url)).hostname or ""
+    is_ours = host in {"localhost", "::1"} or host.startswith("127.") or host.endswith(".invalid")
+    world = seam.world if seam is not None else None
+    backend = world.backend if world is not None else getattr(settings, "terminal_backend", "local")
+    if is_ours or backend != "local" or (world is not None and world.is_confined):
+        return
+    seen = world.description if world is not None else "hermes' own terminal, with your files and your network"
+    raise EnvironmentSetupError(
+        f"A live model at {host} would be given a terminal of this machine that nothing confines.\n"
+        "  expected  a sandbox in which the model's commands cannot do harm\n"
+        f"  seen      {seen}\n"
+        "  fix       take the fixture local_sandbox (bubblewrap or user namespaces confine it), fake_sandbox, or another\n"
+        "            terminal_backend; --hermes-allow-unconfined accepts the risk"
+    )
 
 
 def _tokenizer(given: str | None, template: str) -> str:

@@ -60,10 +60,8 @@ def _with_a_little_web(world: FakeSandbox | LocalSandbox) -> FakeSandbox | Local
 
 def describe(world: FakeSandbox | LocalSandbox) -> str:
     """Return what answered, and what was asked for and not there, as a line of the ledger."""
-    if world.backend == "local":
-        return f"{world.confinement.describe()}"
     counts = Counter(text.split()[0] if text.split() else text for text in world.not_found)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    missing = f"; not there: {shown}{more}; --hermes-sandbox local has them" if counts else ""
-    return f"an in-memory machine{missing}"
+    hint = "; --hermes-sandbox local has what this computer has" if world.backend == "fake" else ""
+    return f"{world.description}; not there: {shown}{more}{hint}" if counts else world.description

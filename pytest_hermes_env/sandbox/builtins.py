@@ -292,7 +292,7 @@ def _xargs(line: _Line, name: str, arguments: list[str], streams: _Streams) -> i
     for batch in batches:
         whole = [word.replace(place, batch[0]) for word in command] if place else [*command, *batch]
         inner = type(streams)(stdin=b"", out=streams.out, err=streams.err)
-        code = line._execute(tuple(whole), shlex.join(whole), {}, inner) and 123 or code  # noqa: SLF001
+        code = (line._execute(tuple(whole), shlex.join(whole), {}, inner) and 123) or code  # noqa: SLF001
     return code
 
 

@@ -268,7 +268,7 @@ class Expander:
     def _value(self, name: str) -> str:
         if name in self.variables:
             return self.variables[name]
-        if name in {"#"}:
+        if name == "#":
             return "0"
         if name in {"@", "*", "!"} or name.isdigit():
             return ""

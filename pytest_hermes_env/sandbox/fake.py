@@ -47,6 +47,11 @@ class FakeSandbox:
     backend = "fake"
     """What TERMINAL_ENV says while this world answers."""
 
+    is_confined = True
+    """Nothing of this computer can be reached."""
+
+    description = "an in-memory machine"
+
     def __init__(
         self,
         files: Mapping[str, str | bytes] | None = None,

@@ -44,7 +44,7 @@ class Files(MutableMapping[str, str]):
         self._changes = 0
         self.make_directory(self.cwd, parents=True)
         for path, content in (initial or {}).items():
-            self[path] = content  # type: ignore[assignment] - bytes are taken, too
+            self[path] = content
 
     # As a mapping of texts
 
@@ -227,7 +227,7 @@ class Files(MutableMapping[str, str]):
         self.read(path)
         return self._files[self.resolve(path)].is_executable
 
-    def set_executable(self, path: str, is_executable: bool) -> None:  # noqa: FBT001
+    def set_executable(self, path: str, is_executable: bool) -> None:
         """Say whether a file may be executed. Raises: as `read`."""
         self.read(path)
         absolute = self.resolve(path)

@@ -236,9 +236,9 @@ class _Line:
         if runner is None:
             raise UnsupportedSyntax(self.text, node.kind)
         if node.kind in {"list", "pipeline", "compound", "command"}:
-            code = runner(node, streams, is_condition)
+            code = int(runner(node, streams, is_condition))
         else:
-            code = runner(node, streams)
+            code = int(runner(node, streams))
         self.state.variables["?"] = str(code)
         return code
 

@@ -84,10 +84,10 @@ def checksum(process: Process) -> int:
 
 def date(process: Process) -> int:
     """Write the time of this machine, which stands still at the first second of 2026."""
-    import datetime  # noqa: PLC0415
+    import datetime as dt  # noqa: PLC0415
 
     words = [word for word in process.arguments if word not in {"-u", "--utc"}]
-    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    now = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     if not words:
         process.write(now.strftime("%a %b %e %H:%M:%S UTC %Y\n"))
     elif len(words) == 1 and words[0].startswith("+"):

@@ -267,20 +267,31 @@ def _find_expression(words: list[str]) -> tuple[list[FindTest], list[str], tuple
             elif word == "-type":
                 if value not in {"f", "d"}:
                     raise UnsupportedOption(f"find -type {value}")
-                add(lambda process, _shown, path, is_dir=value == "d": process.files.is_dir(path) == is_dir)
+                add(_is_of_type(is_dir=value == "d"))
             elif word == "-path":
-                add(lambda _process, shown, _path, glob=value: fnmatch.fnmatchcase(shown, glob))
-            elif word == "-name":
-                add(lambda _process, shown, _path, glob=value: fnmatch.fnmatchcase(posixpath.basename(shown.rstrip("/")), glob))
+                add(_path_fits(value))
             else:
-                add(
-                    lambda _process, shown, _path, glob=value.lower(): fnmatch.fnmatchcase(
-                        posixpath.basename(shown).lower(), glob
-                    )
-                )
+                add(_name_fits(value, ignores_case=word == "-iname"))
         else:
             raise UnsupportedOption(f"find {word}")
     return tests, actions, (least, most)
+
+
+def _is_of_type(*, is_dir: bool) -> FindTest:
+    return lambda process, _shown, path: process.files.is_dir(path) == is_dir
+
+
+def _path_fits(glob: str) -> FindTest:
+    return lambda _process, shown, _path: fnmatch.fnmatchcase(shown, glob)
+
+
+def _name_fits(glob: str, *, ignores_case: bool) -> FindTest:
+    def fits(process: Process, shown: str, path: str) -> bool:
+        del process, path
+        name = posixpath.basename(shown.rstrip("/"))
+        return fnmatch.fnmatchcase(name.lower(), glob.lower()) if ignores_case else fnmatch.fnmatchcase(name, glob)
+
+    return fits
 
 
 def _all_below(process: Process, shown: str, path: str, depth: int, most: int) -> Iterator[tuple[str, str, int]]:

@@ -66,7 +66,7 @@ class _Reader:
         self.script, self.extended, self.at = script, extended, 0
 
     def commands(self) -> list[_Command]:
-        found = []
+        found: list[_Command] = []
         while True:
             self._skip(" \t\n;")
             if self.at >= len(self.script):
@@ -149,7 +149,7 @@ class _Reader:
 
 def sed(process: Process) -> int:
     """Edit lines by a script; ``-n`` prints only what the script prints, ``-i`` writes the files back."""
-    words = [word if word != "-i" and word != "--in-place" else "-I" for word in process.words]
+    words = [word if word not in {"-i", "--in-place"} else "-I" for word in process.words]
     process.words = tuple(words)
     options = read_options(process, "nErIe:s", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e:"})
     operands = list(options.operands)

@@ -20,7 +20,8 @@ def cat(process: Process) -> int:
         process.write(data)
         return 1 if failures else 0
     number, was_blank = 0, False
-    for line in lines_of(data):
+    for raw in lines_of(data):
+        line = raw
         is_blank = line == b"\n"
         if "s" in options and is_blank and was_blank:
             continue

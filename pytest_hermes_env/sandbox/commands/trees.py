@@ -370,7 +370,7 @@ def stat(process: Process) -> int:
         unknown = [letter for letter in re.findall(r"%(.)", form) if letter not in facts]
         if unknown:
             raise UnsupportedOption(f"stat -c %{unknown[0]}")
-        process.write(re.sub(r"%(.)", lambda match, facts=facts: facts[match[1]], form) + "\n")
+        process.write("".join(facts[part[1]] if part[:1] == "%" else part for part in re.split(r"(%.)", form)) + "\n")
     return code
 
 

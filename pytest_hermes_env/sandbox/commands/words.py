@@ -16,7 +16,7 @@ class _Stop(Exception):
 
 
 def unescape(text: str, *, octal_needs_zero: bool) -> tuple[bytes, bool]:
-    """Return text with backslash escapes carried out, and whether ``\\c`` ended it."""
+    r"""Return text with backslash escapes carried out, and whether ``\c`` ended it."""
     out = bytearray()
     at = 0
     while at < len(text):
@@ -95,7 +95,7 @@ class _Arguments:
 
     def _wrong(self, text: str, prefix: str) -> str:
         self.exit_code = 1
-        self.process.err += f"bash: line 1: printf: {text}: invalid number\n".encode(errors="surrogateescape")
+        self.process.err += f"/usr/bin/bash: line 3: printf: {text}: invalid number\n".encode(errors="surrogateescape")
         found = re.match(prefix, text)
         return found.group() if found else "0"
 
@@ -194,14 +194,13 @@ class BadTest(Exception):
 def test(process: Process) -> int:
     """Decide an expression about files, texts and numbers."""
     words = list(process.arguments)
-    if process.name == "[":
-        if not words or words.pop() != "]":
-            process.err += b"bash: line 1: [: missing `]'\n"
-            return 2
+    if process.name == "[" and (not words or words.pop() != "]"):
+        process.err += b"/usr/bin/bash: line 3: [: missing `]'\n"
+        return 2
     try:
         return 0 if words and _disjunction(process, words, whole=True) else 1
     except BadTest as bad:
-        process.err += f"bash: line 1: {process.name}: {bad}\n".encode(errors="surrogateescape")
+        process.err += f"/usr/bin/bash: line 3: {process.name}: {bad}\n".encode(errors="surrogateescape")
         return 2
 
 

@@ -117,7 +117,7 @@ class ReadTracker:
         tracker = getattr(sys.modules.get("tools.file_tools"), "_read_tracker", None)
         if not self._task_id or not isinstance(tracker, dict):
             return None
-        empty = {
+        empty: dict[str, Any] = {
             "last_key": None,
             "consecutive": 0,
             "read_history": set(),

@@ -113,7 +113,7 @@ def _by_content(
     texts = (
         (shown, text)
         for shown, absolute in _visible(machine, path)
-        if (not glob or _fits(absolute, str(glob))) and (text := text_of(machine, absolute)) and "\0" not in text
+        if (not glob or _fits(absolute, str(glob))) and (text := text_of(machine, absolute) or "") and "\0" not in text
     )
     mode = arguments.get("output_mode", "content")
     if mode in {"files_only", "count"}:
