@@ -263,7 +263,9 @@ def test_calls_from_many_threads_do_not_lose_anything(sandbox):
     sandbox.on("next", answers=[str(number) for number in range(64)])
 
     with ThreadPoolExecutor(16) as pool:
-        outputs = list(pool.map(lambda number: terminal(sandbox, f"next | tee -a log; echo {number} >> log")["output"], range(64)))
+        outputs = list(
+            pool.map(lambda number: terminal(sandbox, f"next | tee -a log; echo {number} >> log")["output"], range(64))
+        )
 
     assert sorted(outputs, key=int) == [str(number) for number in range(64)]
     assert len(sandbox.files["log"].splitlines()) == 128

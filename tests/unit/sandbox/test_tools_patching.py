@@ -126,7 +126,10 @@ REFUSED = [
     ),
     (
         {"mode": "patch", "patch": "*** Delete File: zz.py"},
-        {"success": False, "error": "Patch validation failed (no files were modified):\n  • zz.py: file not found for deletion"},
+        {
+            "success": False,
+            "error": "Patch validation failed (no files were modified):\n  • zz.py: file not found for deletion",
+        },
     ),
     (
         {"mode": "patch", "patch": "*** Update File: ../b.py\n-a\n+b"},
@@ -175,7 +178,9 @@ def test_replacement_that_breaks_a_structured_file_is_refused(ask):
     result = ask(sandbox, "patch", path="a.json", old_string="1}", new_string="1")
 
     assert result["success"] is False
-    assert result["error"].startswith("Failed to write changes: Refusing to write '/workspace/a.json': candidate content fails .json")
+    assert result["error"].startswith(
+        "Failed to write changes: Refusing to write '/workspace/a.json': candidate content fails .json"
+    )
     assert sandbox.files["a.json"] == '{"a": 1}'
 
 

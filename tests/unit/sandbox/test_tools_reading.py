@@ -74,7 +74,9 @@ def test_page_is_cut_to_what_hermes_gives_at_most(ask):
 
 def test_absent_file_comes_with_similar_ones(ask):
     """As hermes ranks them."""
-    sandbox = FakeSandbox({name: "" for name in ("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py")})
+    sandbox = FakeSandbox(
+        {name: "" for name in ("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py")}
+    )
 
     result = ask(sandbox, "read_file", path="app.py.bak")
 
@@ -104,9 +106,18 @@ def test_what_is_no_file_is_not_found(ask, path, similar):
 
 
 REFUSED = [
-    ("pic.png", "Cannot read binary file 'pic.png' (.png). Use vision_analyze for images, or terminal to inspect binary files."),
-    ("missing.ZIP", "Cannot read binary file 'missing.ZIP' (.zip). Use vision_analyze for images, or terminal to inspect binary files."),
-    ("doc.docx", "Cannot read binary file 'doc.docx' (.docx). Use vision_analyze for images, or terminal to inspect binary files."),
+    (
+        "pic.png",
+        "Cannot read binary file 'pic.png' (.png). Use vision_analyze for images, or terminal to inspect binary files.",
+    ),
+    (
+        "missing.ZIP",
+        "Cannot read binary file 'missing.ZIP' (.zip). Use vision_analyze for images, or terminal to inspect binary files.",
+    ),
+    (
+        "doc.docx",
+        "Cannot read binary file 'doc.docx' (.docx). Use vision_analyze for images, or terminal to inspect binary files.",
+    ),
     ("/dev/zero", "Cannot read '/dev/zero': this is a device file that would block or produce infinite output."),
     ("/proc/1/environ", "Cannot read '/proc/1/environ': this is a device file that would block or produce infinite output."),
     (

@@ -192,7 +192,9 @@ def test_background_session_starts(sandbox):
         "exit_code": 0,
         "error": None,
     }
-    assert hint.startswith("background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told")
+    assert hint.startswith(
+        "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told"
+    )
     assert hint.endswith("Only ignore this hint for genuine long-lived processes that never exit (servers, watchers, daemons).")
 
 
@@ -304,7 +306,9 @@ def test_running_session_is_waited_for_without_waiting(sandbox, ask, monkeypatch
     sandbox.on("serve", output="listening", timed_out=True)
     session = start(sandbox, "serve")["session_id"]
 
-    notes = [ask(sandbox, "process", action="wait", session_id=session, **limit) for limit in ({}, {"timeout": 5}, {"timeout": 99})]
+    notes = [
+        ask(sandbox, "process", action="wait", session_id=session, **limit) for limit in ({}, {"timeout": 5}, {"timeout": 99})
+    ]
 
     common = {"status": "timeout", "command": "serve", "output": "listening\n"}
     assert notes == [
@@ -344,7 +348,11 @@ def test_session_is_killed_once(sandbox, ask):
         (False, [{"status": "error", "error": "Process stdin not available (non-local backend or stdin closed)"}] * 3),
         (
             True,
-            [{"status": "ok", "bytes_written": 2}, {"status": "ok", "bytes_written": 3}, {"status": "ok", "message": "EOF sent"}],
+            [
+                {"status": "ok", "bytes_written": 2},
+                {"status": "ok", "bytes_written": 3},
+                {"status": "ok", "message": "EOF sent"},
+            ],
         ),
     ],
 )

@@ -76,7 +76,9 @@ def test_errors_that_were_there_before_are_told_apart(ask):
         "message": "Pre-existing lint errors — this edit didn't introduce new ones but the file is still broken.",
     }
     assert other["status"] == "error"
-    assert other["output"].startswith("New lint errors introduced by this edit (pre-existing errors filtered out):\nSyntaxError: ")
+    assert other["output"].startswith(
+        "New lint errors introduced by this edit (pre-existing errors filtered out):\nSyntaxError: "
+    )
 
 
 def refusal(path, error):

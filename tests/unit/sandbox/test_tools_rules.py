@@ -1,0 +1,170 @@
+"""The rules about commands and paths are hermes' own: they agree with the installed hermes on every line of a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.linting import refusal
+
+COMMANDS = """sleep 1 &
+sleep 1 & wait
+echo 'a & b'
+echo "a & b" &
+a && b
+nohup x
+(nohup x)
+x; setsid y
+git commit -m "setsid"
+npm run dev
+npm start
+npm run build
+uvicorn app:app
+uvicorn --help
+vite
+vitest
+vite build
+docker compose up -d
+python3 -m http.server 80
+python -m http.server -h
+x &# comment
+x & # comment
+cmd 2>&1
+cmd 2>&1 &
+cmd&
+foo & bar
+nohup
+disown -a
+echo nohup
+echo `nohup x`
+x $(setsid y)
+next dev
+nodemon
+a &> /dev/null
+a &>> b
+grep a b
+cat x | grep a
+FOO=1 grep a
+/usr/bin/grep a
+ls; test -f x
+[ -f x ]
+diff a b || true
+git diff
+curl x
+find .
+a=b
+x || rg y
+rg --a=b c
+""".splitlines()
+
+
+@pytest.fixture(scope="module")
+def hermes():
+    """hermes' terminal and file tools."""
+    from tools import binary_extensions, file_tools, terminal_tool
+
+    return terminal_tool, file_tools, binary_extensions
+
+
+def test_refusals_of_commands_are_hermes_own(hermes):
+    """What may not run in the foreground."""
+    terminal, _, _ = hermes
+
+    differing = [text for text in COMMANDS if rules.background_guidance(text) != terminal._foreground_background_guidance(text)]
+
+    assert differing == []
+
+
+def test_meanings_of_exit_codes_are_hermes_own(hermes):
+    """Of each command and each code that means something."""
+    terminal, _, _ = hermes
+    cases = [(text, code) for text in COMMANDS for code in (0, 1, 2, 6, 7, 22, 28)]
+
+    differing = [case for case in cases if rules.exit_code_meaning(*case) != terminal._interpret_exit_code(*case)]
+
+    assert differing == []
+
+
+@pytest.mark.parametrize("workdir", ["/tmp", "/tmp;ls", "a b", "~/x", "a$b", "a\nb", "ä"])
+def test_refusals_of_directories_are_hermes_own(hermes, workdir):
+    """By their letters."""
+    assert rules.workdir_error(workdir) == hermes[0]._validate_workdir(workdir)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/dev/zero", "/dev/null", "/dev/fd/1", "/dev/fd/3", "/proc/self/environ", "/proc/1/task/2/maps", "/proc/self/fd/1"),
+        *("/proc/cpuinfo", "/etc/environ", "/proc/1/auxv", "/proc/1/pagemap", "/proc/1/cmdline"),
+    ],
+)
+def test_devices_are_hermes_own(hermes, path):
+    """Paths that would never come back."""
+    assert (rules.device_error(path, path) is not None) == hermes[1]._is_blocked_device_path(path)
+
+
+def test_binary_extensions_are_hermes_own(hermes):
+    """All of them."""
+    assert rules.BINARY_EXTENSIONS == hermes[2].BINARY_EXTENSIONS
+
+
+@pytest.mark.parametrize("name", [".env", ".ENV", ".env.local", ".env.example", ".envrc", "x.env", "env"])
+def test_secrets_are_hermes_own(hermes, name):
+    """And hermes' words about them."""
+    from agent.file_safety import get_read_block_error
+
+    assert rules.secret_error(f"/nowhere/{name}") == get_read_block_error(f"/nowhere/{name}")
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.json", "{"),
+        ("a.json", "{}"),
+        ("a.yaml", "a: ["),
+        ("a.yml", "a: 1"),
+        ("a.toml", "a ="),
+        ("a.py", "x = ("),
+        ("a", "{"),
+    ],
+)
+def test_checks_before_a_write_are_hermes_own(path, content):
+    """What is refused, and why."""
+    from tools import file_operations
+
+    extension = "." + path.partition(".")[2]
+    check = file_operations.LINTERS_INPROC.get(extension) if extension in file_operations._FAIL_CLOSED_INPROC_EXTS else None
+    passes, error = check(content) if check else (True, "")
+
+    refused = refusal(path, content)
+
+    assert (refused is None) == passes
+    assert refused is None or error in refused
+
+
+TEXTS = [
+    "".join(f"line {number}\n" for number in range(1, 4001)),
+    "x" * 40_000,
+    "start\n" + "x" * 30_000 + "\nend",
+    "ä\n" * 20_000,
+    "short",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_long_pages_are_cut_as_hermes_cuts_them(ask, monkeypatch, text):
+    """Extracted ones, and those that the browser shows; only the place of the whole text is another."""
+    from tools import browser_tool, web_tools
+
+    place = "/root/.hermes/cache/web/whole"
+    monkeypatch.setattr(web_tools, "_store_full_text", lambda url, content: place)
+    monkeypatch.setattr(browser_tool, "_store_full_snapshot", lambda content: place)
+    monkeypatch.setattr("pytest_hermes_env.sandbox.fake_tools.web._store", lambda machine, name, content: place)
+    sandbox = FakeSandbox().web({"https://a.example": text})
+
+    extracted = ask(sandbox, "web_extract", urls=["https://a.example"], char_limit=9000)["results"][0]["content"]
+    shown = ask(sandbox, "browser_navigate", url="https://a.example")["snapshot"]
+
+    assert extracted == web_tools._truncate_with_footer(text, "https://a.example", 9000)[0]
+    assert shown == browser_tool._truncate_snapshot(text)

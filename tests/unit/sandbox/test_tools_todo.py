@@ -1,0 +1,69 @@
+"""``todo``: the session's list, as hermes keeps it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def item(identity, content="do it", status="pending"):
+    return {"id": identity, "content": content, "status": status}
+
+
+def test_list_is_written_and_read(sandbox, ask):
+    """With a summary."""
+    items = [item("1"), item("2", status="completed"), item("3", status="in_progress"), item("4", status="cancelled")]
+
+    results = [ask(sandbox, "todo", todos=items), ask(sandbox, "todo")]
+
+    summary = {"total": 4, "pending": 1, "in_progress": 1, "completed": 1, "cancelled": 1}
+    assert results == [{"todos": items, "summary": summary}] * 2
+
+
+def test_list_is_replaced_or_merged(sandbox, ask):
+    """Merged by id: only what is given changes, what is new goes to the end, what has no id is passed over."""
+    ask(sandbox, "todo", todos=[item("old")])
+    ask(sandbox, "todo", todos=[item("1", "one"), item("2", "two")])
+
+    changes = [
+        {"id": "2", "status": "COMPLETED"},
+        {"id": "1", "content": "uno", "status": "nonsense"},
+        item("3"),
+        {"content": "x"},
+        7,
+    ]
+    result = ask(sandbox, "todo", todos=changes, merge=True)
+
+    assert result["todos"] == [item("1", "uno"), item("2", "two", "completed"), item("3")]
+
+
+def test_items_are_made_right(sandbox, ask):
+    """What is missing is filled in, what comes twice comes once, what is long is cut."""
+    given = [{}, {"id": 5, "content": " a ", "status": "Done"}, "x", item("5", "b"), item("long", "y" * 5000)]
+
+    result = ask(sandbox, "todo", todos=given)
+
+    assert result["todos"] == [
+        item("?", "(no description)"),
+        item("?", "(invalid item)"),
+        item("5", "b"),
+        item("long", "y" * 3987 + "… [truncated]"),
+    ]
+
+
+def test_list_has_an_end(sandbox, ask):
+    """After 256 items."""
+    assert ask(sandbox, "todo", todos=[item(str(number)) for number in range(300)])["summary"]["total"] == 256
+
+
+@pytest.mark.parametrize(
+    ("todos", "result"),
+    [
+        ("{", {"error": "todos must be a list of objects, got unparseable string"}),
+        ('"x"', {"error": "todos must be a list, got str"}),
+        ({"id": 1}, {"error": "todos must be a list, got dict"}),
+    ],
+)
+def test_what_is_no_list_is_refused(sandbox, ask, todos, result):
+    """JSON text of one is taken."""
+    assert ask(sandbox, "todo", todos=todos) == result
+    assert ask(sandbox, "todo", todos='[{"id": "1"}]')["summary"]["total"] == 1
