@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import ValidationError
@@ -27,6 +27,8 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "prompt_field": (str, "prompt"),
     "tool_pool_size": (int, 128),
     "tool_call_parser": (str, "hermes"),
+    "history_rendering": (Literal["sampled", "template"], "sampled"),
+    "split_rollouts": (Literal["keep", "reject"], "keep"),
     "default_result_size_chars": (int, 100_000),
     "turn_budget_chars": (int, 200_000),
     "preview_size_chars": (int, 1_500),

@@ -109,23 +109,24 @@ def test_registers_under_its_own_name(make_env):
     assert build(make_env, wandb_name="mine").config.wandb_name == "mine"
 
 
-def test_token_mode_is_refused_clearly(make_env, hermes_tokenizer):
-    """A vLLM server means token mode, which is an error that says what to do, in a rollout and in serve."""
-    from atroposlib.envs.server_handling.server_baseline import APIServerConfig
+def test_token_mode_is_chosen_by_the_first_server(make_env):
+    """vLLM and SGLang give tokens, an OpenAI-compatible server does not."""
 
-    async def scenario() -> list[str]:
-        server = APIServerConfig(
-            base_url="http://127.0.0.1:9/v1", model_name=hermes_tokenizer, server_type="vllm", health_check=False
-        )
-        env = make_env(Env, server=server, enabled_toolsets=["file"])
-        messages = []
-        for start in (lambda: env.collect_trajectories("item"), env.env_manager):
-            with pytest.raises(NotImplementedError) as error:
-                await start()
-            messages.append(str(error.value))
-        return messages
+    async def scenario() -> dict[str, bool]:
+        kinds = ("openai", "vllm", "sglang")
+        return {kind: make_env(Env, server_type=kind)._use_managed_server() for kind in kinds}
 
-    messages = asyncio.run(scenario())
+    assert asyncio.run(scenario()) == {"openai": False, "vllm": True, "sglang": True}
 
-    assert len(set(messages)) == 1
-    assert 'Use server_type "openai"' in messages[0]
+
+def test_servers_of_a_class_of_ones_own_stay(make_env):
+    """An environment that names a server class gets that one."""
+    from atroposlib.envs.server_handling.vllm_server import VLLMServer
+
+    class Own(Env):
+        server_cls = VLLMServer
+
+    async def scenario() -> type:
+        return type(make_env(Own, server_type="vllm").server.servers[0])
+
+    assert asyncio.run(scenario()) is VLLMServer

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.scoring import as_reward, chat_item, did_work, group_of, transcript
+from environments.scoring import (
+    as_reward,
+    chat_item,
+    did_work,
+    group_of,
+    layers_of,
+    token_item,
+    too_long,
+    transcript,
+)
 
 
 class Letters:
@@ -164,3 +176,163 @@ def test_what_is_no_reward_is_an_error_that_shows_it(value, words):
     """The message says what came back."""
     with pytest.raises(ValueError, match=words):
         as_reward(value)
+
+
+# ---------------------------------------------------------------------- token mode
+
+
+def node(*labels: int) -> Any:
+    """A node of a managed server: a prompt of two tokens, then what was sampled."""
+    logprobs = [-0.5 * number for number in range(len(labels))]
+    return SimpleNamespace(
+        tokens=[1, 2, *labels], masked_tokens=[-100, -100, *labels], logprobs=[1.0, 1.0, *logprobs], full_text="not looked at"
+    )
+
+
+TALK = [USER, said("done")]
+
+
+def test_item_of_token_mode_is_what_was_sampled():
+    """Tokens, labels and logprobs of the node, as they are."""
+    assert token_item([node(7, 8)], TALK, 0.5, rollout_id="r") == {
+        "tokens": [1, 2, 7, 8],
+        "masks": [-100, -100, 7, 8],
+        "inference_logprobs": [1.0, 1.0, 0.0, -0.5],
+        "scores": 0.5,
+        "messages": TALK,
+    }
+
+
+def test_further_sequences_of_a_rollout_are_kept():
+    """All share the reward and say which rollout they are of."""
+    item = token_item([node(7), node(8), node(9)], TALK, 0.5, rollout_id="r")
+
+    rows = [item, *item["more_rows"]]
+    assert [(row["tokens"], row["masks"], row["scores"], row["overrides"]) for row in rows] == [
+        ([1, 2, label], [-100, -100, label], 0.5, {"rollout_id": "r", "sequence": number, "sequences": 3})
+        for number, label in enumerate((7, 8, 9))
+    ]
+
+
+def test_rejected_rollout_trains_nothing_and_keeps_its_score():
+    """It still counts in the mean of its group."""
+    assert token_item([node(7), node(8)], TALK, 0.5, rollout_id="r", split_rollouts="reject") == {
+        "tokens": [1, 2, 7],
+        "masks": [-100, -100, -100],
+        "inference_logprobs": [1.0, 1.0, 1.0],
+        "scores": 0.5,
+        "messages": TALK,
+        "overrides": {"rollout_id": "r", "sequence": 0, "sequences": 2, "rejected": "split"},
+    }
+
+
+@pytest.mark.parametrize(("nodes", "tokens"), [([], [4, 5]), ([node(7)], [1, 2, 7])], ids=["nothing sampled", "reply was lost"])
+def test_rollout_in_which_the_model_said_nothing_trains_nothing(nodes, tokens):
+    """The prompt stands for it, all masked; also when something was sampled and never became a message."""
+    assert token_item(nodes, [USER], 0.0, rollout_id="r", prompt_tokens=[4, 5]) == {
+        "tokens": tokens,
+        "masks": [-100] * len(tokens),
+        "inference_logprobs": [1.0] * len(tokens),
+        "scores": 0.0,
+        "messages": [USER],
+    }
+
+
+def test_replies_without_tokens_are_an_error():
+    """A double, or a server that forgets, would train on nothing unseen."""
+    with pytest.raises(ValueError, match=r"^Rollout r has replies of the model, but its server kept no tokens of them$"):
+        token_item([], TALK, 1.0, rollout_id="r")
+
+
+def test_columns_of_different_lengths_are_an_error():
+    """The trainer would put labels beside the wrong tokens."""
+    broken = SimpleNamespace(tokens=[1, 2], masked_tokens=[-100], logprobs=[1.0, -0.5])
+
+    with pytest.raises(ValueError, match="different lengths") as error:
+        token_item([broken], TALK, 1.0, rollout_id="r")
+
+    assert str(error.value) == (
+        "The columns of a sequence of rollout r have different lengths: {'tokens': 2, 'masks': 1, 'inference_logprobs': 2}"
+    )
+
+
+def split_group() -> dict[str, Any]:
+    """Three rollouts: one sequence, three, one that nothing trains in."""
+    return group_of(
+        [
+            token_item([node(5)], TALK, 0.0, rollout_id="a"),
+            token_item([node(6), node(7, 7), node(8)], TALK, 1.0, rollout_id="b"),
+            token_item([], [USER], 0.5, rollout_id="c", prompt_tokens=[1, 2]),
+        ]
+    )
+
+
+def test_group_has_a_row_for_each_sequence():
+    """The number of rows is said as atroposlib wants to know it."""
+    group = split_group()
+
+    assert group["tokens"] == [[1, 2, 5], [1, 2, 6], [1, 2, 7, 7], [1, 2, 8], [1, 2]]
+    assert group["scores"] == [0.0, 1.0, 1.0, 1.0, 0.5]
+    assert [override.get("rollout_id") for override in group["overrides"]] == [None, "b", "b", "b", None]
+    assert group["group_overrides"] == {"group_size": 5}
+
+
+def test_trainer_gets_groups_of_its_size():
+    """The n-th group has the n-th sequence of each rollout; fillers keep the scores of the others in it."""
+    layers = layers_of(split_group(), 3)
+
+    assert [layer["tokens"] for layer in layers] == [
+        [[1, 2, 5], [1, 2, 6], [1, 2]],
+        [[1, 2], [1, 2, 7, 7], [1, 2]],
+        [[1, 2], [1, 2, 8], [1, 2]],
+    ]
+    assert [layer["masks"] for layer in layers] == [
+        [[-100, -100, 5], [-100, -100, 6], [-100, -100]],
+        [[-100, -100], [-100, -100, 7, 7], [-100, -100]],
+        [[-100, -100], [-100, -100, 8], [-100, -100]],
+    ]
+    assert [layer["inference_logprobs"][1] for layer in layers] == [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0, -0.5], [1.0, 1.0, 0.0]]
+    assert [layer["scores"] for layer in layers] == [[0.0, 1.0, 0.5]] * 3
+    assert [layer["overrides"] for layer in layers] == [
+        [{}, {"rollout_id": "b", "sequence": 0, "sequences": 3}, {}],
+        [{"filler": True}, {"rollout_id": "b", "sequence": 1, "sequences": 3}, {"filler": True}],
+        [{"filler": True}, {"rollout_id": "b", "sequence": 2, "sequences": 3}, {"filler": True}],
+    ]
+    assert [layer["group_overrides"] for layer in layers] == [{}, {}, {}]
+
+
+def test_group_without_split_rollouts_is_sent_as_it_is():
+    """Also one of an environment that groups by itself, without overrides."""
+    group = {"tokens": [[1], [2]], "masks": [[1], [2]], "scores": [0.0, 1.0]}
+
+    assert layers_of(group, 4) == [group]
+
+
+def test_group_of_another_size_says_so():
+    """An environment may run more rollouts than configured."""
+    assert [layer["group_overrides"] for layer in layers_of(split_group(), 2)] == [{"group_size": 3}] * 3
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+def test_every_sequence_is_sent_once_and_every_group_has_all_scores(counts):
+    """However many sequences the rollouts of a group have."""
+    labels = iter(range(10, 100))
+    items = [
+        token_item([node(next(labels)) for _ in range(count)], TALK, float(number), rollout_id=f"r{number}")
+        for number, count in enumerate(counts)
+    ]
+
+    layers = layers_of(group_of(items), len(counts))
+
+    sent = [label for layer in layers for masks in layer["masks"] for label in masks if label != -100]
+    assert sorted(sent) == list(range(10, 10 + sum(counts)))
+    assert [layer["scores"] for layer in layers] == [[float(number) for number in range(len(counts))]] * max(counts)
+    assert {len(layer[name]) for layer in layers for name in ("tokens", "masks", "inference_logprobs", "messages")} == {
+        len(counts)
+    }
+
+
+@pytest.mark.parametrize(("limit", "lengths"), [(-1, []), (0, []), (3, [3, 4]), (4, [4]), (5, [])])
+def test_sequences_at_the_trainers_limit_are_too_long(limit, lengths):
+    """atroposlib drops a group with a sequence that is not shorter; no limit is none."""
+    assert too_long({"tokens": [[1], [1, 2, 3], [1, 2, 3, 4]]}, limit) == lengths
