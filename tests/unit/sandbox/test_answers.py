@@ -366,7 +366,7 @@ IMPOSSIBLE = [
         "  fix       for a whole tool result give result={...}; for several answers give answers=[...]",
     ),
     (
-        lambda sandbox: sandbox.on_tool("memory", lambda: {}),
+        lambda sandbox: sandbox.on_tool("memory", lambda: "no arguments"),
         "a function that answers the tool `memory` takes its arguments, and the sandbox if it likes.\n"
         "  seen      <lambda>()\n"
         "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ...",

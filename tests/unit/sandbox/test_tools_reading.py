@@ -74,9 +74,7 @@ def test_page_is_cut_to_what_hermes_gives_at_most(ask):
 
 def test_absent_file_comes_with_similar_ones(ask):
     """As hermes ranks them."""
-    sandbox = FakeSandbox(
-        {name: "" for name in ("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py")}
-    )
+    sandbox = FakeSandbox(dict.fromkeys(("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py"), ""))
 
     result = ask(sandbox, "read_file", path="app.py.bak")
 

@@ -418,7 +418,7 @@ def test_fault_of_a_background_command(sandbox):
 
     assert whole == {"error": "no"}
     assert broken.startswith('{"output": "Background process started"')
-    with pytest.raises(ValueError, match="Expecting|Unterminated"):
+    with pytest.raises(json.JSONDecodeError):
         json.loads(broken)
     with pytest.raises(RuntimeError, match="boom"):
         start(sandbox, "c")
