@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
+from pytest_hermes_env.strategies.texts import texts
+
 __all__ = ["broken_objects", "json_values", "validator_of"]
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
@@ -29,7 +31,7 @@ _WORDS_OF_TYPES = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 
-ANYTHING: st.SearchStrategy[Any] = st.one_of(st.text(max_size=TEXT_ROOM), st.integers(), st.booleans(), st.none())
+ANYTHING: st.SearchStrategy[Any] = st.one_of(texts(max_size=TEXT_ROOM), st.integers(), st.booleans(), st.none())
 
 _OTHERS: tuple[Any, ...] = (None, 7, "text", True, [], {})
 """One value of each type: some do not fit a schema."""
@@ -131,7 +133,7 @@ class _Reader:
         missing = schema.get("minProperties", 0) - len(required)
         others = schema.get("additionalProperties", True)
         if missing > 0 and others is not False:
-            more = st.dictionaries(st.text(min_size=1, max_size=TEXT_ROOM), self.values(others), min_size=missing)
+            more = st.dictionaries(texts(min_size=1, max_size=TEXT_ROOM), self.values(others), min_size=missing)
             return st.builds(lambda extra, own: {**extra, **own}, more, made)
         return made
 
@@ -191,7 +193,7 @@ def _strings(schema: Mapping[str, Any]) -> st.SearchStrategy[str]:
     least = schema.get("minLength", 0)
     if "pattern" in schema:
         return st.from_regex(schema["pattern"])
-    return st.text(min_size=least, max_size=schema.get("maxLength", least + TEXT_ROOM))
+    return texts(min_size=least, max_size=schema.get("maxLength", least + TEXT_ROOM))
 
 
 def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from pytest_hermes_env.results import Result, agent_result
 from pytest_hermes_env.results.builder import story_of
 from pytest_hermes_env.strategies.limits import check_choices, check_range
 from pytest_hermes_env.strategies.spoken import SpokenTurn, spoken_turns
+from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.types import Message, ToolSchema
 
@@ -135,6 +136,6 @@ def _ended(result: Result, finish: Finish, draw: st.DrawFn) -> Result:
         return result.hit_turn_limit()
     if finish == "server_error":
         return result.server_error()
-    thought = draw(st.none() | st.text(min_size=1, max_size=12))
-    answer = draw(st.text(max_size=20) | st.sampled_from(ANSWERS))
+    thought = draw(st.none() | texts(min_size=1, max_size=12))
+    answer = draw(texts() | st.sampled_from(ANSWERS))
     return (result if thought is None else result.think(thought)).say(answer)

@@ -23,6 +23,7 @@ from pytest_hermes_env.inference.steps import (
 )
 from pytest_hermes_env.strategies.limits import check_range
 from pytest_hermes_env.strategies.spoken import SpokenCall, SpokenTurn, spoken_turns
+from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
 from pytest_hermes_env.types import ToolSchema
 
@@ -42,7 +43,7 @@ def scripts(
     offered = checked_tools("scripts", USUAL_TOOLS if tools is None else tools)
     check_range("scripts", "min_turns", min_turns, "max_turns", max_turns, floor=1)
     turns = spoken_turns("scripts", offered, results=False, mistakes=faults)
-    end: st.SearchStrategy[Step] = st.text(max_size=20).map(say)
+    end: st.SearchStrategy[Step] = texts().map(say)
     if faults:
         end = st.one_of(end, st.sampled_from((fail(500), fail(429), empty_choices(), garbage("<html>"))))
     return st.builds(

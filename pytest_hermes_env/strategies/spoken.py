@@ -13,6 +13,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
+from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import NO_OBJECTS, arguments_of
 
 __all__ = ["SpokenCall", "SpokenTurn", "spoken_turns"]
@@ -29,7 +30,7 @@ RAISED = (RuntimeError("the sandbox is gone"), TimeoutError())
 UNAVAILABLE = frozenset({"memory", "session_search", "delegate_task"})
 """Tools that the agent loop answers itself, always with the same refusal."""
 
-TEXTS = st.text(max_size=20)
+TEXTS = texts()
 REMARK = "Let me see."
 """What the model says beside a call, or thinks before it: always the same, which costs no choice."""
 

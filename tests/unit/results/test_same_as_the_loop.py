@@ -193,7 +193,7 @@ def answering(gives: list[Any]) -> Iterator[None]:
         yield
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @example(Plan(system=None, users=(), turns=(), end="turn_limit", names_tools=False))
 @example(Plan(system=None, users=(), turns=(), end="server_error", names_tools=True))
 @given(PLANS)
@@ -202,7 +202,7 @@ def test_the_builder_leaves_what_the_loop_leaves(plan: Plan) -> None:
     assert built(plan) == left(plan)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=100, deadline=None, database=None)
 @given(PLANS)
 def test_the_expression_makes_the_same_result(plan: Plan) -> None:
     """What `repr` shows can be pasted, and shows itself again."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.strategies import scored_groups
 
-drawn = settings(max_examples=100, deadline=None, database=None)
+drawn = settings(max_examples=50, deadline=None, database=None)
 shrunk = settings(max_examples=2000, database=None, phases=[Phase.generate, Phase.shrink])
 
 EMPTY = {

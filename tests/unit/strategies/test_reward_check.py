@@ -124,7 +124,7 @@ def test_numpy_numbers_are_numbers_and_numpy_truth_values_are_not() -> None:
     """As the layer reads rewards."""
     import numpy as np
 
-    check_reward(Judged(lambda result: np.float32(0.5)), ITEM, context=Context)
+    check_reward(Judged(lambda result: np.float32(0.5)), ITEM, context=Context, examples=5)
 
     assert "a truth value: say 1.0 or 0.0" in problem(Judged(lambda result: np.bool_(True)))
 
@@ -160,8 +160,8 @@ def test_only_what_breaks_the_reward_is_in_the_result() -> None:
 
 def test_bounds_are_the_users() -> None:
     """Both ends included; None allows every finite number."""
-    check_reward(Judged(lambda result: -1), ITEM, context=Context, bounds=(-1, 1))
-    check_reward(Judged(lambda result: 1e9), ITEM, context=Context, bounds=None)
+    check_reward(Judged(lambda result: -1), ITEM, context=Context, bounds=(-1, 1), examples=10)
+    check_reward(Judged(lambda result: 1e9), ITEM, context=Context, bounds=None, examples=10)
 
     assert "which is not between 0 and 5" in problem(Judged(lambda result: 5.1), bounds=(0, 5))
 
@@ -186,7 +186,7 @@ def test_the_same_results_are_tried_every_time() -> None:
 
     def tried(**options: Any) -> list[str]:
         env = Judged(lambda result: 0.0)
-        check_reward(env, ITEM, context=Context, examples=30, **options)
+        check_reward(env, ITEM, context=Context, examples=15, **options)
         return [repr(result) for _, result, _ in env.seen]
 
     assert tried() == tried()

@@ -16,7 +16,7 @@ from pytest_hermes_env.errors import StrategyError
 from pytest_hermes_env.strategies import tool_calls, tool_schemas
 from pytest_hermes_env.strategies.json_values import json_values
 
-drawn = settings(max_examples=100, deadline=None, database=None)
+drawn = settings(max_examples=50, deadline=None, database=None)
 shrunk = settings(max_examples=2000, database=None, phases=[Phase.generate, Phase.shrink])
 
 
