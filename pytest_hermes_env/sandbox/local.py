@@ -1,0 +1,338 @@
+"""The local sandbox: hermes' own terminal and file tools, in a private directory, confined where the machine allows it.
+
+Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local``. It is the world of a `ToolSeam`, and
+its `machine` serves a `FakeToolContext` without any rollout.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.sandbox import sessions
+from pytest_hermes_env.sandbox.answers import called, wants_sandbox
+from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground
+from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.entrance import check_variables, write_entrance
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.problems import Problem, as_error
+
+__all__ = ["LocalRollout", "LocalSandbox"]
+
+LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
+"""Tools that hermes' own local backend answers: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+
+MARK = "LOCAL_SANDBOX"
+"""The variable by which every command of a sandbox is known."""
+
+
+class LocalSandbox:
+    """Gives every rollout hermes' local backend in a directory of its own, from `start` to `stop` or as a context manager.
+
+    While it is active, ``PATH`` and ``SHELL`` of the test process lead to a shell that enters the sandbox, ``TMPDIR`` and
+    ``TERMINAL_SANDBOX_DIR`` into it. So a ``bash`` that the test itself starts is confined, too; where the test process makes its
+    own temporary files stays as it is. One sandbox can be active in a process at a time.
+    """
+
+    backend = "local"
+    _active: ClassVar[LocalSandbox | None] = None
+    _starting: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(
+        self,
+        *,
+        confinement: Confinement | None = None,
+        variables: Mapping[str, str] | None = None,
+        unscripted: Literal["refuse", "not found"] = "refuse",
+        allow_leftovers: bool = False,
+    ) -> None:
+        """Confine by ``confinement``, else as well as this machine can. ``variables`` are what every command sees besides.
+
+        ``unscripted``: what becomes of other tools that nobody scripted, as of a `FakeSandbox`. ``allow_leftovers``: scripted
+        answers that nobody asked for are no problem.
+        Raises: a variable that cannot be given to a command → UsageError.
+        """
+        self._outside = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
+        self.confinement = confinement or available()
+        self._variables = dict(variables or {})
+        check_variables(self._variables)
+        self._lock = threading.Lock()
+        self._rollouts: dict[str, LocalRollout] = {}
+        self._directories: dict[str, str] = {}
+        self._problems: list[Problem] = []
+        self._resources: contextlib.ExitStack | None = None
+        self._ground: Ground | None = None
+        self._cell: Cell | None = None
+        self._shell = Path()
+        self._is_kept_inside = False
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether commands are kept from this machine's files and network."""
+        return self.confinement.is_in_force
+
+    @property
+    def description(self) -> str:
+        """What confines the commands, if anything does."""
+        return self.confinement.describe()
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """The tools that were asked for and are not there, in order, where they may be missing."""
+        return self._outside.not_found
+
+    @property
+    def root(self) -> Path:
+        """The only directory that commands may write to. Raises: the sandbox is not active → UsageError."""
+        if self._ground is None:
+            raise UsageError(
+                "this LocalSandbox is not active.\n"
+                "  expected  a sandbox between start() and stop()\n"
+                "  fix       with LocalSandbox() as sandbox: ..., or take the fixture local_sandbox"
+            )
+        return self._ground.world
+
+    @property
+    def home(self) -> Path:
+        """HOME of all commands."""
+        return self.root / "home"
+
+    @property
+    def temporary(self) -> Path:
+        """TMPDIR of all commands; rollouts have their directories here."""
+        return self.root / "tmp"
+
+    @property
+    def shell(self) -> Path:
+        """A bash that runs inside, with the commands' variables. It is the one that hermes finds."""
+        return self._shell
+
+    def on_tool(self, name: str, result: Any = "", **how: Any) -> Self:
+        """Answer a tool that is neither the terminal's nor the files', as `FakeSandbox.on_tool` does.
+
+        Raises: a tool that hermes itself answers here, or a function that wants the machine besides the arguments → UsageError.
+        """
+        if name in LOCAL_TOOLS:
+            raise UsageError(
+                f"the tool `{name}` is hermes' own in a LocalSandbox, so it cannot be scripted.\n"
+                f"  expected  a tool other than {', '.join(sorted(LOCAL_TOOLS))}\n"
+                "  fix       take FakeSandbox, which runs nothing, where the terminal or the files are to be scripted"
+            )
+        for answer in result if isinstance(result, (list, tuple)) else (result,):
+            if callable(answer) and not isinstance(answer, type) and wants_sandbox(answer):
+                raise UsageError(
+                    f"a function that answers a tool in a LocalSandbox takes the tool's arguments alone.\n"
+                    f"  seen      {called(answer)}, which takes the sandbox, too, for `{name}`\n"
+                    "  fix       def answer(arguments): ...; the files of a rollout are those that its tools write"
+                )
+        self._outside.on_tool(name, result, **how)
+        return self
+
+    def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
+        """Let pages and searches exist, as `FakeSandbox.web` does; nothing else of the web does."""
+        self._outside.web(pages, searches=searches)
+        return self
+
+    def verify(self) -> None:
+        """Raise what went wrong in the rollouts, and what was scripted and nobody asked for: a call may have been swallowed.
+
+        Raises: UnexpectedToolCall, NotAToolResult, UsageError, LeftoverAnswers.
+        """
+        error = as_error([*self._problems, *self._outside.problems], who="the sandbox") if self._problems else None
+        if error is not None:
+            raise error
+        self._outside.verify()
+
+    def start(self) -> Self:
+        """Make the sandbox and take over.
+
+        Raises: a sandbox is already active in this process, or the confinement cannot be started → UsageError.
+        """
+        with LocalSandbox._starting:
+            if LocalSandbox._active is not None:
+                raise UsageError(
+                    "a LocalSandbox is already active in this process.\n"
+                    "  expected  one at a time: hermes finds its shell through the process's variables\n"
+                    f"  seen      {LocalSandbox._active.root}\n"
+                    "  fix       stop() it first; the rollouts of one sandbox do not share directories"
+                )
+            with contextlib.ExitStack() as resources:
+                resources.callback(setattr, LocalSandbox, "_active", None)
+                self._make(resources)
+                LocalSandbox._active = self
+                self._resources = resources.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Kill what runs inside, give everything back and remove the directory. Does nothing when not active."""
+        with self._lock:
+            resources, self._resources = self._resources, None
+        if resources is not None:
+            resources.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def sandbox_of(self, task_id: str) -> LocalRollout:
+        """Return the sandbox of ``task_id``, the same one each time. Safe from several threads."""
+        with self._lock:
+            return self._rollouts.setdefault(task_id, LocalRollout(self, task_id))
+
+    def machine(self, task_id: str = "test-rollout") -> LocalMachine:
+        """Return the machine of ``task_id`` for use without a rollout: for a `FakeToolContext`, say."""
+        return LocalMachine(self, task_id)
+
+    def answer_from_outside(self, task_id: str, name: str, arguments: dict[str, Any]) -> str:
+        """Return what the author scripted for a tool. Raises: nothing → UnexpectedToolCall."""
+        return self._outside.sandbox_of(task_id).call(name, arguments)
+
+    def open(self, task_id: str) -> str:
+        """Make hermes ready for a tool call of ``task_id`` and return its working directory.
+
+        Raises: its environment chose a directory in which a confined command cannot write → UsageError.
+        """
+        with self._lock:
+            root = self.root
+            if not self._is_kept_inside and self._resources is not None:
+                self._resources.enter_context(sessions.keep_inside(self._shell))
+                self._resources.callback(setattr, self, "_is_kept_inside", False)
+                self._is_kept_inside = True
+            directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
+        if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
+            self._problems.append(Problem(error=UsageError, text=_outside_of(root, directory, task_id)))
+            raise self._problems[-1].exception()
+        return directory
+
+    def release(self, task_id: str) -> None:
+        """Kill what runs in a session, make hermes forget it, and remove its directory if this sandbox made it."""
+        sessions.close_session(task_id)
+        with self._lock:
+            directory = self._directories.pop(task_id, None)
+        if directory is not None:
+            sessions.kill_all_in(directory)
+            _remove(Path(directory))
+
+    def _directory_for(self, task_id: str, root: Path) -> str:
+        self._directories[task_id] = tempfile.mkdtemp(prefix="rollout-", dir=root / "tmp")
+        return self._directories[task_id]
+
+    def _make(self, resources: contextlib.ExitStack) -> None:
+        """Make everything; ``resources`` then knows how to undo it."""
+        base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
+        resources.callback(_remove, base)
+        self._ground = Ground.prepare(base)
+        resources.callback(setattr, self, "_ground", None)
+        joining = self._start_cell(self._ground, resources)
+        variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
+        bash = shutil.which("bash") or "/bin/bash"
+        self._shell = write_entrance(base / "bin", bash=bash, joining=joining, variables=variables)
+        resources.enter_context(_variables(self._changes()))
+        resources.callback(self._end_sessions)
+
+    def _start_cell(self, ground: Ground, resources: contextlib.ExitStack) -> list[str]:
+        self._cell = self.confinement.cell(ground)
+        if self._cell is None:
+            return []
+        try:
+            self._cell.start()
+        except CellError as error:
+            raise UsageError(
+                f"the local sandbox cannot be confined by {self.confinement.kind}.\n"
+                "  expected  a confined world for its commands\n"
+                f"  seen      {error}\n"
+                "  fix       leave the confinement out: then the best one that works here is taken"
+            ) from error
+        resources.callback(self._cell.stop)
+        return self._cell.joining()
+
+    def _changes(self) -> dict[str, str | None]:
+        """Return what the test process's variables must be so that hermes works inside; None is unset."""
+        temporary = str(self.temporary)
+        return {
+            "PATH": f"{self._shell.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "SHELL": str(self._shell),
+            "TMPDIR": temporary,
+            "TMP": temporary,
+            "TEMP": temporary,
+            "TERMINAL_ENV": self.backend,
+            "TERMINAL_SANDBOX_DIR": temporary,  # where our layer makes the directories of rollouts
+            "TERMINAL_HOME_MODE": "real",  # the file tools then take ~ for the home that the next variable names
+            "HERMES_REAL_HOME": str(self.home),
+            "SUDO_PASSWORD": None,  # hermes would type it into a command that says sudo
+        }
+
+    def _end_sessions(self) -> None:
+        """Kill everything that runs inside, and make hermes forget its sessions here."""
+        if self._cell is not None:
+            self._cell.stop()
+        for task_id in sessions.sessions_in(self.root):
+            sessions.close_session(task_id)
+        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
+        with self._lock:
+            self._rollouts.clear()
+            self._directories.clear()
+
+
+class LocalRollout:
+    """One rollout's sandbox: hermes' own tools answer for the terminal and the files, the author for the rest."""
+
+    def __init__(self, world: LocalSandbox, task_id: str) -> None:
+        self._world = world
+        self._task_id = task_id
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return None for the tools of the terminal and the files; what the author scripted for the others."""
+        if name in LOCAL_TOOLS:
+            self._world.open(self._task_id or "default")
+            return None
+        return self._world.answer_from_outside(self._task_id, name, arguments)
+
+
+def _outside_of(root: Path, directory: str, task_id: str) -> str:
+    return (
+        "a rollout is to work outside of the local sandbox, where its commands cannot write.\n"
+        f"  expected  a working directory below {root}, or none: then the rollout gets one of its own\n"
+        f"  seen      {shorten(directory)}, registered for the task {shorten(task_id)}\n"
+        "  fix       let the environment make it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or take\n"
+        "            LocalSandbox(confinement=UNCONFINED)"
+    )
+
+
+@contextlib.contextmanager
+def _variables(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change variables of this process while the context lasts; None unsets one."""
+    before = {name: os.environ.get(name) for name in changes}
+    try:
+        _set(changes)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory with all that commands left in it, also where they took the right to enter from themselves."""
+    for place, names, _ in os.walk(directory):
+        for name in names:
+            inner = os.path.join(place, name)
+            if not os.path.islink(inner):
+                os.chmod(inner, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,89 @@
+"""One rollout's machine in the local sandbox, for use without a rollout: hermes' own tools, and the files as bytes.
+
+Files are read and written by commands inside the sandbox, as an agent would: what an agent linked to a place outside cannot
+make the test process write there.
+
+Place in the flow: `LocalSandbox.machine` gives one to a `FakeToolContext`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import posixpath
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.local import LocalSandbox
+
+__all__ = ["LocalMachine"]
+
+_NUMBERS = {os.strerror(number): number for number in errno.errorcode}
+
+
+class LocalMachine:
+    """The machine of one task_id. Nothing is started before the first call."""
+
+    def __init__(self, world: LocalSandbox, task_id: str) -> None:
+        self._world = world
+        self.task_id = task_id
+
+    @property
+    def directory(self) -> str:
+        """The directory in which the session began, made at the first look."""
+        return self._world.open(self.task_id)
+
+    @property
+    def cwd(self) -> str:
+        """The session's directory: where relative paths lead."""
+        from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
+
+        directory = self.directory
+        current = get_session_cwd(self.task_id)
+        return current if current and os.path.isdir(current) else directory
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return the result of one tool call as text. Raises: a tool that nobody scripted → UnexpectedToolCall."""
+        answer = self._world.sandbox_of(self.task_id).call(name, arguments)
+        if answer is not None:
+            return answer
+        from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
+
+        result = handle_function_call(name, dict(arguments), task_id=self.task_id)
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return a file's bytes. Raises: OSError where there is none."""
+        return self._run(path, 'cat < "$1"', self._absolute(path))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
+        place = self._absolute(path)
+        self._run(path, 'mkdir -p -- "$2" && cat > "$1"', place, posixpath.dirname(place), given=data)
+
+    def list_files(self, directory: str) -> list[str]:
+        """Return the sorted names of all files below a directory, relative to it. Raises: OSError where there is none."""
+        listing = self._run(directory, 'cd -- "$1" && find . -type f -print0', self._absolute(directory))
+        return sorted(os.fsdecode(name).removeprefix("./") for name in listing.split(b"\0") if name)
+
+    def release(self) -> None:
+        """End what runs in the session, make hermes forget it, and remove its directory."""
+        self._world.release(self.task_id)
+
+    def _absolute(self, path: str) -> str:
+        """Return where ``path`` leads: ``~`` to the commands' home, what is relative to the session's directory."""
+        if path == "~" or path.startswith("~/"):
+            path = f"{self._world.home}{path[1:]}"
+        return os.path.join(self.cwd, path)
+
+    def _run(self, path: str, script: str, *arguments: str, given: bytes = b"") -> bytes:
+        """Run a script inside the sandbox and return what it says. Raises: it failed → OSError as the command named it."""
+        words = [str(self._world.shell), "-c", script, "bash", *arguments]
+        environment = {**os.environ, "LC_ALL": "C"}
+        ran = subprocess.run(words, check=False, capture_output=True, input=given, env=environment, cwd=self.directory)
+        if ran.returncode != 0:
+            reason = os.fsdecode(ran.stderr).strip().rpartition(": ")[2]
+            raise OSError(_NUMBERS.get(reason, errno.EIO), reason or "it could not be done", path)
+        return ran.stdout

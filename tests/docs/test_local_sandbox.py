@@ -1,0 +1,41 @@
+"""What docs/reference/local-sandbox.md shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.sandbox.cell import KEYS_IN_HOME
+from pytest_hermes_env.sandbox.entrance import PASSED_VARIABLES
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "local-sandbox.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[re.findall(r"def (test_\w+)", example)[0] for example in EXAMPLES])
+def test_the_examples_pass(pytester: pytest.Pytester, example: str) -> None:
+    """Each block of code is a file of passing tests."""
+    pytester.makepyfile(example)
+
+    result = pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=example.count("def test_"))
+
+
+def test_the_hidden_places_that_are_named_are_hidden() -> None:
+    """Each `~/...` of the page is in the table."""
+    named = {place.removeprefix("~/") for place in re.findall(r"`(~/[^`]+)`", TEXT)}
+
+    assert named
+    assert named - set(KEYS_IN_HOME) == set()
+
+
+def test_the_variables_that_are_named_come_through() -> None:
+    """The list of the page is the list of the code; LC_* stands for all of its kind."""
+    sentence = TEXT.partition("of the test run's variables")[2].partition(": no key")[0]
+    named = set(re.findall(r"`([A-Z_*]+)`", sentence))
+
+    assert named == {re.sub(r"^LC_.*", "LC_*", name) for name in PASSED_VARIABLES if name != "LANGUAGE"}

@@ -1,0 +1,130 @@
+"""A machine of the local sandbox serves without a rollout: its tools, and its files as bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, available
+from pytest_hermes_env.sandbox.local import LocalSandbox
+from pytest_hermes_env.sandbox.local_machine import LocalMachine
+
+confined = pytest.mark.skipif(not available().is_in_force, reason=f"nothing confines here: {available().reason}")
+
+
+@pytest.fixture(params=[pytest.param("confined", marks=confined), "unconfined"])
+def machine(request: pytest.FixtureRequest) -> Iterator[LocalMachine]:
+    """A machine in a sandbox with and without confinement."""
+    with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as sandbox:
+        yield sandbox.machine()
+
+
+def run(machine: LocalMachine, command: str, **arguments: Any) -> dict[str, Any]:
+    """The result of hermes' terminal."""
+    return json.loads(machine.call("terminal", {"command": command, **arguments}))
+
+
+def test_bytes_come_back_as_they_were_written(machine):
+    """Whatever they are, and whatever the file is called; missing directories are made."""
+    data = bytes(range(256)) * 1000
+    names = ["plain", "a dir/b dir/c", "-n", "it's $HOME", "~/in home", "line\nbreak", os.fsdecode(b"no \xff utf-8")]
+
+    for name in names:
+        machine.write_bytes(name, data)
+
+    assert [machine.read_bytes(name) == data for name in names] == [True] * len(names)
+    assert run(machine, "wc -c < ~/'in home'")["output"] == "256000"
+
+
+def test_relative_paths_lead_where_the_session_is(machine):
+    """As for the tools: what the session did with cd counts."""
+    run(machine, "mkdir -p there; echo here > there/file; cd there")
+
+    assert machine.read_bytes("file") == b"here\n"
+    assert machine.cwd == f"{machine.directory}/there"
+
+
+def test_directory_that_the_session_removed_is_not_its_place(machine):
+    """Then it is where it began."""
+    run(machine, "mkdir there; cd there; rmdir ../there")
+
+    assert machine.cwd == machine.directory
+
+
+def test_files_below_a_directory_are_listed(machine):
+    """Files alone, sorted, relative to it."""
+    run(machine, "mkdir -p d/e/empty; touch d/b d/e/a d/'a b'; ln -s b d/link")
+
+    assert machine.list_files("d") == ["a b", "b", "e/a"]
+    assert machine.list_files("d/e/empty") == []
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "named"),
+    [
+        (lambda machine: machine.read_bytes("none"), FileNotFoundError, "none"),
+        (lambda machine: machine.read_bytes("dir"), IsADirectoryError, "dir"),
+        (lambda machine: machine.write_bytes("dir", b""), IsADirectoryError, "dir"),
+        (lambda machine: machine.write_bytes("file/below", b""), FileExistsError, "file/below"),
+        (lambda machine: machine.list_files("none"), FileNotFoundError, "none"),
+        (lambda machine: machine.list_files("file"), NotADirectoryError, "file"),
+    ],
+)
+def test_what_cannot_be_done_is_an_error_of_the_system(machine, act, kind, named):
+    """Of the class that Python's own functions would raise."""
+    run(machine, "mkdir dir; touch file")
+
+    with pytest.raises(OSError, match=r".") as raised:
+        act(machine)
+
+    assert (type(raised.value), raised.value.filename, raised.value.strerror) == (
+        kind,
+        named,
+        os.strerror(raised.value.errno),
+    )
+
+
+def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatch):
+    """A shell that cannot even begin."""
+    monkeypatch.setattr(type(machine._world), "shell", property(lambda _self: Path("/bin/false")))
+
+    with pytest.raises(OSError, match="it could not be done") as raised:
+        machine.read_bytes("file")
+
+    assert raised.value.filename == "file"
+
+
+@confined
+def test_link_that_leads_outside_is_not_followed_by_a_write(tmp_path):
+    """What an agent linked cannot make the test process write outside of the sandbox."""
+    target = tmp_path / "target"
+    target.write_text("before")
+    with LocalSandbox() as sandbox:
+        machine = sandbox.machine()
+        run(machine, f"ln -s {target} tests.py")
+        with pytest.raises(OSError, match="Read-only file system"):
+            machine.write_bytes("tests.py", b"after")
+
+    assert target.read_text() == "before"
+
+
+def test_released_machine_leaves_nothing_and_can_be_used_again(machine):
+    """Processes, session and directory are gone; the next call begins anew."""
+    from tools.process_registry import process_registry
+
+    first = machine.directory
+    session = run(machine, "echo $$ > pid; exec sleep 300.5", background=True)["session_id"]
+    run(machine, "export NAME=first; until [ -s pid ]; do :; done")
+
+    machine.release()
+    machine.release()
+
+    assert not os.path.exists(first)
+    assert process_registry.poll(session)["status"] != "running"
+    assert run(machine, 'echo "<$NAME>"; pwd')["output"] == f"<>\n{machine.directory}"
+    assert machine.directory != first
