@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import fail as fail
     from pytest_hermes_env.inference import garbage as garbage
     from pytest_hermes_env.inference import hang as hang
+    from pytest_hermes_env.inference import sampled as sampled
     from pytest_hermes_env.inference import say as say
     from pytest_hermes_env.inference import think as think
     from pytest_hermes_env.inference import turn as turn
@@ -37,6 +38,7 @@ __all__ = [
     "fail",
     "garbage",
     "hang",
+    "sampled",
     "say",
     "think",
     "turn",

@@ -61,9 +61,10 @@ def run(args: argparse.Namespace) -> int:
             print(f"hermes-env mock: {type(exc).__name__}: {exc}", file=sys.stderr)
             return USAGE
         turns = sum(len(script.turns) for script in file.scripts)
+        tokens = "" if server.template is None else f", tokens of {server.template}"
         _print(
             f"mock model listening on {server.base_url} "
-            f"(script {args.script}, {turns} {'turn' if turns == 1 else 'turns'}) - Ctrl-C to stop"
+            f"(script {args.script}, {turns} {'turn' if turns == 1 else 'turns'}{tokens}) - Ctrl-C to stop"
         )
         try:
             stopped.wait()

@@ -192,6 +192,7 @@ class MockModel:
         return self._say(exchange, turns[0], attempt, complete, chunks)
 
     def _generate(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
+        body = read.redact(body)  # errors show it
         if self.tokens is None:
             raise UnexpectedRequest(
                 f"the model was asked for tokens at {exchange.path}, but it has no tokenizer.\n"

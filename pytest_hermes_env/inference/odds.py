@@ -12,8 +12,8 @@ from hashlib import blake2b
 __all__ = ["logprob", "runners_up", "seed_of"]
 
 MASK = 2**64 - 1
-SPREAD = 0.97
-"""The share of the unit interval that probabilities may fall by: the least likely token has 3 %, a usual one 80 to 100 %."""
+LEAST_DOUBT, SPREAD = 0.05, 0.97
+"""The least likely token has a probability of 3 %, half of them more than 85 %, and none is certain."""
 
 
 def seed_of(conversation_id: str) -> int:
@@ -27,8 +27,8 @@ def logprob(seed: int, position: int, token: int) -> float:
     mixed = (seed + (position + 1) * 0x9E3779B97F4A7C15 + (token + 1) * 0xD1B54A32D192ED03) & MASK
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
-    share = ((mixed ^ (mixed >> 31)) + 1) / 2**64
-    return math.log1p(-SPREAD * share**3)
+    doubt = LEAST_DOUBT + (1 - LEAST_DOUBT) * ((mixed ^ (mixed >> 31)) / 2**64)
+    return math.log1p(-SPREAD * doubt**3)
 
 
 def runners_up(own: float, token: int, count: int, size: int) -> list[tuple[int, float]]:

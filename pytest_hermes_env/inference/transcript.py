@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript", "read_transcript", "without_thoughts"]
 
-THOUGHT = re.compile(r"<think>.*?</think>\s*", re.DOTALL)
 TOOL_RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
 
 Message = dict[str, object]
@@ -62,11 +61,11 @@ def read_transcript(text: str, template: Template) -> Transcript:
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text of an answer without ``<think>`` blocks and without white space around it.
+    """Return the text of an answer behind its ``<think>`` block, without white space around it.
 
     Templates differ in what they keep of these, so two renderings of one answer are alike only without them.
     """
-    return THOUGHT.sub("", text).removeprefix("<think>").strip()
+    return text.rpartition("</think>")[2].strip().removeprefix("<think>").lstrip()
 
 
 @cache

@@ -210,7 +210,7 @@ def _load(path: Path) -> Tokenizer:
         return Tokenizer.from_file(str(path / "tokenizer.json"))
     except Exception as exc:  # tokenizers raises nothing more precise
         raise UsageError(
-            f"the mock model cannot load a tokenizer from {path}: {shorten(exc)}.\n"
+            f"the mock model cannot load a tokenizer from {path}: {shorten(str(exc))}.\n"
             "  fix       name a directory with a tokenizer.json, such as build_tokenizer() writes"
         ) from exc
 

@@ -92,6 +92,33 @@ def test_the_command_serves_until_it_is_interrupted(script: Path) -> None:
     )
 
 
+def test_the_command_speaks_tokens(script: Path) -> None:
+    """With a template it answers at /generate, too."""
+    with command("--script", str(script), "--port", "0", "--template", "qwen3") as process:
+        line, url = first_line(process)
+        tools = '<|im_start|>system\n# Tools\n{"name": "terminal", "parameters": {}}<|im_end|>\n'
+        answer = httpx.post(
+            f"{url}/generate", json={"prompt": f"{tools}<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"}
+        )
+        httpx.post(f"{url}/generate", json={"prompt": "x", "prompt_logprobs": 0, "max_tokens": 1})
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=30)
+
+    place = re.search(r"of ([0-9a-f]{6})", output)
+    assert place is not None
+    assert (line, answer.json()["text"], output.splitlines()[:3], errors, process.returncode) == (
+        f"mock model listening on {url} (script {script}, 2 turns, tokens of qwen3) - Ctrl-C to stop",
+        ['<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>'],
+        [
+            f"turn 1 of {place[1]}: 200 call terminal(command='ls')",
+            "/v1/generate: 200 (score)",
+            "stopped after 2 requests, 0 of them unexpected",
+        ],
+        "",
+        0,
+    )
+
+
 def test_an_unexpected_request_makes_the_command_fail(script: Path) -> None:
     """It goes on serving, and its end shows what was unexpected and what was left over, with exit code 1."""
     with command("--script", str(script), "--port", "0") as process:

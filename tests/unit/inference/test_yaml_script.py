@@ -19,6 +19,7 @@ from pytest_hermes_env.inference import (
     garbage,
     hang,
     load_script,
+    sampled,
     say,
     think,
     turn,
@@ -40,6 +41,7 @@ turns:
   - [{hang: 0.5}, late]
   - garbage: <html>
   - empty_choices:
+  - [{sampled: {end: false, drift: 2, logprobs: short}}, odd]
   - say: |
       two
       lines
@@ -72,6 +74,7 @@ def test_every_step_can_be_written_in_yaml(tmp_path: Path) -> None:
         turn(hang(0.5), "late"),
         garbage("<html>"),
         empty_choices(),
+        turn(sampled(end=False, drift=2, logprobs="short"), "odd"),
         say("two\nlines\n"),
         "done",
     ]
@@ -100,7 +103,17 @@ WRONG = (
     Wrong(
         file="turns:\n  - say: a\n  - sya: b\n",
         line=3,
-        error="'sya' is no step.\n  known     say, call, fail, hang, garbage, empty_choices, think",
+        error="'sya' is no step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think",
+    ),
+    Wrong(
+        file="turns:\n  - sampled: {drfit: 1}\n",
+        line=2,
+        error="'sampled' has no field 'drfit'.\n  known     drift, end, broken_utf8, wrong_id, logprobs, max_tokens",
+    ),
+    Wrong(
+        file="turns:\n  - [{sampled: {drift: -1}}, a]\n",
+        line=2,
+        error="sampled(drift=...) takes a number of tokens from 0, or True for one; got int -1.",
     ),
     Wrong(
         file="turn:\n  - say: a\n",
