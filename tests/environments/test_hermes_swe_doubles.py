@@ -206,7 +206,7 @@ def test_group_is_scored_on_machines_of_their_own(make_env, fake_sandbox):
     fake_sandbox.on(VERIFIER, decide)
 
     async def scenario() -> Any:
-        env = make_env(HermesSweEnv, script=policy, dataset_name=None, group_size=3)
+        env = make_env(HermesSweEnv, script=policy, in_process=True, dataset_name=None, group_size=3)
         await env.setup()
         group, _ = await env.collect_trajectories(ITEM)
         return group["scores"]
