@@ -37,13 +37,14 @@ from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.bridge import bridged
 from environments.exact_tokens import TokenModeError, exact_server_class
-from environments.model_reply import VLLM_PREFIX, check_parser_name
+from environments.model_reply import check_parser_name
 from environments.offered_tools import Tools, offered_tools
 from environments.scoring import SplitRollouts
 from environments.together import all_or_none, to_the_end
 from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_call_parsers import list_parsers
 from environments.tool_context import ToolContext
+from environments.vllm_parser import VLLM_PREFIX
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
@@ -180,7 +181,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self.server.tool_parser = config.tool_call_parser
         self._token_mode = TokenMode(config.tool_call_parser, config.history_rendering)
         if self._use_managed_server():
-            check_parser_name(config.tool_call_parser)
+            check_parser_name(config.tool_call_parser, self.tokenizer)
             self._token_mode.template_of(self.tokenizer).check()
             self.server = self._token_mode.manager(self.server)
         self._tool_error_buffer: list[str] = []

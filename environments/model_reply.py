@@ -7,22 +7,17 @@ would have made of it.
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from environments.chat_template import ChatTemplate
 from environments.tool_call_parsers import get_parser, list_parsers
+from environments.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
 
-__all__ = ["VLLM_PREFIX", "ModelReply", "ReplyReader", "check_parser_name"]
-
-logger = logging.getLogger(__name__)
+__all__ = ["ModelReply", "ReplyReader", "check_parser_name"]
 
 Tools = list[dict[str, Any]] | None
-
-VLLM_PREFIX = "vllm:"
-"""``tool_call_parser="vllm:hermes"`` is vLLM's own parser of that name."""
 
 _THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
 _FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
@@ -103,7 +98,7 @@ class _Parser:
     @classmethod
     def named(cls, name: str, tokenizer: Any) -> _Parser:
         if name.startswith(VLLM_PREFIX):
-            return cls(parser=_VllmParser(name.removeprefix(VLLM_PREFIX), tokenizer), takes_tools=True)
+            return cls(parser=VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer), takes_tools=True)
         parser = get_parser(name)
         # A parser that an environment registered for the old layer takes the text alone
         return cls(parser=parser, takes_tools="tools" in inspect.signature(parser.parse).parameters)
@@ -118,25 +113,7 @@ def _as_dict(call: Any) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": function.name, "arguments": function.arguments}}
 
 
-class _VllmParser:
-    """vLLM's own parser, through atroposlib's translator."""
-
-    def __init__(self, name: str, tokenizer: Any) -> None:
-        from atroposlib.envs.server_handling.tool_call_translator import ToolCallTranslator  # noqa: PLC0415 - imports vLLM
-
-        self._name = name
-        self._translator = ToolCallTranslator(tokenizer=tokenizer, parser_name=name)
-
-    def parse(self, text: str, tools: Tools) -> tuple[str | None, list[Any] | None]:
-        try:
-            content, calls, _ = self._translator.parse_model_output(raw_text=text, tool_choice="auto", tools=tools)
-        except Exception:
-            logger.exception("vLLM's parser %r failed; the reply is taken as text: %.200r", self._name, text)
-            return text, None
-        return content, calls
-
-
-def check_parser_name(name: str) -> None:
+def check_parser_name(name: str, tokenizer: Any) -> None:
     """Raise ValueError when there is no parser of that name, naming those that there are."""
     if not name.startswith(VLLM_PREFIX):
         if name not in list_parsers():
@@ -145,16 +122,11 @@ def check_parser_name(name: str) -> None:
                 f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
             )
         return
-    from atroposlib.envs.server_handling import tool_call_translator  # noqa: PLC0415 - imports vLLM
-
-    if not tool_call_translator.VLLM_AVAILABLE:
-        ours = name.removeprefix(VLLM_PREFIX)
-        advice = f'or set tool_call_parser="{ours}"' if ours in list_parsers() else f"or use one of ours: {list_parsers()}"
-        raise ValueError(
-            f"tool_call_parser={name!r} asks for vLLM's own parser, and atroposlib cannot import vLLM's parsers here. "
-            f"Install vllm, {advice}"
-        )
     try:
-        tool_call_translator.ToolParserManager.get_tool_parser(name.removeprefix(VLLM_PREFIX))
-    except Exception as error:
-        raise ValueError(f"tool_call_parser={name!r}: vLLM has no such parser: {error}") from error
+        VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer)
+    except VllmProblem as problem:
+        ours = name.removeprefix(VLLM_PREFIX)
+        advice = f'set tool_call_parser="{ours}"' if ours in list_parsers() else f"use one of ours: {list_parsers()}"
+        raise ValueError(
+            f"tool_call_parser={name!r} asks for vLLM's own parser. {problem}. Install vllm, or {advice}"
+        ) from problem
