@@ -17,12 +17,23 @@ def blocks(language: str) -> list[str]:
 
 def test_the_test_with_a_mock_model_passes(pytester: pytest.Pytester) -> None:
     """The example of make_env is a passing test."""
-    (example,) = [block for block in blocks("python") if "make_env" in block]
+    (example,) = [block for block in blocks("python") if "script=[" in block]
     pytester.makepyfile(example)
 
     result = pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("words", "count"), [("fake_sandbox", 2), ("check_reward", 1)])
+def test_the_tests_of_rewards_pass(pytester: pytest.Pytester, words: str, count: int) -> None:
+    """The examples of "Test your reward in two minutes" are passing tests."""
+    (example,) = [block for block in blocks("python") if words in block]
+    pytester.makepyfile(example)
+
+    result = pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=count)
 
 
 def test_the_decorator_example_is_accepted(pytester: pytest.Pytester) -> None:
