@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,10 @@ __all__ = ["Cell", "CellError", "Ground", "bubblewrap_arguments", "hidden_places
 
 START_S = 10.0
 """How long a world may take to be there, in seconds; it takes about 0.03."""
+END_S = 5.0
+"""How long killed processes may take to be dead, in seconds."""
+LOOK_S = 0.02
+"""Seconds between two looks at them."""
 REASON_LIMIT = 120
 """Characters of a reason; bubblewrap's run into advice."""
 
@@ -147,6 +152,7 @@ class Cell:
         self._hidden = list(hidden)
         self._process: subprocess.Popen[str] | None = None
         self._first = -1
+        self._namespace = ""
         self._joining: list[str] = []
 
     def start(self) -> None:
@@ -157,6 +163,7 @@ class Cell:
         try:
             target = self._start_bubblewrap() if self._bwrap else self._start_holder()
             self._first = os.pidfd_open(target)
+            self._namespace = os.readlink(f"/proc/{target}/ns/pid")
         except BaseException as error:
             self.stop()
             if isinstance(error, OSError):
@@ -170,7 +177,7 @@ class Cell:
         return list(self._joining)
 
     def stop(self) -> None:
-        """End the world and every process in it; returns when they are gone. Does nothing when it is not there."""
+        """End the world and every process in it; returns when none of them lives. Does nothing when it is not there."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -182,15 +189,26 @@ class Cell:
                 stream.close()
         process.wait()
         if self._first >= 0:
-            _wait_for(self._first)  # the first process of the world is gone when all the others are
+            self._wait_until_nothing_lives()
             os.close(self._first)
             self._first = -1
+
+    def _wait_until_nothing_lives(self) -> None:
+        """Wait for the end of the first process, which is the last; or until the others are dead but not yet reaped.
+
+        A command that was killed together with the nsenter that waited for it is reaped by the machine's own first process: at
+        once, later, or in some containers never.
+        """
+        deadline = time.monotonic() + END_S
+        while not _wait_for(self._first, LOOK_S) and time.monotonic() < deadline and _is_anything_alive(self._namespace):
+            pass
 
     def _start_holder(self) -> int:
         ground = (str(place) for place in (self._ground.world, self._ground.empty, self._ground.blank))
         process = self._spawn([sys.executable, "-I", "-S", HOLDER, *ground, *self._hidden])
         line = self._line()
         said = json.loads(line) if line else {"error": self._end_of_errors(process)}
+        process.wait()
         if "error" in said:
             raise CellError(said["error"])
         return int(said["pid"])
@@ -237,3 +255,19 @@ def _wait_for(descriptor: int, seconds: float | None = None) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLHUP)
     return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
+def _is_anything_alive(namespace: str) -> bool:
+    """Tell whether a process of a pid namespace lives, besides its first."""
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+                if os.readlink(f"/proc/{entry}/ns/pid") == namespace and not _is_first_or_dead(entry):
+                    return True
+    return False
+
+
+def _is_first_or_dead(process: str) -> bool:
+    with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
+        fields = dict(line.split(":", 1) for line in file if ":" in line)
+    return fields["State"].split()[0] in {"Z", "X"} or fields["NSpid"].split()[-1] == "1"

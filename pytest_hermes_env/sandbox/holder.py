@@ -1,9 +1,8 @@
 """The program that holds a confined world open: no network but its own loopback, all files read-only but one directory.
 
 Run as a program of its own, on Linux: ``python -I -S holder.py WORLD EMPTY BLANK [HIDDEN ...]``. It makes user, mount, pid,
-network and IPC namespaces, arranges them, prints one line of JSON, and waits until its standard input ends. Then the first
-process of the pid namespace ends, and with it the kernel kills every process that was started in this world, however it
-detached itself.
+network and IPC namespaces, arranges them, prints one line of JSON, and ends. The first process of the pid namespace stays until
+its standard input ends; then the kernel kills every process that was started in this world, however it detached itself.
 
 Place in the flow: `cell.Cell` starts it where bubblewrap is not at hand, and joins each command to its namespaces.
 
@@ -65,7 +64,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(world: str, empty: str, blank: str, *hidden: str) -> None:
-    """Hold ``world`` open until standard input ends. ``hidden`` places show nothing: directories ``empty``, files ``blank``.
+    """Let ``world`` be held open until standard input ends. ``hidden`` places show ``empty``, if directories, or ``blank``.
 
     Prints ``{"pid": n}``, the host's id of the process whose namespaces a command joins, or ``{"error": reason}``.
     """
@@ -83,8 +82,8 @@ def main(world: str, empty: str, blank: str, *hidden: str) -> None:
     with open(readable, encoding="utf-8") as report:
         error_text = report.read()
     print(json.dumps({"error": error_text} if error_text else {"pid": first}), flush=True)  # noqa: T201
-    os.close(0)
-    os.waitpid(first, 0)
+    if error_text:
+        os.waitpid(first, 0)
 
 
 def _make_namespaces() -> None:

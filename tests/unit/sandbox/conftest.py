@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -27,3 +28,26 @@ def ask() -> Callable[..., dict[str, Any]]:
         return result
 
     return call
+
+
+def _runs(*words: str) -> bool:
+    try:
+        return subprocess.run(words, check=False, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def namespaces() -> None:
+    """Skip a test where the machine gives its own programs no namespaces; where it does, confinement has to work."""
+    if not _runs(
+        "unshare", "--user", "--map-root-user", "--mount", "--net", "--ipc", "--pid", "--fork", "--mount-proc", "true"
+    ):
+        pytest.skip("this machine gives no namespaces")
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> None:
+    """Skip a test where bubblewrap is not installed, or not allowed to work."""
+    if not _runs("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"):
+        pytest.skip("bubblewrap does not work here")

@@ -13,10 +13,6 @@ from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox import confinement
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe, require_confinement
 
-needs_unshare = pytest.mark.skipif(
-    bool(confinement._problem_of(Confinement(kind="unshare"))), reason="the kernel gives no user namespaces here"
-)
-
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
@@ -129,7 +125,7 @@ def test_setting_of_the_kernel_that_is_in_the_way_is_named(monkeypatch, tmp_path
     assert probe().reason == f"bwrap: not installed; unshare: nsenter: not installed (package util-linux){hint}"
 
 
-@needs_unshare
+@pytest.mark.usefixtures("namespaces")
 def test_bubblewrap_that_fails_gives_way_to_unshare(program):
     """A bwrap that the system does not let work is not the end; its last words are the reason."""
     program("bwrap", "echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
@@ -137,7 +133,7 @@ def test_bubblewrap_that_fails_gives_way_to_unshare(program):
     assert probe() == Confinement(kind="unshare", reason="bwrap: setting up uid map: Permission denied")
 
 
-@needs_unshare
+@pytest.mark.usefixtures("namespaces")
 def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp_path):
     """What counts is that a file outside cannot be written, not that a program says so."""
     program("nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
@@ -147,7 +143,7 @@ def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp
     assert probe() == Confinement(kind="none", reason=f"bwrap: not installed; unshare: {outside}")
 
 
-@needs_unshare
+@pytest.mark.usefixtures("namespaces")
 def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp_path):
     """A world that cannot be joined is of no use."""
     program("nsenter", "exit 1")
@@ -156,7 +152,7 @@ def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp
     assert probe() == Confinement(kind="none", reason="bwrap: not installed; unshare: a command cannot be run in it")
 
 
-@needs_unshare
+@pytest.mark.usefixtures("namespaces")
 def test_kernel_that_refuses_is_quoted(tmp_path):
     """A process without rights of its own, as in a container without privileges, is told what the kernel said."""
     script = (
@@ -173,6 +169,12 @@ def test_kernel_that_refuses_is_quoted(tmp_path):
     )
 
     assert ran.stdout == "local sandbox: NOT confined (bwrap: not installed; unshare: Operation not permitted)\n"
+
+
+@pytest.mark.usefixtures("namespaces")
+def test_namespaces_that_the_machine_gives_confine():
+    """Where its own programs can make them, so can this one."""
+    assert probe().is_in_force
 
 
 def test_probing_leaves_nothing(tmp_path, monkeypatch):

@@ -15,25 +15,17 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.sandbox import cell as cells
-from pytest_hermes_env.sandbox import confinement
 from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground, bubblewrap_arguments, hidden_places
 from pytest_hermes_env.sandbox.confinement import Confinement
 
 UNSHARE = Confinement(kind="unshare")
-REFUSED = confinement._problem_of(UNSHARE)
-needs_unshare = pytest.mark.skipif(bool(REFUSED), reason=f"unshare: {REFUSED}")
 
 
-def kinds() -> list[object]:
-    """Both ways to confine, those that do not work here as skips."""
-    problems = {
-        "unshare": REFUSED,
-        "bubblewrap": confinement._problem_of(Confinement(kind="bubblewrap")) if shutil.which("bwrap") else "not installed",
-    }
-    return [
-        pytest.param(kind, marks=[pytest.mark.skip(reason=f"{kind}: {problem}")] if problem else [])
-        for kind, problem in problems.items()
-    ]
+@pytest.fixture(params=["unshare", "bubblewrap"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Both ways to confine; one that this machine refuses to its own programs is skipped."""
+    request.getfixturevalue("namespaces" if request.param == "unshare" else "bubblewrap")
+    return request.param
 
 
 @pytest.fixture
@@ -56,10 +48,10 @@ class Inside:
         return ran.returncode, ran.stdout + ran.stderr
 
 
-@pytest.fixture(params=kinds())
-def inside(request, ground):
+@pytest.fixture
+def inside(kind, ground):
     """A started world."""
-    cell = Confinement(kind=request.param).cell(ground)
+    cell = Confinement(kind=kind).cell(ground)
     assert cell is not None
     cell.start()
     yield Inside(cell, ground)
@@ -91,11 +83,14 @@ def test_what_can_be_read_outside_can_be_read_inside(inside, tmp_path):
 def test_there_is_no_network_but_a_loopback_of_its_own(inside):
     """A server of this machine is not reached; one that runs inside is."""
     ask = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).recv(9))"
-    answer = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); s.accept()[0].send(b'inside')"
+    answer = (
+        "import socket; s = socket.create_server(('127.0.0.1', 0)); s.settimeout(30); print(s.getsockname()[1], flush=True);"
+        "s.accept()[0].send(b'inside')"
+    )
     with socket.create_server(("127.0.0.1", 0)) as outer:
         reached = inside.run('"$1" -c "$2" "$3"', sys.executable, ask, str(outer.getsockname()[1]))
     words = inside.words('"$1" -c "$2"', sys.executable, answer)
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         port = server.stdout.readline().strip()
         answered = inside.run('"$1" -c "$2" "$3"', sys.executable, ask, port)
 
@@ -130,7 +125,7 @@ def test_first_process_has_no_variables(inside):
     assert inside.run("cat /proc/1/environ 2> /dev/null")[1] == ""
 
 
-@needs_unshare
+@pytest.mark.usefixtures("namespaces")
 def test_hidden_places_show_nothing(tmp_path, monkeypatch, ground):
     """Keys in the home and in the directory of the tests cannot be read."""
     home = tmp_path / "person"
@@ -170,7 +165,7 @@ def living_in_worlds(command: str) -> list[str]:
 
 def test_stopping_kills_what_detached_itself(inside):
     """A process in a session of its own, somewhere else, ends with its world; stop returns when it is gone."""
-    detach = "setsid sh -c 'cd /; echo begun; exec sleep 300.625' &"
+    detach = "[ $$ = 2 ] || kill -9 2; setsid sh -c 'cd /; echo begun; exec sleep 300.625' &"  # 2: what bubblewrap runs
     with subprocess.Popen(inside.words(detach), stdout=subprocess.PIPE) as started:
         started.stdout.readline()
         before = living_in_worlds("sleep 300.625")
@@ -179,6 +174,23 @@ def test_stopping_kills_what_detached_itself(inside):
 
     assert before
     assert living_in_worlds("sleep 300.625") == []
+
+
+def test_stopping_does_not_wait_for_the_dead(inside, tmp_path):
+    """A command that was killed with all its group, and that nobody reaps, keeps no world."""
+    script = (
+        "import ctypes, os, subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
+        "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans are this process's, who does not reap them
+        "cell = Cell(Ground.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
+        "words = [*cell.joining(), 'sh', '-c', 'echo begun; exec sleep 300.125']\n"
+        "command = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True); command.stdout.readline()\n"
+        "os.killpg(command.pid, 9); command.wait(); command.stdout.close(); cell.stop(); print('stopped')"
+    )
+    words = [sys.executable, "-c", script, str(tmp_path / "other"), inside.cell._bwrap]
+
+    ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+
+    assert (ran.stdout, ran.stderr) == ("stopped\n", "")
 
 
 def test_world_ends_with_the_process_that_started_it(inside, tmp_path):
@@ -220,14 +232,13 @@ def test_stopping_twice_or_before_the_start_does_nothing(ground):
         ("{tmp}/verbose", "x" * 119 + "…"),
     ],
 )
+@pytest.mark.usefixtures("namespaces")
 def test_world_that_does_not_start_says_why(ground, tmp_path, bwrap, reason):
     """The reason is the last thing that was said, in one line."""
     for name, script in (("silent", "exit 0"), ("verbose", f"echo first >&2; echo bwrap: {'x' * 300} >&2; exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     if not bwrap:
-        if REFUSED:
-            pytest.skip(f"unshare: {REFUSED}")
         shutil.rmtree(ground.world)
     cell = Cell(ground, bwrap=bwrap.format(tmp=tmp_path))
 

@@ -18,10 +18,8 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
-from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
 from pytest_hermes_env.sandbox.local import LocalSandbox
-
-confined = pytest.mark.skipif(not available().is_in_force, reason=f"nothing confines here: {available().reason}")
 
 
 def run(sandbox: LocalSandbox, command: str, task_id: str = "first", **arguments: Any) -> dict[str, Any]:
@@ -40,9 +38,11 @@ def ended(sandbox: LocalSandbox, command: str, **arguments: Any) -> str:
     return use(sandbox, "process", action="wait", session_id=session, timeout=30)["output"]
 
 
-@pytest.fixture(params=[pytest.param("confined", marks=confined), "unconfined"])
+@pytest.fixture(params=["confined", "unconfined"])
 def sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     """An active sandbox, with and without confinement."""
+    if request.param == "confined":
+        request.getfixturevalue("namespaces")
     with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as active:
         yield active
 
@@ -116,7 +116,7 @@ def test_commands_have_the_variables_that_the_author_gives():
     assert [text.splitlines()[-1] for text in seen] == ["sqlite:///it's data.db"] * 2
 
 
-@confined
+@pytest.mark.usefixtures("namespaces")
 def test_nothing_outside_can_be_written(walled, tmp_path):
     """Not by a command, in the foreground or the background, and not by hermes' file tools."""
     (tmp_path / "given").write_text("before")
@@ -134,7 +134,7 @@ def test_nothing_outside_can_be_written(walled, tmp_path):
     assert (sorted(path.name for path in tmp_path.iterdir()), (tmp_path / "given").read_text()) == (["given"], "before")
 
 
-@confined
+@pytest.mark.usefixtures("namespaces")
 def test_no_network_is_reached(walled):
     """A server of this machine answers the test, not the commands."""
     connect = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
@@ -341,7 +341,7 @@ def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path)
     assert (dict(os.environ), list(tmp_path.iterdir()), LocalSandbox._active) == (before, [], None)
 
 
-@confined
+@pytest.mark.usefixtures("namespaces")
 def test_rollout_that_is_to_work_outside_fails_twice(walled, tmp_path):
     """At the call, which a loop may swallow, and at the end: its commands could write nothing."""
     from tools.terminal_tool import clear_task_env_overrides, register_task_env_overrides

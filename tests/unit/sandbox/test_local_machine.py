@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_hermes_env.sandbox.confinement import UNCONFINED, available
+from pytest_hermes_env.sandbox.confinement import UNCONFINED
 from pytest_hermes_env.sandbox.local import LocalSandbox
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 
-confined = pytest.mark.skipif(not available().is_in_force, reason=f"nothing confines here: {available().reason}")
 
-
-@pytest.fixture(params=[pytest.param("confined", marks=confined), "unconfined"])
+@pytest.fixture(params=["confined", "unconfined"])
 def machine(request: pytest.FixtureRequest) -> Iterator[LocalMachine]:
     """A machine in a sandbox with and without confinement."""
+    if request.param == "confined":
+        request.getfixturevalue("namespaces")
     with LocalSandbox(confinement=UNCONFINED if request.param == "unconfined" else None) as sandbox:
         yield sandbox.machine()
 
@@ -51,7 +51,8 @@ def test_relative_paths_lead_where_the_session_is(machine):
 
 def test_directory_that_the_session_removed_is_not_its_place(machine):
     """Then it is where it began."""
-    run(machine, "mkdir there; cd there; rmdir ../there")
+    run(machine, "mkdir there; cd there")
+    run(machine, 'rmdir "$PWD"')
 
     assert machine.cwd == machine.directory
 
@@ -89,17 +90,24 @@ def test_what_cannot_be_done_is_an_error_of_the_system(machine, act, kind, named
     )
 
 
-def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatch):
-    """A shell that cannot even begin."""
-    monkeypatch.setattr(type(machine._world), "shell", property(lambda _self: Path("/bin/false")))
+@pytest.mark.parametrize(
+    ("script", "reason"), [("exit 1", "it could not be done"), ('echo "x: in $LC_ALL" >&2; exit 1', "in C")]
+)
+def test_failure_without_a_known_reason_is_told_in_its_words(machine, monkeypatch, tmp_path, script, reason):
+    """A shell that cannot even begin; messages are asked for in the language of the system's errors."""
+    shell = tmp_path / "bash"
+    shell.write_text(f"#!/bin/sh\n{script}\n")
+    shell.chmod(0o755)
+    directory = machine.directory
+    monkeypatch.setattr(machine._world, "_shell", shell)
 
-    with pytest.raises(OSError, match="it could not be done") as raised:
-        machine.read_bytes("file")
+    with pytest.raises(OSError, match=reason) as raised:
+        machine.read_bytes(f"{directory}/file")
 
-    assert raised.value.filename == "file"
+    assert (raised.value.errno, raised.value.strerror, raised.value.filename) == (errno.EIO, reason, f"{directory}/file")
 
 
-@confined
+@pytest.mark.usefixtures("namespaces")
 def test_link_that_leads_outside_is_not_followed_by_a_write(tmp_path):
     """What an agent linked cannot make the test process write outside of the sandbox."""
     target = tmp_path / "target"
