@@ -25,7 +25,9 @@ def system(story: Story, text: object) -> Story:
     """Add the system prompt."""
     _not_begun(story, "system")
     if story.system is not None or story.users:
-        raise _impossible(story, "system(...) cannot follow: a conversation begins with its one system message.", "put it first")
+        raise _impossible(
+            story, "system(...) cannot follow: a conversation begins with its one system message.", "put it first"
+        )
     return replace(story, system=_text("system", text))
 
 
@@ -46,7 +48,9 @@ def offering(story: Story, names: tuple[object, ...]) -> Story:
         )
     if known := sorted(story.called("unknown") & tools):
         raise _impossible(
-            story, f"offering(...) names {', '.join(known)}, which is unknown in this rollout.", "leave it out, or use call(...)"
+            story,
+            f"offering(...) names {', '.join(known)}, which is unknown in this rollout.",
+            "leave it out, or use call(...)",
         )
     return replace(story, offered=tools)
 
@@ -125,7 +129,9 @@ def end(story: Story, how: Literal["server_error", "turn_limit"]) -> Story:
     _may_speak(story, method)
     if story.thought is not None:
         raise _impossible(
-            story, f"{method}() cannot follow think(...): reasoning comes with a turn, and here is none.", "leave think(...) out"
+            story,
+            f"{method}() cannot follow think(...): reasoning comes with a turn, and here is none.",
+            "leave think(...) out",
         )
     return replace(story, end=how)
 
@@ -135,10 +141,14 @@ def why_not_whole(story: Story) -> str:
     if story.unanswered:
         waiting = call_source(story.unanswered[0])
         return _message(
-            story, f"{waiting} has no result: the loop answers every call before it ends.", "add .returns({...}) or .raises(...)"
+            story,
+            f"{waiting} has no result: the loop answers every call before it ends.",
+            "add .returns({...}) or .raises(...)",
         )
     if story.thought is not None:
-        return _message(story, "think(...) has no turn: reasoning comes with what the model says.", "add .say(...) or .call(...)")
+        return _message(
+            story, "think(...) has no turn: reasoning comes with what the model says.", "add .say(...) or .call(...)"
+        )
     if story.joins:
         return _message(story, "also() has no call to add.", "add .call(...)")
     return ""
@@ -181,7 +191,9 @@ def _is_open(turn: Turn) -> bool:
 def _answer(story: Story, method: str, answer: Answer) -> Story:
     last = story.last
     if story.joins:
-        raise _impossible(story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out")
+        raise _impossible(
+            story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out"
+        )
     if last is None or not story.unanswered:
         raise _impossible(
             story,
@@ -286,7 +298,9 @@ def _may_speak(story: Story, method: str) -> None:
             "add the call to that answer, as in .say('I look first').call('terminal', command='ls'), or leave one of them out",
         )
     if story.joins:
-        raise _impossible(story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out")
+        raise _impossible(
+            story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out"
+        )
     _all_answered(story, method)
 
 

@@ -140,6 +140,7 @@ def test_a_failed_call_is_a_tool_error() -> None:
     [
         {"output": "", "exit_code": 1, "error": "failed"},
         {"output": "", "exit_code": -1, "error": None},
+        {"output": "", "exit_code": 0, "error": "odd"},
         {"error": "not found"},
         "error",
         "[1]",
@@ -162,6 +163,14 @@ def test_an_unknown_tool_is_answered_by_the_loop() -> None:
     assert result.tool_errors == [
         ToolError(turn=2, tool_name="bash", arguments='{"command": "ls"}', error="Unknown tool 'bash'", tool_result=told)
     ]
+
+
+def test_a_usual_tool_can_be_unknown() -> None:
+    """Then the model is not told that there is one."""
+    result = agent_result.unknown_tool("patch").say("sorry")
+
+    available = "['process', 'read_file', 'search_files', 'terminal', 'write_file']"
+    assert result.messages[2] == tool(1, json.dumps({"error": f"Unknown tool 'patch'. Available tools: {available}"}))
 
 
 def test_the_tools_that_there_are_can_be_named() -> None:

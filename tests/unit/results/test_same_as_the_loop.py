@@ -20,7 +20,7 @@ from pytest_hermes_env.results.values import DEFAULT_TOOLS, DEFAULT_USER
 
 LIMIT = 30
 TOOLS = ("terminal", "read_file", "web_search", "tool-with-dash")
-STRANGERS = ("bash", "", "naïve", "Terminal")
+STRANGERS = ("bash", "", "naïve", "Terminal", "patch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +139,11 @@ def left(plan: Plan) -> agent_loop.AgentResult:
     """Let the real loop run the plan."""
     system = [] if plan.system is None else [{"role": "system", "content": plan.system}]
     messages = [*system, *({"role": "user", "content": text} for text in plan.users or (DEFAULT_USER,))]
-    called = {call.tool for turn in plan.turns for call in turn.calls if call.kind != "unknown"}
-    names = set(TOOLS) if plan.names_tools else {*DEFAULT_TOOLS, *called}
+    calls = [call for turn in plan.turns for call in turn.calls]
+    called = {call.tool for call in calls if call.kind != "unknown"}
+    names = (
+        set(TOOLS) if plan.names_tools else {*DEFAULT_TOOLS, *called} - {call.tool for call in calls if call.kind == "unknown"}
+    )
     loop = agent_loop.HermesAgentLoop(
         ScriptedServer(plan),
         [{"type": "function", "function": {"name": name}} for name in sorted(names)],

@@ -26,6 +26,10 @@ def tool(name: str = "look", **parameters: Any) -> dict[str, Any]:
 
 LOOK = tool(properties={"at": {"type": "string"}, "often": {"type": "integer"}}, required=["at"])
 STRICT = tool(properties={}, additionalProperties=False)
+PATTERNS = tool("patterns", patternProperties={"^no_such": {}}, additionalProperties=False)
+REFERRED = tool(
+    "referred", properties={"at": {"$ref": "#/$defs/text"}}, required=["at"], **{"$defs": {"text": {"type": "string"}}}
+)
 ANYTHING = {"type": "function", "function": {"name": "anything"}}
 
 
@@ -49,7 +53,7 @@ def test_valid_calls_are_allowed_by_their_schema(data: st.DataObject, schemas: l
 
 
 @drawn
-@given(st.data(), tool_schemas(), st.sampled_from([LOOK, STRICT, ANYTHING]))
+@given(st.data(), tool_schemas(), st.sampled_from([LOOK, STRICT, PATTERNS, REFERRED, ANYTHING]))
 def test_invalid_calls_never_are(data: st.DataObject, schemas: list[dict[str, Any]], other: dict[str, Any]) -> None:
     """They lack something, have something of another type, or cannot be read at all."""
     offered = [*[schema for schema in schemas if schema["function"]["name"] != other["function"]["name"]], other]
