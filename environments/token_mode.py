@@ -232,36 +232,39 @@ class RolloutServer(ManagedServer):
 
     def _convert_messages_to_prompt(self, messages: Sequence[Message], tools: Tools = None) -> str:
         """Return the prompt: the text of the turn that the conversation goes on from, and what comes after it."""
-        turn = self._turn_before(messages, tools)
-        prompt = self._prompt_after(turn, messages, tools)
+        turns = self._turns_in(messages)
+        same_tools = [turn for turn in turns.values() if (turn.tools or None) == (tools or None)]
+        last = max(same_tools, key=lambda turn: turn.position, default=None)
+        raw = [self._as_sampled(message, turns.get(position)) for position, message in enumerate(messages)]
+        prompt = self._prompt_after(last, messages, raw, tools)
         if self._turns and self._find_extending_node(prompt) is None:
-            self._tell_split(turn, messages, tools, prompt)
+            self._tell_split(last or self._turns[-1], messages, tools, prompt)
         return prompt
 
-    def _prompt_after(self, turn: _Turn | None, messages: Sequence[Message], tools: Tools) -> str:
-        raw = [self._as_sampled(message) for message in messages]
-        if turn is not None and self._mode.history_rendering == "sampled":
+    def _prompt_after(self, turn: _Turn | None, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
+        if turn is None:
+            return self._rendered(messages, raw, tools)
+        if self._mode.history_rendering == "sampled":
             after = self._template.after_reply(turn.position, messages, raw, tools, turn.end, **self._template_options)
             if after is not None:
                 return turn.continued(after)
         prompt = self._rendered(messages, raw, tools)
-        so_far = turn.prompt + turn.spoken if turn is not None else None
-        return turn.continued(prompt[len(so_far) :]) if turn and so_far and prompt.startswith(so_far) else prompt
+        so_far = turn.prompt + turn.spoken
+        return turn.continued(prompt[len(so_far) :]) if prompt.startswith(so_far) else prompt
 
-    def _turn_before(self, messages: Sequence[Message], tools: Tools) -> _Turn | None:
-        """Return the last turn whose question and reply ``messages`` begins with."""
+    def _turns_in(self, messages: Sequence[Message]) -> dict[int, _Turn]:
+        """Return the turns that are part of a conversation as they were, by the position of their replies."""
         prints = tuple(map(_fingerprint, messages))
-        fitting = [
-            turn
-            for turn in self._turns
-            if prints[: turn.position] == turn.asked and prints[turn.position : turn.position + 1] == (turn.reply,)
-        ]
-        fitting = [turn for turn in fitting if (turn.tools or None) == (tools or None)]
-        return max(fitting, key=lambda turn: turn.position, default=None)
+        return {turn.position: turn for turn in self._turns if prints[: turn.position + 1] == (*turn.asked, turn.reply)}
 
-    def _as_sampled(self, message: Message) -> Message:
-        """Return a reply with the text that was sampled as its content, other messages as they are."""
-        text = self._texts.get(_fingerprint(message)) if message.get("role") == "assistant" else None
+    def _as_sampled(self, message: Message, turn: _Turn | None) -> Message:
+        """Return a reply with the text that was sampled as its content, other messages as they are.
+
+        A reply is known by its place, and where earlier messages have changed by what it says.
+        """
+        text = turn.spoken if turn is not None else None
+        if text is None and message.get("role") == "assistant":
+            text = self._texts.get(_fingerprint(message))
         return message if text is None else {"role": "assistant", "content": text}
 
     def _rendered(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
@@ -318,14 +321,13 @@ class RolloutServer(ManagedServer):
 
     # ------------------------------------------------------------------ what the author is told
 
-    def _tell_split(self, turn: _Turn | None, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
+    def _tell_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
         """Say why the next reply begins a node of its own; the rollout then has several sequences."""
-        before = turn or self._turns[-1]
-        text = before.prompt + before.text
+        text = turn.prompt + turn.text
         at = next(
             (i for i, pair in enumerate(zip(text, prompt, strict=False)) if pair[0] != pair[1]), min(len(text), len(prompt))
         )
-        cause, advice = self._cause_of_split(before, messages, tools)
+        cause, advice = self._cause_of_split(turn, messages, tools)
         self._mode.tell_once(
             cause,
             f"A rollout became several sequences: {cause}. The prompts differ first at character {at}: "

@@ -463,6 +463,27 @@ def test_each_cause_is_told_once(caplog):
     assert len(caplog.records) == 1
 
 
+def test_replies_that_look_alike_are_known_by_their_place():
+    """Two replies with the same content and other thoughts, rendered by the template once more."""
+    rollout = Rollout(
+        ["<think>a</think>ok<|im_end|>", "<think>b</think>ok<|im_end|>", "done<|im_end|>"], history_rendering="template"
+    )
+
+    rollout.talk([USER], 3)
+
+    assert rollout.spoken == ["<think>a</think>ok<|im_end|><think>b</think>ok<|im_end|>done<|im_end|>"]
+
+
+def test_reply_behind_a_changed_message_is_shown_as_it_was_sampled():
+    """What the author changed is another message; the sampled text of this one is still known."""
+    rollout = Rollout(["<think>a</think>" + hermes("x") + "<|im_end|>", "done<|im_end|>"])
+    messages = rollout.talk([USER], 1)
+
+    rollout.ask([{"role": "user", "content": "something else"}, *messages[1:]], tools=TOOLS)
+
+    assert "something else<|im_end|>\n<|im_start|>assistant\n<think>a</think>" + hermes("x") + "<|im_end|>" in rollout.texts[1]
+
+
 def test_several_replies_to_one_prompt_are_several_sequences():
     """Each trains its own tokens once."""
     rollout = Rollout(["one<|im_end|>", "two<|im_end|>"])
