@@ -1,0 +1,1 @@
+"""What the in-memory shell is made of: source → tokens → tree → run."""

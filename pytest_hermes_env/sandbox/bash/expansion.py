@@ -1,0 +1,371 @@
+"""Turns words into what a command is given: variables, substitutions, arithmetic, splitting, globs.
+
+Place in the flow: `runner` hands over each word when it is reached, and runs the substitutions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, evaluated
+from pytest_hermes_env.sandbox.bash.globs import escaped, expression, matching_paths
+from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, State
+from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Text, Word
+from pytest_hermes_env.sandbox.files import HOME, Files
+
+__all__ = ["Expander"]
+
+Field: TypeAlias = "list[tuple[str, bool]]"
+"""The pieces of one word that a command is given, each with whether it means itself alone."""
+
+BLANKS = " \t\n"
+RESTLESS = frozenset(
+    {"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "PPID", "LINENO", "BASH_SOURCE"}
+)
+"""Variables of bash that change by themselves or that this shell cannot know."""
+FIXED = {
+    "UID": "0",
+    "EUID": "0",
+    "HOSTNAME": "sandbox",
+    "BASH": "/usr/bin/bash",
+    "BASH_VERSION": "5.2.15(1)-release",
+    "OSTYPE": "linux-gnu",
+}
+PROCESS_ID = "4000"
+
+
+class Expander:
+    """Expands words for one shell. ``substitute`` runs a script and gives what it wrote; ``complain`` writes to standard error."""
+
+    def __init__(
+        self, files: Files, state: State, *, substitute: Callable[[Script], str], complain: Callable[[str], None]
+    ) -> None:
+        self._files = files
+        self._state = state
+        self._substitute = substitute
+        self._complain = complain
+
+    def words(self, words: Iterable[Word]) -> list[str]:
+        """Return the words that these become, of which each may become none, one or several."""
+        out: list[str] = []
+        for word in words:
+            if word.plain is not None:
+                out.append(word.plain)
+                continue
+            for field in self._fields(word):
+                out += self._found(field)
+        return out
+
+    def text(self, word: Word) -> str:
+        """Return a word as one text, neither split nor a glob: of an assignment, a here-document."""
+        if word.plain is not None:
+            return word.plain
+        return "".join(text for text, _ in self._pieces(word))
+
+    def assigned(self, word: Word) -> str:
+        """Return the value of an assignment, in which a tilde may follow a colon, too."""
+        text = self.text(word)
+        if ":~" in word.raw and all(isinstance(part, Text) and not part.quoted for part in word.parts):
+            home = self._state.variables.get("HOME", HOME)
+            return re.sub(r":~(?=[:/]|$)", lambda _: f":{home}", text)
+        return text
+
+    def pattern(self, word: Word) -> str:
+        """Return a word as a pattern, in which what was quoted means itself."""
+        return "".join(escaped(text) if literal else text for text, literal in self._pieces(word))
+
+    def regex(self, word: Word) -> str:
+        """Return a word as a regular expression, in which what was quoted means itself."""
+        return "".join(re.escape(text) if literal else text for text, literal in self._pieces(word))
+
+    def number(self, word: Word) -> int:
+        """Return the value of an arithmetic expression. Raises: ArithmeticProblem."""
+        return evaluated(self.text(word), self._state)
+
+    # Fields
+
+    def _pieces(self, word: Word) -> Field:
+        """Return a word in pieces that are not split."""
+        pieces: Field = []
+        for number, part in enumerate(word.parts):
+            if isinstance(part, Text):
+                text = self._home(part.text, word) if number == 0 and not part.quoted else None
+                pieces.append((text[0], True) if text else (part.text, part.quoted))
+                if text:
+                    pieces.append((text[1], False))
+            else:
+                values = self._value(part, word)
+                separator = self._separator() if _is_star(part) else " "
+                pieces.append((separator.join(values) if isinstance(values, list) else values, part.quoted))
+        return pieces
+
+    def _home(self, text: str, word: Word) -> tuple[str, str] | None:
+        """Return what a leading tilde means, and the rest; None when it means itself."""
+        if not text.startswith("~"):
+            return None
+        name, slash, rest = text[1:].partition("/")
+        if not slash and len(word.parts) > 1:
+            return None
+        if name == "":
+            found: str | None = self._state.variables.get("HOME", HOME)
+        elif name in {"+", "-"}:
+            found = self._state.variables.get("PWD" if name == "+" else "OLDPWD")
+        else:
+            found = HOME if name == "root" else None
+        return None if found is None else (found, slash + rest)
+
+    def _fields(self, word: Word) -> list[Field]:
+        fields: list[Field] = []
+        field: Field | None = None
+        for number, part in enumerate(word.parts):
+            if isinstance(part, Text):
+                home = self._home(part.text, word) if number == 0 and not part.quoted else None
+                field = [] if field is None else field
+                field += [(home[0], True), (home[1], False)] if home else [(part.text, part.quoted)]
+                continue
+            if isinstance(part, Parameter) and not part.quoted and part.operator and part.argument is not None:
+                chosen = self._chosen(part, word)
+                if chosen is not None:
+                    field = self._added(chosen, fields, field)
+                    continue
+            values = self._value(part, word)
+            if isinstance(values, list):
+                field = self._each(values, part.quoted, fields, field)
+            elif part.quoted:
+                field = [] if field is None else field
+                field.append((values, True))
+            else:
+                field = self._split(values, fields, field)
+        if field is not None:
+            fields.append(field)
+        return fields
+
+    def _added(self, chosen: Word, fields: list[Field], field: Field | None) -> Field | None:
+        """Add the word of ``${name:-word}``, which is split where it is not quoted."""
+        for part in chosen.parts:
+            if isinstance(part, Text) and not part.quoted:
+                field = self._split(part.text, fields, field)
+            elif isinstance(part, Text):
+                field = [*(field or []), (part.text, True)]
+            else:
+                values = self._value(part, chosen)
+                if isinstance(values, list):
+                    field = self._each(values, part.quoted, fields, field)
+                elif part.quoted:
+                    field = [*(field or []), (values, True)]
+                else:
+                    field = self._split(values, fields, field)
+        return field
+
+    def _each(self, values: list[str], quoted: bool, fields: list[Field], field: Field | None) -> Field | None:
+        """Add ``$@``: each value is a field of its own."""
+        if quoted and not values and field == [("", True)]:
+            return None
+        for number, value in enumerate(values):
+            if number and field is not None:
+                fields.append(field)
+                field = None
+            field = [*(field or []), (value, True)] if quoted else self._split(value, fields, field)
+        return field
+
+    def _split(self, text: str, fields: list[Field], field: Field | None) -> Field | None:
+        """Add a text that IFS cuts; return the field that is still open."""
+        separators = self._state.variables.get("IFS", BLANKS)
+        if not separators:
+            return [*(field or []), (text, False)] if text else field
+        blanks = "".join(letter for letter in separators if letter in BLANKS)
+        size = len(text)
+        at = 0
+        while at < size and text[at] in blanks:
+            at += 1
+        if at and field is not None:
+            fields.append(field)
+            field = None
+        while at < size:
+            start = at
+            while at < size and text[at] not in separators:
+                at += 1
+            if at > start:
+                field = [*(field or []), (text[start:at], False)]
+            if at >= size:
+                break
+            hard = 0
+            while at < size and text[at] in separators and not (hard and text[at] not in blanks):
+                hard += text[at] not in blanks
+                at += 1
+            if field is not None or hard:
+                fields.append(field or [("", True)])
+                field = None
+        return field
+
+    def _found(self, field: Field) -> list[str]:
+        """Return the paths that a field finds, or its text."""
+        text = "".join(piece for piece, _ in field)
+        if "f" in self._state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
+            return [text]
+        pattern = "".join(escaped(piece) if literal else piece for piece, literal in field)
+        return matching_paths(pattern, self._files, self._state.cwd) or [text]
+
+    # Values
+
+    def _separator(self) -> str:
+        return self._state.variables.get("IFS", BLANKS)[:1]
+
+    def _value(self, part: Part, word: Word) -> str | list[str]:
+        if isinstance(part, Parameter):
+            return self._parameter(part, word)
+        if isinstance(part, ArithmeticPart):
+            try:
+                return str(evaluated(self.text(part.expression), self._state))
+            except ArithmeticProblem as problem:
+                self._complain(f"{self._state.prefix}{problem}\n")
+                raise Abandoned from None
+        if isinstance(part, Text):
+            return part.text
+        return self._substitute(part.script)
+
+    def _looked_up(self, name: str) -> str | list[str] | None:
+        state = self._state
+        if name in state.variables:
+            return state.variables[name]
+        if name.isdigit():
+            number = int(name)
+            if not number:
+                return state.name
+            return state.arguments[number - 1] if number <= len(state.arguments) else None
+        if name in RESTLESS:
+            raise UnsupportedSyntax(f"${name}", "a variable that bash makes")
+        if name in {"@", "*"}:
+            return list(state.arguments)
+        letters = "".join(sorted(option for option in state.options if len(option) == 1))
+        special = {"?": str(state.status), "#": str(len(state.arguments)), "$": PROCESS_ID, "-": f"{letters}hBc"}
+        return special.get(name) or FIXED.get(name)
+
+    def _parameter(self, part: Parameter, word: Word) -> str | list[str]:
+        state = self._state
+        if not part.name:
+            self._complain(f"{state.prefix}{word.raw}: bad substitution\n")
+            raise Abandoned
+        if part.argument is not None and (chosen := self._chosen(part, word)) is not None:
+            return self.text(chosen)
+        value = self._looked_up(part.name)
+        if part.indirect and isinstance(value, str):
+            value = self._looked_up(value) if re.fullmatch(r"[A-Za-z_0-9]+", value) else None
+        if value is None:
+            if part.operator.lstrip(":") in {"-", "+", "="}:
+                return ""
+            if "u" in state.options and part.name != "!":
+                self._complain(f"{state.prefix}{part.name}: unbound variable\n")
+                raise Ended(1 if state.subshells else 127)
+            value = ""
+        if part.length:
+            return str(len(value))
+        if part.name == "*" and part.quoted and isinstance(value, list) and not part.operator:
+            return self._separator().join(value)
+        if not part.operator or part.operator.lstrip(":") in {"-", "+", "=", "?"}:
+            return value
+        if isinstance(value, list):
+            if part.operator == ":":
+                raise UnsupportedSyntax(part.raw, "a part of $@")
+            return [self._changed(one, part) for one in value]
+        return self._changed(value, part)
+
+    def _chosen(self, part: Parameter, word: Word) -> Word | None:
+        """Return the word that ``${name:-word}`` and its like put in the place of a value, None when there is another."""
+        operator = part.operator.lstrip(":") if part.operator != ":" else ""
+        if operator not in {"-", "+", "=", "?"} or part.argument is None:
+            return None
+        value = self._looked_up(part.name) if part.name else None
+        if isinstance(value, list):
+            value = " ".join(value) if value else None
+        is_missing = value is None or (part.operator.startswith(":") and not value)
+        if operator == "+":
+            return word_nothing if is_missing else part.argument
+        if not is_missing:
+            return None
+        if operator == "-":
+            return part.argument
+        if operator == "=":
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part.name):
+                self._complain(f"{self._state.prefix}${part.name}: cannot assign in this way\n")
+                raise Abandoned
+            self._state.variables[part.name] = self.text(part.argument)
+            return None
+        default = "parameter null or not set" if part.operator.startswith(":") else "parameter not set"
+        said = self.text(part.argument) if part.argument.parts else default
+        del word
+        self._complain(f"{self._state.prefix}{part.name}: {said}\n")
+        raise Ended(1 if self._state.subshells else 127)
+
+    def _changed(self, value: str, part: Parameter) -> str:
+        argument, operator = part.argument, part.operator
+        if argument is None:
+            return value
+        if operator in {"#", "##", "%", "%%"}:
+            return _trimmed(value, operator, expression(self.pattern(argument)))
+        if operator.startswith("/"):
+            second = self.text(part.second) if part.second is not None else ""
+            return _replaced(value, operator, expression(self.pattern(argument)), second)
+        if operator[:1] in {"^", ","}:
+            return _with_case(value, operator, expression(self.pattern(argument)) if argument.parts else ".")
+        return self._cut(value, argument, part)
+
+    def _cut(self, value: str, argument: Word, part: Parameter) -> str:
+        """Return ``${name:offset:length}``."""
+        first, colon, second = self.text(argument).partition(":")
+        try:
+            start = evaluated(first, self._state)
+            size = evaluated(second, self._state) if colon else None
+        except ArithmeticProblem as problem:
+            self._complain(f"{self._state.prefix}{part.name}: {problem}\n")
+            raise Abandoned from None
+        if start < 0:
+            start += len(value)
+        if not 0 <= start <= len(value):
+            return ""
+        if size is None:
+            return value[start:]
+        end = start + size if size >= 0 else len(value) + size
+        if end < start:
+            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            raise Abandoned
+        return value[start:end]
+
+
+word_nothing = Word(raw="", parts=(), plain="")
+"""What ``${name:+word}`` is when the name has no value."""
+
+
+def _is_star(part: Part) -> bool:
+    return isinstance(part, Parameter) and part.name == "*"
+
+
+def _trimmed(value: str, operator: str, regex: str) -> str:
+    compiled = re.compile(regex, re.DOTALL)
+    places = range(len(value) + 1)
+    if operator in {"#", "##"}:
+        for end in places if operator == "#" else reversed(places):
+            if compiled.fullmatch(value, 0, end):
+                return value[end:]
+    else:
+        for start in reversed(places) if operator == "%" else places:
+            if compiled.fullmatch(value, start):
+                return value[:start]
+    return value
+
+
+def _replaced(value: str, operator: str, regex: str, replacement: str) -> str:
+    if not regex:
+        return value
+    anchored = {"/#": rf"\A(?:{regex})", "/%": rf"(?:{regex})\Z"}.get(operator, regex)
+    return re.sub(anchored, lambda _: replacement, value, count=0 if operator == "//" else 1, flags=re.DOTALL)
+
+
+def _with_case(value: str, operator: str, regex: str) -> str:
+    compiled = re.compile(regex, re.DOTALL)
+    change = str.upper if operator[0] == "^" else str.lower
+    size = len(value) if len(operator) > 1 else 1
+    return "".join(change(one) if compiled.fullmatch(one) else one for one in value[:size]) + value[size:]
