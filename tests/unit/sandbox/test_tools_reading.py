@@ -81,7 +81,18 @@ def test_absent_file_comes_with_similar_ones(ask):
     assert result == {**EMPTY, "error": "File not found: app.py.bak", "similar_files": ["./App.PY", "./app.py"]}
 
 
+def test_one_read_gives_two_thousand_lines_at_most(ask):
+    """Whatever limit is asked for."""
+    sandbox = FakeSandbox({"long": "x\n" * 2001})
+
+    result = ask(sandbox, "read_file", path="long", limit=9999)
+
+    assert (result["content"][-12:], result["truncated"]) == ("|x\n2000|x\n2001|"[-12:], True)
+    assert result["hint"] == "Use offset=2001 to continue reading (showing 1-2000 of 2001 lines)"
+
+
 SIMILAR = [
+    ("subdir", ["./sub"]),
     ("A.PY", ["./a.py", "./a.js"]),
     ("sub/a.p", ["sub/a.py"]),
     ("/workspace/sub/b.py", ["/workspace/sub/a.py"]),

@@ -392,6 +392,23 @@ def test_log_is_read_in_pages(sandbox, ask, page, shown):
     assert (result["output"], result["total_lines"], result["showing"]) == ("\n".join(lines), 5, f"{len(lines)} lines")
 
 
+def test_long_output_is_shown_by_its_end(sandbox, ask):
+    """As much of it as hermes shows in each answer; the log has all of it."""
+    sandbox.on("seq", output="x" * 5000, timed_out=True)
+    session = start(sandbox, "seq")["session_id"]
+
+    sizes = [
+        len(ask(sandbox, "process", action="list")["processes"][0]["output_preview"]),
+        len(ask(sandbox, "process", action="poll", session_id=session)["output_preview"]),
+        len(ask(sandbox, "process", action="wait", session_id=session)["output"]),
+        len(ask(sandbox, "process", action="log", session_id=session)["output"]),
+        len(ask(sandbox, "process", action="kill", session_id=session)["output"]),
+        len(ask(sandbox, "process", action="wait", session_id=session)["output"]),
+    ]
+
+    assert sizes == [200, 1000, 1000, 5000, 2000, 2000]
+
+
 @pytest.mark.parametrize(
     ("arguments", "result"),
     [

@@ -67,6 +67,11 @@ def test_pages_are_extracted(web, ask):
     }
 
 
+def test_five_pages_are_extracted_at_most(web, ask):
+    """Of six."""
+    assert len(ask(web, "web_extract", urls=["https://c.example"] * 6)["results"]) == 5
+
+
 @pytest.mark.parametrize("urls", [[], "https://a.example", None])
 def test_nothing_to_extract(web, ask, urls):
     """As hermes says it."""
