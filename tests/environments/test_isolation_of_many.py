@@ -30,7 +30,8 @@ REAPER = "(_cleanup_thread_worker)"
 
 WORK = "NAME={name}; export NAME; echo $NAME > name.txt; mkdir -p in/$NAME; cd in/$NAME; echo $NAME > here.txt"
 ENDS = "echo {name} in $PWD"
-STAYS = "setsid -f sleep 300.375; cd /; exec sleep 300.375"
+SLEEPER = f"sleep 300.{os.getpid()}"
+STAYS = f"setsid -f {SLEEPER}; cd /; exec {SLEEPER}"
 """Leaves one process in the rollout's directory that is in no list, and one elsewhere that is in hermes'."""
 
 
@@ -111,8 +112,9 @@ def living_in(directories: set[str]) -> list[str]:
                 place, line = os.readlink(entry / "cwd"), (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if line == b"sleep\x00300.375\x00" or any(place.startswith(directory) for directory in directories):
-                found.append(line.decode(errors="replace"))
+            words = line.decode(errors="replace").rstrip("\0").replace("\0", " ")
+            if words == SLEEPER or any(place.startswith(directory) for directory in directories):
+                found.append(words)
     return found
 
 

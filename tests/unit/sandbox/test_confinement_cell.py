@@ -165,15 +165,16 @@ def living_in_worlds(command: str) -> list[str]:
 
 def test_stopping_kills_what_detached_itself(inside):
     """A process in a session of its own, somewhere else, ends with its world; stop returns when it is gone."""
-    detach = "[ $$ = 2 ] || kill -9 2; setsid sh -c 'cd /; echo begun; exec sleep 300.625' &"  # 2: what bubblewrap runs
+    sleeper = f"sleep 300.{os.getpid()}"
+    detach = f"[ $$ = 2 ] || kill -9 2; setsid sh -c 'cd /; echo begun; exec {sleeper}' &"  # 2: what bubblewrap runs
     with subprocess.Popen(inside.words(detach), stdout=subprocess.PIPE) as started:
         started.stdout.readline()
-        before = living_in_worlds("sleep 300.625")
+        before = living_in_worlds(sleeper)
 
         inside.cell.stop()
 
     assert before
-    assert living_in_worlds("sleep 300.625") == []
+    assert living_in_worlds(sleeper) == []
 
 
 def test_stopping_does_not_wait_for_the_dead(inside, tmp_path):

@@ -81,7 +81,7 @@ def test_file_tools_and_terminal_see_the_same_files(sandbox):
     assert found["matches"] == [{"path": f"{sandbox.home}/notes/a.txt", "line": 2, "content": "three"}]
 
 
-KEYS = ("HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "OPENROUTER_API_KEY", "MY_OWN_KEY", "SUDO_PASSWORD")
+KEYS = ("HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY", "OPENROUTER_API_KEY", "MY_OWN_KEY")
 
 
 @pytest.mark.parametrize("pty", [False, True])
@@ -94,6 +94,16 @@ def test_no_key_of_the_test_run_reaches_a_command(monkeypatch, sandbox, pty):
 
     assert seen.count("end") == 2
     assert [line for line in seen.splitlines() if "planted" in line] == []
+
+
+def test_password_of_the_user_is_out_of_reach_for_the_time(monkeypatch):
+    """hermes would type it into a command that says sudo."""
+    monkeypatch.setenv("SUDO_PASSWORD", "planted")
+
+    with LocalSandbox(confinement=UNCONFINED):
+        during = os.environ.get("SUDO_PASSWORD")
+
+    assert (during, os.environ["SUDO_PASSWORD"]) == (None, "planted")
 
 
 def test_start_up_files_of_the_user_are_not_sourced(monkeypatch, tmp_path):
@@ -272,16 +282,17 @@ def processes_saying(mark: str) -> list[str]:
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found by their variables, on Linux")
 def test_process_that_detached_itself_ends_with_the_sandbox(sandbox):
     """Wherever it works; what the test itself started does not end, although it has the sandbox's TMPDIR."""
-    detach = "import subprocess as s; s.Popen(['sleep', '300.75'], start_new_session=True, stdout=-3, stderr=-3, cwd='/')"
+    sleeper = f"sleep 300.{os.getpid()}"
+    detach = f"import subprocess as s; s.Popen('{sleeper}'.split(), start_new_session=True, stdout=-3, stderr=-3, cwd='/')"
     run(sandbox, f'"{sys.executable}" -c "{detach}"')
-    before = processes_saying("sleep 300.75")
+    before = processes_saying(sleeper)
     with subprocess.Popen(["sleep", "60"], cwd="/") as other:
         sandbox.stop()
         of_the_test = other.poll()
         other.kill()
 
-    assert before == ["sleep 300.75"]
-    assert processes_saying("sleep 300.75") == []
+    assert before == [sleeper]
+    assert processes_saying(sleeper) == []
     assert of_the_test is None
 
 
