@@ -52,8 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[HOME] = HermesHome(config.getoption("hermes_home") or config.getini("hermes_home") or None)
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    if config.getoption("hermes_env") and config.args_source is not pytest.Config.ArgsSource.ARGS:
-        config.args = []
+    if config.getoption("hermes_env"):
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a data set out of reach costs half a minute of retries per class
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = []
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -231,6 +233,7 @@ def tool_context(request: pytest.FixtureRequest) -> Iterator[FakeToolContext]:
         context = FakeToolContext(request.getfixturevalue("fake_sandbox"))
     yield context
     context.cleanup()
+    _without_our_frames(context.verify)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,227 @@
+"""The fixtures fake_sandbox, local_sandbox and tool_context, in suites of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+IMPORTS = """
+import asyncio, os, threading
+import pytest
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+from environments.tool_context import ToolContext
+from pytest_hermes_env import call, say
+
+async def collect(env):
+    await env.setup()
+    return await env.collect_trajectories(await env.get_next_item())
+"""
+
+
+def run(pytester: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
+    """Run a suite with warnings as errors."""
+    pytester.makepyfile(IMPORTS + body)
+    return pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider", *args)
+
+
+def test_whole_rollouts_work_in_memory(pytester: pytest.Pytester) -> None:
+    """Each rollout of a group has a machine of its own; the agent's calls and the verifier's are told apart."""
+    result = run(
+        pytester,
+        """
+def test_group(make_env, fake_sandbox):
+    env = make_env(
+        TerminalTestEnv,
+        script=[call("terminal", command="printf %s 'Hello from Hermes Agent' > greeting.txt"), say("Done.")],
+        in_process=True,
+        group_size=3,
+    )
+
+    group, _ = asyncio.run(collect(env))
+
+    assert group["scores"] == [1.0, 1.0, 1.0]
+    machines = list(fake_sandbox.rollouts.values())
+    assert [machine.files["/workspace/greeting.txt"] for machine in machines] == ["Hello from Hermes Agent"] * 3
+    assert [[call.name for call in machine.calls] for machine in machines] == [["terminal", "read_file"]] * 3
+    assert "greeting.txt" not in fake_sandbox.files
+    assert os.environ["TERMINAL_ENV"] == "fake"
+
+def test_afterwards():
+    from tools.registry import registry
+
+    assert os.environ.get("TERMINAL_ENV") != "fake"
+    assert "dispatch" not in vars(registry)
+""",
+    )
+
+    result.assert_outcomes(passed=2)
+
+
+def test_an_unscripted_command_fails_the_test_although_the_loop_swallows_it(pytester: pytest.Pytester) -> None:
+    """The model is told an error and goes on; the test fails at its end, with what to write."""
+    result = run(
+        pytester,
+        """
+def test_group(make_env, fake_sandbox):
+    fake_sandbox.on("pytest -q", output="1 passed", optional=True)
+    env = make_env(TerminalTestEnv, script=[call("terminal", command="pytest -qq"), say("Done.")], group_size=1)
+
+    asyncio.run(collect(env))
+""",
+    )
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "UnexpectedToolCall: *neither scripted nor built in.",
+            "  command   pytest -qq",
+            "  fix       sandbox.on('pytest -qq', output=*",
+        ]
+    )
+
+
+def test_an_answer_that_nobody_asked_for_fails_the_test(pytester: pytest.Pytester) -> None:
+    """What was scripted and never run is told; the marker allows it."""
+    result = run(
+        pytester,
+        """
+def test_forgotten(fake_sandbox):
+    fake_sandbox.on("make", output="built")
+
+@pytest.mark.hermes_allow_leftovers
+def test_allowed(fake_sandbox):
+    fake_sandbox.on("make", output="built")
+""",
+    )
+
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*LeftoverAnswers: *make*"])
+
+
+def test_a_reward_test_starts_no_thread(pytester: pytest.Pytester) -> None:
+    """A reward on the doubles runs where it is called."""
+    result = run(
+        pytester,
+        """
+def test_reward(make_env, agent_result, fake_sandbox, tool_context):
+    env = make_env(TerminalTestEnv, in_process=True)
+    fake_sandbox.files["greeting.txt"] = "Hello from Hermes Agent"
+    threads = threading.active_count()
+
+    async def reward():
+        await env.setup()
+        return await env.compute_reward(await env.get_next_item(), agent_result.say("Done."), tool_context)
+
+    assert asyncio.run(reward()) == 1.0
+    assert threading.active_count() == threads
+    assert tool_context.cleanups == 0
+""",
+    )
+
+    result.assert_outcomes(passed=1)
+
+
+def test_a_context_that_was_cleaned_up_is_not_used(pytester: pytest.Pytester) -> None:
+    """Use after cleanup fails where it happens, and again at the end where it was swallowed."""
+    result = run(
+        pytester,
+        """
+def test_swallowed(tool_context):
+    tool_context.cleanup()
+    try:
+        tool_context.terminal("ls")
+    except Exception:
+        pass
+""",
+    )
+
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*UseAfterCleanup: *"])
+
+
+def test_the_real_terminal_works_in_a_directory_of_its_own(pytester: pytest.Pytester) -> None:
+    """local_sandbox gives rollouts and tool_context hermes' own tools; the report says what confines them."""
+    result = run(
+        pytester,
+        """
+def test_group(make_env, local_sandbox, tool_context):
+    env = make_env(
+        TerminalTestEnv,
+        script=[call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")],
+        group_size=2,
+    )
+
+    group, _ = asyncio.run(collect(env))
+
+    assert group["scores"] == [1.0, 1.0]
+    place = tool_context.terminal("echo made > here.txt; pwd")["output"]
+    assert place.startswith(str(local_sandbox.root))
+    assert tool_context.read_file("here.txt")["content"] == "made\\n"
+""",
+    )
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["local sandbox: *confined*"])
+
+
+def test_one_sandbox_per_test(pytester: pytest.Pytester) -> None:
+    """Both at once is an error that says so."""
+    result = run(pytester, "def test_both(fake_sandbox, local_sandbox): pass")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["*UsageError: fake_sandbox and local_sandbox are in one test: each would answer every tool call*"]
+    )
+
+
+LIVE = """
+def test_live(make_env):
+    make_env(TerminalTestEnv, server="https://api.example.com/v1")
+
+def test_in_memory(make_env, fake_sandbox):
+    make_env(TerminalTestEnv, server="https://api.example.com/v1")
+
+def test_on_this_machine(make_env):
+    make_env(TerminalTestEnv, server="http://localhost:8000/v1")
+"""
+
+
+def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester) -> None:
+    """A model elsewhere and hermes' own terminal here are refused; a sandbox, or a model on this machine, is not."""
+    result = run(pytester, LIVE)
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*EnvironmentSetupError: A live model at api.example.com would be given a terminal of this machine that nothing confines.",
+            "*expected  a sandbox in which the model's commands cannot do harm",
+            "*seen      hermes' own terminal, with your files and your network",
+            "*fix       take the fixture local_sandbox (bubblewrap or user namespaces confine it), fake_sandbox, or another",
+            "*terminal_backend; --hermes-allow-unconfined accepts the risk",
+        ]
+    )
+
+
+def test_the_risk_can_be_accepted(pytester: pytest.Pytester) -> None:
+    """--hermes-allow-unconfined lets it be."""
+    result = run(pytester, LIVE, "--hermes-allow-unconfined")
+
+    result.assert_outcomes(passed=3)
+
+
+def test_in_process_needs_a_mock(pytester: pytest.Pytester) -> None:
+    """A server at a URL cannot be reached without a socket."""
+    result = run(
+        pytester,
+        """
+def test_url(make_env):
+    make_env(TerminalTestEnv, server="http://localhost:8000/v1", in_process=True)
+""",
+    )
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*EnvironmentSetupError: make_env cannot reach http://localhost:8000/v1 in this process: in_process=True is for a script "
+            "or a MockServer"
+        ]
+    )
