@@ -5,7 +5,6 @@ Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -14,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called
 from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.output import cut_off, shown, without_escapes
 from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
 from pytest_hermes_env.sandbox.problems import exhausted, not_a_result, raised, unscripted_command, unscripted_line
@@ -26,20 +26,15 @@ if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
-__all__ = ["Fault", "Terminal", "cut_off"]
+__all__ = ["Fault", "Terminal"]
 
-MOST_CHARACTERS = 50_000
-"""Characters of output that a call gives at most."""
-SHARE_OF_HEAD = 0.4
 NOT_FOUND = 127
 TIMED_OUT = 124
 NOT_RUNNABLE = 126
 MOST_MISSING = 50
 """Different commands that one line may miss."""
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][\s\S]*?(?:\x07|\x1b\\)|[PX^_][\s\S]*?\x1b\\|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x7e])"
-    r"|\x9b[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x9d[\s\S]*?(?:\x07|\x9c)|[\x80-\x9f]"
-)
+_COMPOSED = re.compile(r"[;&|<>()\n`$]")
+"""What a simple command without redirections does not have, where it is not quoted."""
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -120,7 +115,7 @@ class Terminal:
             outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {seconds}s]", exit_code=TIMED_OUT)
         else:
             self._machine.shell = run.shell
-        result: dict[str, Any] = {"output": _shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
+        result: dict[str, Any] = {"output": shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
         if meaning := rules.exit_code_meaning(command, outcome.exit_code):
             result["exit_code_meaning"] = meaning
         return cut_off(result) if run.broken_json else result
@@ -141,7 +136,7 @@ class Terminal:
         session = self._machine.processes.start(
             command,
             cwd=run.shell.cwd,
-            output=_ESCAPE.sub("", output),
+            output=without_escapes(output),
             exit_code=exit_code,
             pty=bool(run.arguments.get("pty", False)),
             notify_on_complete=notify,
@@ -184,7 +179,8 @@ class Terminal:
         whole = self._scripts.matching(text) if text else []
         exact = [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
-            return self._answer(run, exact, text, _words(text))
+            is_simple = _COMPOSED.search(text) is None
+            return self._answer(run, whole if is_simple else exact, text, _words(text))
         files, counts, session = self._machine.files.copy(), self._scripts.counts(), run.shell
         while True:
             run.shell = session.copy(self._machine.files)
@@ -263,12 +259,6 @@ class Terminal:
         return outcome
 
 
-def cut_off(result: Mapping[str, Any]) -> str:
-    """Return the first half of a result's JSON text."""
-    text = json.dumps(result, ensure_ascii=False)
-    return text[: len(text) // 2]
-
-
 def _outcome(answer: Answer, call: CommandCall) -> Outcome:
     """Return what an answer says. Raises: a whole result → Fault; no tool result → NotAToolResult."""
     said = _ask(answer.output, call) if callable(answer.output) else answer.output
@@ -286,22 +276,10 @@ def _outcome(answer: Answer, call: CommandCall) -> Outcome:
 def _ask(function: Callable[[CommandCall], object], call: CommandCall) -> object:
     try:
         return function(call)
+    except HermesEnvError:
+        raise
     except Exception as error:
         raise raised(f"the function {called(function)}, which answers a command,", error, call.text).exception() from error
-
-
-def _shown(output: str) -> str:
-    """Return output as hermes gives it: cut in the middle when it is long, without escape sequences and space around it."""
-    if len(output) > MOST_CHARACTERS:
-        notice = ""
-        for _ in range(4):  # the notice's own length is part of what it tells
-            room = MOST_CHARACTERS - len(notice)
-            head = int(room * SHARE_OF_HEAD)
-            notice = f"\n\n... [OUTPUT TRUNCATED - {len(output) - room:,} chars omitted out of {len(output):,} total] ...\n\n"
-        room = MOST_CHARACTERS - len(notice)
-        head = int(room * SHARE_OF_HEAD)
-        output = output[:head] + notice + output[len(output) - (room - head) :]
-    return _ESCAPE.sub("", output).strip()
 
 
 def _refused(error: str, status: str) -> dict[str, Any]:

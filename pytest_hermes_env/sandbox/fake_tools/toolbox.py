@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
 from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.fake_tools.output import cut_off
 from pytest_hermes_env.sandbox.fake_tools.patching import patch
 from pytest_hermes_env.sandbox.fake_tools.reading import read_file
 from pytest_hermes_env.sandbox.fake_tools.searching import search_files
-from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal, cut_off
+from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file

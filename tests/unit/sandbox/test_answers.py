@@ -99,6 +99,23 @@ def test_last_answer_said_is_given_first_as_long_as_it_has_one_left(sandbox):
     assert results == ["1 failed", "1 failed", "1 passed"]
 
 
+def test_pattern_said_later_is_asked_before_an_exact_text(sandbox):
+    """How an entry matches makes no difference."""
+    sandbox.on("pytest -q", output="1 passed", optional=True)
+    sandbox.on(re.compile("^pytest"), output="1 failed", times=2)
+
+    outputs = [said(sandbox, command)["output"] for command in ("pytest -q", "cd . && pytest -q", "pytest -q")]
+
+    assert outputs == ["1 failed", "1 failed", "1 passed"]
+
+
+def test_line_that_is_scripted_whole_is_not_taken_for_a_command_in_it(sandbox):
+    """A pattern for one of its commands is for that command."""
+    sandbox.on("make && make install", output="whole").on(re.compile("^make"), output="part", optional=True)
+
+    assert said(sandbox, "make && make install") == plain("whole")
+
+
 def test_endless_answer_replaces_an_earlier_one_for_the_same_command(sandbox):
     """Saying it again corrects it: the earlier one is not left over."""
     sandbox.on("pytest -q", output="old").on("pytest -q", output="new")
@@ -282,6 +299,19 @@ def test_function_that_raises_is_an_error(sandbox):
         "  seen      'key'\n"
         "  fix       correct the handler; an exception that is meant as the answer is given with raises=..."
     )
+
+
+@pytest.mark.parametrize("name", ["terminal", "memory"])
+def test_handler_may_call_the_sandbox_and_its_refusal_comes_through(sandbox, name):
+    """What it says is about that call."""
+
+    def handler(call):
+        return sandbox.call("vision_analyze", {})
+
+    sandbox.on("pytest -q", output=handler, optional=True).on_tool("memory", handler, optional=True)
+
+    with pytest.raises(UnexpectedToolCall, match="the sandbox was asked for the tool `vision_analyze`"):
+        sandbox.call(name, {"command": "pytest -q"})
 
 
 def test_predicate_that_raises_is_an_error(sandbox):

@@ -1,0 +1,46 @@
+"""What a terminal said, as hermes gives it to the model.
+
+Source: hermes-agent 0.19, tools/environments/base.py, tools/ansi_strip.py and tools/terminal_tool.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["cut_off", "shown", "without_escapes"]
+
+MOST_CHARACTERS = 50_000
+"""Characters of output that a call gives at most."""
+SHARE_OF_HEAD = 0.4
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][\s\S]*?(?:\x07|\x1b\\)|[PX^_][\s\S]*?\x1b\\|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x7e])"
+    r"|\x9b[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x9d[\s\S]*?(?:\x07|\x9c)|[\x80-\x9f]"
+)
+
+
+def shown(output: str) -> str:
+    """Return output as hermes gives it: cut in the middle when it is long, without escape sequences and space around it."""
+    if len(output) > MOST_CHARACTERS:
+        notice = ""
+        for _ in range(4):  # the notice's own length is part of what it tells
+            room = MOST_CHARACTERS - len(notice)
+            head = int(room * SHARE_OF_HEAD)
+            notice = f"\n\n... [OUTPUT TRUNCATED - {len(output) - room:,} chars omitted out of {len(output):,} total] ...\n\n"
+        room = MOST_CHARACTERS - len(notice)
+        head = int(room * SHARE_OF_HEAD)
+        output = output[:head] + notice + output[len(output) - (room - head) :]
+    return without_escapes(output).strip()
+
+
+def without_escapes(output: str) -> str:
+    """Return output without terminal escape sequences."""
+    return _ESCAPE.sub("", output)
+
+
+def cut_off(result: Mapping[str, Any]) -> str:
+    """Return the first half of a result's JSON text."""
+    text = json.dumps(result, ensure_ascii=False)
+    return text[: len(text) // 2]

@@ -1,0 +1,133 @@
+"""Makes entries of a fake sandbox's script out of what a test says, and refuses what cannot be meant.
+
+Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` come here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.sandbox.answers import Answer, Matches, Scripted, called, takes
+
+__all__ = ["Matcher", "as_answer", "for_command", "for_tool"]
+
+Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
+"""Which commands: exact text, a pattern that is found in the text, or a function of the text."""
+
+
+def for_command(
+    command: Matcher, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool
+) -> Scripted:
+    """Return the entry for a command. Raises: what cannot be meant → UsageError."""
+    shown, key, matches = _matcher(command)
+    given, often = _as_answers(single, answers, times)
+    return Scripted(shown=f"on({shown})", key=key, matches=matches, answers=given, times=often, optional=optional)
+
+
+def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool) -> Scripted:
+    """Return the entry for a tool. Raises: what cannot be meant → UsageError."""
+    if not isinstance(name, str) or not name:
+        raise UsageError(
+            "a tool is scripted by its name.\n"
+            f"  seen      {shorten(repr(name))}\n"
+            "  fix       sandbox.on_tool('vision_analyze', {'success': True, 'analysis': '...'})"
+        )
+    given, often = _as_answers(single, answers, times)
+    for answer in given:
+        if callable(answer.output) and not takes(answer.output, 1) and not takes(answer.output, 2):
+            raise UsageError(
+                f"a function that answers the tool `{name}` takes its arguments, and the sandbox if it likes.\n"
+                f"  seen      {called(answer.output).rpartition('.')[2]}{inspect.signature(answer.output)}\n"
+                "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ..."
+            )
+    return Scripted(
+        shown=f"on_tool({name!r})",
+        key=name,
+        matches=lambda seen, _words: seen == name,
+        answers=given,
+        times=often,
+        optional=optional,
+    )
+
+
+def _matcher(command: Matcher) -> tuple[str, object, Matches]:
+    """Return how a matcher is shown, what it equals, and the test itself."""
+    if isinstance(command, str) and command.strip():
+        text = command.strip()
+        wanted = _words(text)
+        return repr(command), text, lambda seen, words: seen == text or (bool(words) and words == wanted)
+    if isinstance(command, re.Pattern) and isinstance(command.pattern, str):
+        search = command.search
+        return (
+            f"re.compile({command.pattern!r})",
+            (command.pattern, command.flags),
+            lambda seen, words: bool(search(seen) or (words and search(" ".join(words)))),
+        )
+    if callable(command):
+        return called(command), command, lambda seen, _words: _holds(command, seen)
+    raise UsageError(
+        "a command is matched by its text, a compiled text pattern or a function of its text.\n"
+        f"  seen      {shorten(repr(command))}\n"
+        "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)"
+    )
+
+
+def _holds(predicate: Callable[[str], bool], text: str) -> bool:
+    try:
+        return bool(predicate(text))
+    except Exception as error:
+        raise UsageError(
+            f"the function {called(predicate)}, which tells the commands of an answer, raised {type(error).__name__}.\n"
+            f"  command   {shorten(text)}\n"
+            f"  seen      {shorten(str(error))}\n"
+            "  fix       let it return True or False for any text"
+        ) from error
+
+
+def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None) -> tuple[tuple[Answer, ...], int | None]:
+    """Return the answers, and how many are given in all."""
+    if answers is None:
+        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
+            raise UsageError(
+                "`times` is how often an answer is given, and at least 1.\n"
+                f"  seen      times={shorten(repr(times))}\n"
+                "  fix       leave it out for an answer that is given each time; optional=True for one that need not be asked for"
+            )
+        return (single,), times
+    if single != Answer() or times is not None:
+        beside = str(single) if single != Answer() else f"times={times}"
+        raise UsageError(
+            "`answers` is the whole sequence, each given once; output, faults or times beside it have no place.\n"
+            f"  seen      answers={shorten(repr(answers))} with {beside}\n"
+            "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']"
+        )
+    if isinstance(answers, str) or not isinstance(answers, Sequence) or not answers:
+        raise UsageError(
+            "`answers` is a list with at least one answer.\n"
+            f"  seen      {shorten(repr(answers))}\n"
+            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers`, which is given each time"
+        )
+    return tuple(as_answer(answer) for answer in answers), len(answers)
+
+
+def as_answer(value: Any) -> Answer:
+    """Return one answer as it may be written: an `Answer`, text, an `Outcome`, a function, a whole result, an exception."""
+    if isinstance(value, Answer):
+        return value
+    if isinstance(value, Mapping):
+        return Answer(result=value)
+    if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
+        return Answer(raises=value)
+    return Answer(output=value)
+
+
+def _words(text: str) -> tuple[str, ...] | None:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return None
