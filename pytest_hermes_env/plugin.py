@@ -236,6 +236,24 @@ def tool_context(request: pytest.FixtureRequest) -> Iterator[FakeToolContext]:
     _without_our_frames(context.verify)
 
 
+@pytest.fixture
+def tool_journal(request: pytest.FixtureRequest) -> Iterator[ToolSeam]:
+    """``tool_journal.calls``: every tool call of the test's rollouts with task_id, turn, arguments, result and seconds.
+
+    Calls of a verifier have turn 0. The tools are those of fake_sandbox or local_sandbox where the test has one, else hermes' own.
+    """
+    from pytest_hermes_env.sandbox.seam import RealTools  # noqa: PLC0415
+
+    for name in ("fake_sandbox", "local_sandbox"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name)
+    if SEAM in request.node.stash:
+        yield request.node.stash[SEAM]
+        return
+    with _answering(request, RealTools()):
+        yield request.node.stash[SEAM]
+
+
 @contextlib.contextmanager
 def _answering(request: pytest.FixtureRequest, world: Any) -> Iterator[None]:
     """Let one sandbox answer all tools while the test runs."""

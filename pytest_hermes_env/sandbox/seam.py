@@ -22,7 +22,7 @@ from pytest_hermes_env.errors import ShadowedModule
 if TYPE_CHECKING:
     from pytest_hermes_env.types import World
 
-__all__ = ["ToolCall", "ToolSeam", "Turns", "offering"]
+__all__ = ["RealTools", "ToolCall", "ToolSeam", "Turns", "offering"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,23 @@ class ToolCall:
     def by_agent(self) -> bool:
         """Whether the agent made this call, and not the verifier."""
         return self.turn > 0
+
+
+class RealTools:
+    """The world as it is: hermes' own tools answer every call. A seam over it only writes down."""
+
+    backend = "local"
+    is_confined = False
+    description = "hermes' own tools"
+
+    def sandbox_of(self, task_id: str) -> Self:
+        """Return the one and only world."""
+        del task_id
+        return self
+
+    def call(self, name: str, arguments: dict[str, Any]) -> None:
+        """Let hermes' own tool answer."""
+        del name, arguments
 
 
 class Turns:

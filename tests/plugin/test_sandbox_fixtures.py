@@ -56,6 +56,31 @@ def test_afterwards():
     result.assert_outcomes(passed=2)
 
 
+def test_every_call_is_in_the_journal(pytester: pytest.Pytester) -> None:
+    """The journal tells the agent's calls by their turn from the verifier's, in memory and on hermes' own tools."""
+    result = run(
+        pytester,
+        """
+SCRIPT = [call("terminal", command="true"), call("write_file", path="greeting.txt", content="Hello"), say("Done.")]
+EXPECTED = [("terminal", 1), ("write_file", 2), ("read_file", 0)]
+
+def test_in_memory(make_env, tool_journal, fake_sandbox):
+    asyncio.run(collect(make_env(TerminalTestEnv, script=SCRIPT, group_size=1)))
+
+    assert [(call.name, call.turn) for call in tool_journal.calls] == EXPECTED
+    assert {call.task_id for call in tool_journal.calls} == set(fake_sandbox.rollouts)
+    assert all(call.seconds >= 0 and isinstance(call.result, str) for call in tool_journal.calls)
+
+def test_for_real(make_env, tool_journal):
+    asyncio.run(collect(make_env(TerminalTestEnv, script=SCRIPT, group_size=1)))
+
+    assert [(call.name, call.turn) for call in tool_journal.calls] == EXPECTED
+""",
+    )
+
+    result.assert_outcomes(passed=2)
+
+
 def test_an_unscripted_command_fails_the_test_although_the_loop_swallows_it(pytester: pytest.Pytester) -> None:
     """The model is told an error and goes on; the test fails at its end, with what to write."""
     result = run(
