@@ -6,19 +6,15 @@ answer without a call is the end.
 
 from __future__ import annotations
 
-import builtins
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 from pytest_hermes_env.errors import ResultError, shorten
 from pytest_hermes_env.results.expression import METHODS, call_source, expression
-from pytest_hermes_env.results.values import Answer, Call, Failure, Story, Turn
+from pytest_hermes_env.results.inputs import read_arguments, read_failure, read_result, read_text, read_tool_name, why_bad
+from pytest_hermes_env.results.values import Answer, Call, Story, Turn
 
-__all__ = ["also", "call", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_bad", "why_not_whole"]
-
-_LITERALS = (str, int, bool, type(None))
+__all__ = ["also", "call", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_not_whole"]
 
 
 def system(story: Story, text: object) -> Story:
@@ -28,18 +24,18 @@ def system(story: Story, text: object) -> Story:
         raise _impossible(
             story, "system(...) cannot follow: a conversation begins with its one system message.", "put it first"
         )
-    return replace(story, system=_text("system", text))
+    return replace(story, system=read_text("system", text))
 
 
 def user(story: Story, text: object) -> Story:
     """Add a user message."""
     _not_begun(story, "user")
-    return replace(story, users=(*story.users, _text("user", text)))
+    return replace(story, users=(*story.users, read_text("user", text)))
 
 
 def offering(story: Story, names: tuple[object, ...]) -> Story:
     """Name the tools of the rollout."""
-    tools = frozenset(_tool_name("offering", name) for name in names)
+    tools = frozenset(read_tool_name("offering", name) for name in names)
     if missing := sorted(story.called("valid", "bad") - tools):
         raise _impossible(
             story,
@@ -64,13 +60,13 @@ def think(story: Story, text: object) -> Story:
             "think(...) cannot follow think(...): a turn has one reasoning text.",
             "join the texts, or let a turn stand between",
         )
-    return replace(story, thought=_text("think", text))
+    return replace(story, thought=read_text("think", text))
 
 
 def say(story: Story, text: object) -> Story:
     """Add the text of a turn; with no call after it, it is the answer that ends the loop."""
     _may_speak(story, "say")
-    turn = Turn(thought=story.thought, text=_text("say", text))
+    turn = Turn(thought=story.thought, text=read_text("say", text))
     return replace(story, turns=(*story.turns, turn), thought=None)
 
 
@@ -79,9 +75,9 @@ def call(
 ) -> Story:
     """Add a tool call to the turn that is still open for calls, or else to a new one."""
     method = METHODS[kind]
-    name = tool if kind == "unknown" and tool == "" else _tool_name(method, tool)
-    made = Call(kind=kind, tool=str(name), arguments=_arguments(method, raw, arguments))
-    if kind == "valid" and (reason := why_bad(made.arguments)):
+    name = tool if kind == "unknown" and tool == "" else read_tool_name(method, tool)
+    made = Call(kind=kind, tool=str(name), arguments=read_arguments(method, raw, arguments))
+    if kind == "valid" and raw is not None and (reason := why_bad(made.arguments)):
         raise ResultError(
             f"the arguments of call({name!r}, ...) are no JSON object: {reason}.\n"
             f"  seen      {shorten(repr(made.arguments))}\n"
@@ -114,13 +110,13 @@ def returns(story: Story, results: tuple[object, ...]) -> Story:
     if not results:
         raise ResultError("returns() takes the result of the call: an object or a text; it was given none.")
     for result in results:
-        story = _answer(story, "returns", _result(result))
+        story = _answer(story, "returns", read_result(result))
     return story
 
 
 def raises(story: Story, error: object) -> Story:
     """Let the first call that has no answer raise."""
-    return _answer(story, "raises", Answer(failure=_failure(error)))
+    return _answer(story, "raises", Answer(failure=read_failure(error)))
 
 
 def end(story: Story, how: Literal["server_error", "turn_limit"]) -> Story:
@@ -152,22 +148,6 @@ def why_not_whole(story: Story) -> str:
     if story.joins:
         return _message(story, "also() has no call to add.", "add .call(...)")
     return ""
-
-
-def why_bad(arguments: str) -> str:
-    """Return why the loop cannot read these arguments; empty when it can. A blank text means no arguments."""
-    try:
-        value = json.loads(arguments) if arguments.strip() else {}
-    except RecursionError:
-        return "nested too deeply"
-    except ValueError as error:
-        return str(error)
-    return "" if isinstance(value, dict) else f"expected a JSON object, got {_json_type(value)}"
-
-
-def _json_type(value: object) -> str:
-    names: dict[type, str] = {type(None): "null", list: "a list", str: "a string", bool: "a boolean"}
-    return names.get(type(value), "a number")
 
 
 def _add_call(story: Story, made: Call) -> Story:
@@ -203,64 +183,6 @@ def _answer(story: Story, method: str, answer: Answer) -> Story:
     place = next(place for place, call in enumerate(last.calls) if call.is_unanswered)
     calls = (*last.calls[:place], replace(last.calls[place], answer=answer), *last.calls[place + 1 :])
     return replace(story, turns=(*story.turns[:-1], replace(last, calls=calls)))
-
-
-def _result(value: object) -> Answer:
-    """Return what a tool gave: text as it is, an object as the JSON text that hermes' tools write."""
-    if isinstance(value, str):
-        return Answer(text=value)
-    if not isinstance(value, Mapping):
-        raise ResultError(
-            "returns(...) takes a tool result: an object or a text, because hermes' tools answer with those.\n"
-            f"  seen      {type(value).__name__} {shorten(repr(value))}\n"
-            "  fix       returns({'output': 'a.txt', 'exit_code': 0, 'error': None}), or returns('plain text')"
-        )
-    try:
-        return Answer(text=json.dumps(dict(value), ensure_ascii=False, allow_nan=False), is_json=True)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ResultError(
-            f"the result in returns(...) cannot be written as JSON: {error}.\n"
-            f"  seen      {shorten(repr(value))}\n"
-            "  fix       use strings, finite numbers, booleans, None, lists and dicts, or give the text itself"
-        ) from error
-
-
-def _failure(error: object) -> Failure:
-    raised = error() if isinstance(error, type) and issubclass(error, Exception) else error
-    if not isinstance(raised, Exception) or isinstance(raised, StopIteration):
-        raise ResultError(
-            "raises(...) takes an exception that a tool can raise and the loop catches.\n"
-            f"  seen      {type(error).__name__} {shorten(repr(error))}\n"
-            "  fix       raises(RuntimeError('the sandbox is gone'))"
-        )
-    return Failure(type_name=type(raised).__name__, message=str(raised), shown=_failure_source(raised))
-
-
-def _failure_source(error: Exception) -> str:
-    """Return source that makes an exception of the same name and text, without an import."""
-    kind = type(error)
-    is_builtin = getattr(builtins, kind.__name__, None) is kind and all(isinstance(part, _LITERALS) for part in error.args)
-    if is_builtin and str(kind(*error.args)) == str(error):
-        return f"{kind.__name__}({', '.join(map(repr, error.args))})"
-    return f"type({kind.__name__!r}, (Exception,), {{}})({str(error)!r})"
-
-
-def _arguments(method: str, raw: object, arguments: dict[str, object]) -> str:
-    """Return the arguments as the model writes them: the raw text if one was given, else JSON."""
-    if raw is not None:
-        if arguments:
-            raise ResultError(
-                f"{method}() takes the arguments as a text or by name, not both; got {shorten(repr(raw))} and names."
-            )
-        return _text(method, raw)
-    try:
-        return json.dumps(arguments, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ResultError(
-            f"the arguments of {method}(...) cannot be written as JSON: {error}.\n"
-            f"  seen      {shorten(repr(arguments))}\n"
-            "  fix       use strings, finite numbers, booleans, None, lists and dicts"
-        ) from error
 
 
 def _is_offered(story: Story, made: Call) -> None:
@@ -321,18 +243,6 @@ def _not_begun(story: Story, method: str) -> None:
             f"{method}(...) cannot follow: the loop adds no {method} message to a conversation.",
             f"put {method}(...) before the first turn",
         )
-
-
-def _text(method: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ResultError(f"{method}(...) takes text; got {type(value).__name__} {shorten(repr(value))}.")
-    return value
-
-
-def _tool_name(method: str, value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ResultError(f"{method}(...) takes the name of a tool; got {type(value).__name__} {shorten(repr(value))}.")
-    return value
 
 
 def _impossible(story: Story, what: str, fix: str) -> ResultError:

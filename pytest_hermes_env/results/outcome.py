@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pytest_hermes_env.results.grammar import why_bad
+from pytest_hermes_env.results.inputs import why_bad
 from pytest_hermes_env.results.values import DEFAULT_USER, Answer, Call, Story, Turn
 
 __all__ = ["outcome"]
