@@ -359,7 +359,7 @@ def test_author_is_told_what_split_a_rollout(make_env, caplog):
         f"A rollout became several sequences: the chat template of {env.tokenizer.name_or_path!r} renders earlier turns differently "
         f"from what was sampled. The prompts differ first at character {place}: "
         "so far 'of a tool call.<｜User｜>do x<｜Assistant｜><think>\\nhm\\n</think>\\n\\n<｜tool▁calls▁begin｜', "
-        "now 'of a tool call.<｜User｜>do x<｜Assistant｜>\\n\\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'. "
+        "now 'of a tool call.<｜User｜>do x<｜Assistant｜>\\n\\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜'. "
         'history_rendering="sampled" keeps the text that was sampled, in one sequence. '
         "split_rollouts says what becomes of such a rollout. (said once)"
     )
