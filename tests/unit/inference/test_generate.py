@@ -261,12 +261,12 @@ def test_sglang_scores_a_prompt() -> None:
 def test_scoring_begins_no_conversation() -> None:
     """A trainer that asks for logprobs of a whole conversation first does not shift the turns of the rollout."""
     whole = f"{PROMPT}The answer<|im_end|>\n"
-    with MockServer(["The answer"], template="chatml") as mock:
+    with MockServer(["The answer", "More."], template="chatml") as mock:
         post(mock, {"prompt": whole, "prompt_logprobs": 0, "max_tokens": 1})
-        said = post(mock, {"prompt": PROMPT})["text"]
+        said = [post(mock, {"prompt": prompt})["text"] for prompt in (PROMPT, whole + PROMPT)]
         mock.verify()
 
-    assert said == ["The answer"]
+    assert said == [["The answer"], ["More."]]
 
 
 def test_a_prompt_can_be_scored_and_answered_at_once() -> None:

@@ -107,6 +107,16 @@ def test_a_rollout_is_one_node_of_what_was_sampled(connect: Connect, tools: Any,
     assert (len(nodes), trained) == (1, [pair for ids, odds in answers for pair in zip(ids, odds, strict=True)])
 
 
+@pytest.mark.parametrize(("name", "number"), [("kimi", "functions.terminal:2"), ("mistral", '"id": "call00002"')])
+def test_calls_are_numbered_through_the_conversation(connect: Connect, tools: Any, name: str, number: str) -> None:
+    """The third call of a conversation has the third number, where the format numbers them."""
+    with MockServer(SCRIPT, template=name) as mock:
+        asyncio.run(converse(managed(connect(mock, "vllm"), name), tools))
+        text = mock.journal[1].response["text"][0]  # type: ignore[index, call-overload]
+
+    assert number in text
+
+
 SPLITS = {"deepseek": (1, 3), "glm": (3, 1), "qwen3": (1, 1)}
 
 
@@ -235,6 +245,19 @@ def test_few_shot_answers_in_the_prompt_do_not_shift_turns(connect: Connect) -> 
         ["A", "B"],
         [3, 3],
     )
+
+
+def test_thoughts_that_a_template_strips_later_do_not_shift_turns() -> None:
+    """An answer of the prompt loses its think block when a user speaks again: the conversation is still the same."""
+    user, answer, result = "<|im_start|>user\nhi<|im_end|>\n", "A<|im_end|>\n", "<|im_start|>tool\nr<|im_end|>\n"
+    opening = "<|im_start|>assistant\n"
+    first = f"{user}{opening}<think>\nx\n</think>\n\n{answer}{result}{opening}"
+    second = f"{user}{opening}{answer}{result}{opening}B<|im_end|>\n{user}{opening}"
+    with MockServer(["B", "C"], template="qwen3") as mock:
+        said = [httpx.post(f"{mock.url}/generate", json={"prompt": prompt}).json()["text"] for prompt in (first, second)]
+        mock.verify()
+
+    assert said == [["B"], ["C"]]
 
 
 def test_a_cut_answer_stays_text(connect: Connect) -> None:
