@@ -72,6 +72,14 @@ def test_page_is_cut_to_what_hermes_gives_at_most(ask):
     }
 
 
+@pytest.mark.parametrize(("limit", "is_advised"), [(200, False), (201, True)])
+def test_narrow_read_of_a_large_file_is_not_advised_to_be_narrower(ask, limit, is_advised):
+    """Two hundred lines are narrow."""
+    sandbox = FakeSandbox({"large": ("x" * 1500 + "\n") * 400})
+
+    assert ("_hint" in ask(sandbox, "read_file", path="large", limit=limit)) is is_advised
+
+
 def test_absent_file_comes_with_similar_ones(ask):
     """As hermes ranks them."""
     sandbox = FakeSandbox(dict.fromkeys(("app.py", "App.PY", "app.js", "application.py", "xapp.pyx", "papa.py", ".app.py"), ""))

@@ -96,6 +96,16 @@ def test_long_page_is_cut_and_kept_on_the_machine(web, ask):
     )
 
 
+@pytest.mark.parametrize(("size", "is_whole"), [(15_000, True), (15_001, False)])
+def test_page_is_cut_after_fifteen_thousand_characters(web, ask, size, is_whole):
+    """Where the call sets no other limit."""
+    web.web({"https://long.example": "x" * size})
+
+    content = ask(web, "web_extract", urls=["https://long.example"])["results"][0]["content"]
+
+    assert (content == "x" * size) is is_whole
+
+
 def test_inline_images_are_left_out(web, ask):
     """Their names stay; linked ones stay whole."""
     web.web(
