@@ -216,11 +216,10 @@ class LocalSandbox:
 
     def release(self, task_id: str) -> None:
         """Kill what runs in a session, make hermes forget it, and remove its directory if this sandbox made it."""
-        sessions.close_session(task_id)
         with self._lock:
-            directory = self._directories.pop(task_id, None)
-        if directory is not None:
-            sessions.kill_all_in(directory)
+            directory = self._directories.pop(task_id, "")
+        sessions.close_session(task_id, directory)
+        if directory:
             _remove(Path(directory))
 
     def _directory_for(self, task_id: str, root: Path) -> str:
@@ -276,9 +275,9 @@ class LocalSandbox:
         """Kill everything that runs inside, and make hermes forget its sessions here."""
         if self._cell is not None:
             self._cell.stop()
+        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
-        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
         with self._lock:
             self._rollouts.clear()
             self._directories.clear()

@@ -13,12 +13,19 @@ import json
 import os
 import posixpath
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
 __all__ = ["LocalMachine"]
+
+BEGIN = "hermes-command-begins"
+"""Printed before a command that is run as a background process."""
+LOG_LINES = 1_000_000
+"""Lines of a background process's output to ask for: all that hermes kept."""
+TIMED_OUT = 124
 
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
@@ -53,6 +60,31 @@ class LocalMachine:
 
         result = handle_function_call(name, dict(arguments), task_id=self.task_id)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+    def run_long(self, command: str, timeout: int) -> dict[str, Any]:
+        """Run a command for longer than hermes' foreground limit: as a background process that is waited for.
+
+        In a subshell, after a line of our own: what hermes' login shell says before and after the command is cut off.
+        """
+        arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
+        started: dict[str, Any] = json.loads(self.call("terminal", arguments))
+        session = started.get("session_id")
+        if not session:
+            return started
+        deadline = time.monotonic() + timeout
+        while (left := deadline - time.monotonic()) > 0:
+            state = self._process("wait", session, timeout=max(1, int(left)))
+            if state.get("status") != "timeout":
+                output = str(self._process("log", session, limit=LOG_LINES).get("output") or state.get("output") or "")
+                _, begun, after = output.partition(f"{BEGIN}\n")
+                whole = after if begun else output.removesuffix(BEGIN)
+                return {"output": whole.strip(), "exit_code": state.get("exit_code", -1), "error": state.get("error")}
+        self._process("kill", session)
+        return {"exit_code": TIMED_OUT, "output": "", "error": f"Command timed out after {timeout} seconds"}
+
+    def _process(self, action: str, session: str, **arguments: Any) -> dict[str, Any]:
+        result: dict[str, Any] = json.loads(self.call("process", {"action": action, "session_id": session, **arguments}))
+        return result
 
     def read_bytes(self, path: str) -> bytes:
         """Return a file's bytes. Raises: OSError where there is none."""

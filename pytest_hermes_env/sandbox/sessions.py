@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def keep_inside(shell: Path) -> Iterator[None]:
     to. The start-up files of the user's own shell are not sourced: people export keys in them.
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
+    _load_hermes()
     from agent import lsp  # type: ignore[import-untyped]  # noqa: PLC0415 - hermes is heavy, and ships no types
     from tools.environments import local  # noqa: PLC0415
 
@@ -51,6 +53,16 @@ def keep_inside(shell: Path) -> Iterator[None]:
     finally:
         for module, name, value in before:
             setattr(module, name, value)
+
+
+def _load_hermes() -> None:
+    """Import hermes without a warning, which would fail a test under ``-W error``.
+
+    hermes 0.19 opens databases while it is imported and leaves closing them to chance; Python 3.13 warns of that.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        import model_tools  # noqa: F401, PLC0415 - heavy
 
 
 def _no_service() -> None:
@@ -90,17 +102,43 @@ def sessions_in(root: Path) -> list[str]:
     return [task_id for task_id, place in places.items() if place and Path(place).is_relative_to(root)]
 
 
-def close_session(task_id: str) -> None:
-    """Kill what runs in a session and make hermes forget it. Its directory stays."""
+def close_session(task_id: str, directory: str = "") -> None:
+    """Kill what runs in a session and make hermes forget it, its ended processes included.
+
+    What detached itself is killed in ``directory``, where one is given; the directory stays.
+    """
     from tools.file_tools import reset_file_dedup  # noqa: PLC0415
     from tools.process_registry import process_registry  # noqa: PLC0415
     from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
 
     with contextlib.ExitStack() as steps:  # each of them happens, whatever the others raise
+        steps.callback(_forget_processes, task_id)
+        if directory:
+            steps.callback(kill_all_in, directory)
         steps.callback(reset_file_dedup, task_id)
         steps.callback(clear_task_env_overrides, task_id)
         steps.callback(cleanup_vm, task_id, force_remove=True)
         steps.callback(process_registry.kill_all, task_id)
+
+
+def _forget_processes(task_id: str) -> None:
+    """Make hermes forget the background processes of a session: it would keep ended ones for half an hour.
+
+    What reads their output notes their end once more, so it has to be through.
+    """
+    from tools.process_registry import process_registry  # noqa: PLC0415
+
+    lock, registers = process_registry._lock, (process_registry._running, process_registry._finished)  # noqa: SLF001
+    with lock:
+        processes = [process for register in registers for process in register.values() if process.task_id == task_id]
+    deadline = time.monotonic() + KILL_GRACE_S
+    for process in processes:
+        if process.process is not None and process._reader_thread is not None:  # noqa: SLF001
+            process._reader_thread.join(max(0.0, deadline - time.monotonic()))  # noqa: SLF001
+    with lock:
+        for process in processes:
+            for register in registers:
+                register.pop(process.id, None)
 
 
 def kill_all_in(directory: str, *, mark: str = "") -> None:
