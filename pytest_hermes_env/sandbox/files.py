@@ -17,6 +17,7 @@ from pytest_hermes_env.errors import MissingFile, NotText, shorten
 __all__ = ["Files"]
 
 HOME = "/root"
+NULL = "/dev/null"
 FIRST_DIRECTORIES = ("/", HOME, "/tmp")  # noqa: S108 - of the in-memory machine
 
 
@@ -113,19 +114,24 @@ class Files(MutableMapping[str, str]):
         return self.resolve(path) in self._directories
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file or a directory."""
-        return self.is_file(path) or self.is_dir(path)
+        """Return whether there is a file, a directory, or ``/dev/null``."""
+        return self.is_file(path) or self.is_dir(path) or self.resolve(path) == NULL
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        """Return a file's bytes; ``/dev/null`` has none. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        return b"" if self.resolve(path) == NULL else self._found(path).data
+
+    def _found(self, path: str) -> _File:
         absolute = self.resolve(path)
         if absolute not in self._files:
             raise self._error(errno.EISDIR if absolute in self._directories else self._why_absent(absolute), absolute)
-        return self._files[absolute].data
+        return self._files[absolute]
 
     def write(self, path: str, data: bytes, *, append: bool = False) -> None:
-        """Write a file in an existing directory. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        """Write a file in an existing directory; ``/dev/null`` takes everything. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
         absolute = self.resolve(path)
+        if absolute == NULL:
+            return
         if absolute in self._directories:
             raise self._error(errno.EISDIR, absolute)
         if posixpath.dirname(absolute) not in self._directories:
@@ -165,7 +171,7 @@ class Files(MutableMapping[str, str]):
 
     def remove(self, path: str) -> None:
         """Remove a file. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
-        self.read(path)
+        self._found(path)
         del self._files[self.resolve(path)]
 
     def remove_directory(self, path: str) -> None:
@@ -224,14 +230,11 @@ class Files(MutableMapping[str, str]):
 
     def is_executable(self, path: str) -> bool:
         """Return whether a file may be executed. Raises: as `read`."""
-        self.read(path)
-        return self._files[self.resolve(path)].is_executable
+        return self._found(path).is_executable
 
     def set_executable(self, path: str, is_executable: bool) -> None:
         """Say whether a file may be executed. Raises: as `read`."""
-        self.read(path)
-        absolute = self.resolve(path)
-        self._files[absolute] = replace(self._files[absolute], is_executable=is_executable)
+        self._files[self.resolve(path)] = replace(self._found(path), is_executable=is_executable)
 
     def changed_at(self, path: str) -> int:
         """Return when a file was last written, as a count of writes; 0 for a directory."""
@@ -240,8 +243,7 @@ class Files(MutableMapping[str, str]):
 
     def written_by(self, path: str) -> str:
         """Return who wrote a file last. Raises: as `read`."""
-        self.read(path)
-        return self._files[self.resolve(path)].writer
+        return self._found(path).writer
 
     def copy(self) -> Files:
         """Return a tree of its own with the same content."""

@@ -17,8 +17,8 @@ from pytest_hermes_env.sandbox.files import Files
 
 __all__ = ["Outcome", "Shell", "UnknownCommand", "UnsupportedSyntax"]
 
-LINES_BEFORE = 1
-"""What bash adds to a line's number: hermes' wrapper puts two lines above the ``eval``, whose text bash counts from its last line."""
+LINES_BEFORE = 2
+"""Lines of hermes' wrapper above the command. bash counts on from the line where the command ends."""
 
 
 class Shell:
@@ -60,7 +60,7 @@ class Shell:
         script = parse(command)
         terminal = Sink()
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
-        place = Place(name="/usr/bin/bash", before=LINES_BEFORE + script.lines, syntax_name="/usr/bin/bash: eval")
+        place = Place(name="/usr/bin/bash", before=LINES_BEFORE + command.count("\n"), syntax_name="/usr/bin/bash: eval")
         state = State(cwd=self.cwd, variables=variables, exported=set(variables), place=place)
         answer = self.answer
 

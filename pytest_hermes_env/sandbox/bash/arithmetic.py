@@ -133,7 +133,7 @@ class _Expression:
             start = self._start
             exponent = self._power()
             if exponent < 0:
-                self._start = start
+                self._start = start + 1  # as bash does, behind the sign
                 raise self._problem("exponent less than 0")
             return _wrapped(pow(number, exponent, 2**64))
         return number

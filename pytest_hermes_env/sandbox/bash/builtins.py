@@ -259,6 +259,9 @@ KNOWN_OPTIONS = frozenset(
 
 def shift(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Drop positional parameters."""
+    if len(words) > 2:  # noqa: PLR2004 - the name and a number
+        say(shell, streams, "shift: too many arguments")
+        raise Abandoned
     count = words[1] if len(words) > 1 else "1"
     if not re.fullmatch(r"-?[0-9]+", count):
         return say(shell, streams, f"shift: {count}: numeric argument required")

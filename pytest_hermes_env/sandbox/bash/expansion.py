@@ -92,15 +92,20 @@ class Expander:
         pieces: Field = []
         for number, part in enumerate(word.parts):
             if isinstance(part, Text):
-                text = self._home(part.text, word) if number == 0 and not part.quoted else None
-                pieces.append((text[0], True) if text else (part.text, part.quoted))
-                if text:
-                    pieces.append((text[1], False))
+                pieces += self._text_pieces(part, word, is_first=number == 0)
             else:
                 values = self._value(part, word)
                 separator = self._separator() if _is_star(part) else " "
                 pieces.append((separator.join(values) if isinstance(values, list) else values, part.quoted))
         return pieces
+
+    def _text_pieces(self, part: Text, word: Word, *, is_first: bool) -> Field:
+        if not is_first or part.quoted or "~" not in part.text:
+            return [(part.text, part.quoted)]
+        begins = re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)", part.text)
+        before = begins.group() if begins else ""
+        home = self._home(part.text[len(before) :], word)
+        return [(part.text, False)] if home is None else [(before, False), (home[0], True), (home[1], False)]
 
     def _home(self, text: str, word: Word) -> tuple[str, str] | None:
         """Return what a leading tilde means, and the rest; None when it means itself."""
@@ -122,9 +127,7 @@ class Expander:
         field: Field | None = None
         for number, part in enumerate(word.parts):
             if isinstance(part, Text):
-                home = self._home(part.text, word) if number == 0 and not part.quoted else None
-                field = [] if field is None else field
-                field += [(home[0], True), (home[1], False)] if home else [(part.text, part.quoted)]
+                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
                 continue
             if isinstance(part, Parameter) and not part.quoted and part.operator and part.argument is not None:
                 chosen = self._chosen(part, word)
@@ -258,8 +261,9 @@ class Expander:
             if part.operator.lstrip(":") in {"-", "+", "="}:
                 return ""
             if "u" in state.options and part.name != "!":
-                self._complain(f"{state.prefix}{part.name}: unbound variable\n")
-                raise Ended(1 if state.subshells else 127)
+                sign = "$" if part.name.isdigit() else ""
+                self._complain(f"{state.prefix}{sign}{part.name}: unbound variable\n")
+                raise Ended(state.code_without_value)
             value = ""
         if part.length:
             return str(len(value))
@@ -268,9 +272,7 @@ class Expander:
         if not part.operator or part.operator.lstrip(":") in {"-", "+", "=", "?"}:
             return value
         if isinstance(value, list):
-            if part.operator == ":":
-                raise UnsupportedSyntax(part.raw, "a part of $@")
-            return [self._changed(one, part) for one in value]
+            return self._cut_list(value, part) if part.operator == ":" else [self._changed(one, part) for one in value]
         return self._changed(value, part)
 
     def _chosen(self, part: Parameter, word: Word) -> Word | None:
@@ -283,7 +285,7 @@ class Expander:
             value = " ".join(value) if value else None
         is_missing = value is None or (part.operator.startswith(":") and not value)
         if operator == "+":
-            return word_nothing if is_missing else part.argument
+            return NOTHING if is_missing else part.argument
         if not is_missing:
             return None
         if operator == "-":
@@ -298,7 +300,7 @@ class Expander:
         said = self.text(part.argument) if part.argument.parts else default
         del word
         self._complain(f"{self._state.prefix}{part.name}: {said}\n")
-        raise Ended(1 if self._state.subshells else 127)
+        raise Ended(self._state.code_without_value)
 
     def _changed(self, value: str, part: Parameter) -> str:
         argument, operator = part.argument, part.operator
@@ -307,21 +309,37 @@ class Expander:
         if operator in {"#", "##", "%", "%%"}:
             return _trimmed(value, operator, expression(self.pattern(argument)))
         if operator.startswith("/"):
-            second = self.text(part.second) if part.second is not None else ""
+            second = self._pieces(part.second) if part.second is not None else []
             return _replaced(value, operator, expression(self.pattern(argument)), second)
         if operator[:1] in {"^", ","}:
             return _with_case(value, operator, expression(self.pattern(argument)) if argument.parts else ".")
-        return self._cut(value, argument, part)
+        return self._cut(value, part)
 
-    def _cut(self, value: str, argument: Word, part: Parameter) -> str:
-        """Return ``${name:offset:length}``."""
-        first, colon, second = self.text(argument).partition(":")
+    def _numbers(self, part: Parameter) -> tuple[int, int | None, str]:
+        """Return the offset and the length of ``${name:offset:length}``, and the length's text."""
+        first, colon, second = self.text(part.argument or NOTHING).partition(":")
         try:
-            start = evaluated(first, self._state)
-            size = evaluated(second, self._state) if colon else None
+            return evaluated(first, self._state), evaluated(second, self._state) if colon else None, second
         except ArithmeticProblem as problem:
             self._complain(f"{self._state.prefix}{part.name}: {problem}\n")
             raise Abandoned from None
+
+    def _cut_list(self, values: list[str], part: Parameter) -> list[str]:
+        """Return ``${@:offset:length}``, in which the first argument has the number 1."""
+        start, size, second = self._numbers(part)
+        numbered = [self._state.name, *values]
+        if start < 0:
+            start += len(numbered)
+        if not 0 <= start <= len(numbered):
+            return []
+        if size is not None and size < 0:
+            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            raise Abandoned
+        return numbered[start:] if size is None else numbered[start : start + size]
+
+    def _cut(self, value: str, part: Parameter) -> str:
+        """Return ``${name:offset:length}``."""
+        start, size, second = self._numbers(part)
         if start < 0:
             start += len(value)
         if not 0 <= start <= len(value):
@@ -335,7 +353,7 @@ class Expander:
         return value[start:end]
 
 
-word_nothing = Word(raw="", parts=(), plain="")
+NOTHING = Word(raw="", parts=(), plain="")
 """What ``${name:+word}`` is when the name has no value."""
 
 
@@ -357,11 +375,16 @@ def _trimmed(value: str, operator: str, regex: str) -> str:
     return value
 
 
-def _replaced(value: str, operator: str, regex: str, replacement: str) -> str:
+def _replaced(value: str, operator: str, regex: str, replacement: Field) -> str:
+    """Replace what a pattern finds; an ampersand that is not quoted means what was found."""
     if not regex:
         return value
+
+    def put(found: re.Match[str]) -> str:
+        return "".join(text if literal else text.replace("&", found.group()) for text, literal in replacement)
+
     anchored = {"/#": rf"\A(?:{regex})", "/%": rf"(?:{regex})\Z"}.get(operator, regex)
-    return re.sub(anchored, lambda _: replacement, value, count=0 if operator == "//" else 1, flags=re.DOTALL)
+    return re.sub(anchored, put, value, count=0 if operator == "//" else 1, flags=re.DOTALL)
 
 
 def _with_case(value: str, operator: str, regex: str) -> str:

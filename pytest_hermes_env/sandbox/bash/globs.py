@@ -123,8 +123,6 @@ def _entries(above: str, part: str, files: Files, cwd: str, *, needs_directory: 
             for name in files.list_directory(directory)
             if compiled.fullmatch(name) and (shows_hidden or not name.startswith("."))
         ]
-        if shows_hidden:
-            names += [name for name in (".", "..") if compiled.fullmatch(name)]
     paths = [joined + name for name in names]
     exists = files.is_dir if needs_directory else files.exists
     return [path for path in paths if exists(files.resolve(path, cwd))]

@@ -7,7 +7,9 @@ Place in the flow: `parse` is all that `runner` asks for.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +17,12 @@ from typing import Any
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.braces import braced
-from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT, Lexer, Token
+from pytest_hermes_env.sandbox.bash.lexer import Lexer, Token, lines_of
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
     Assignment,
+    Counting,
+    CountingLoop,
     For,
     Function,
     Group,
@@ -39,11 +43,8 @@ from pytest_hermes_env.sandbox.bash.tree import (
 
 __all__ = ["parse"]
 
-RESERVED = frozenset(
-    {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "in", "{", "}", "!", "function", "select"}
-    | {"coproc", "esac"}
-)
 ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
+OPERATORS = frozenset({";", "&&", "||", "|", "|&", ")", "&"})
 BROKEN = ";;"
 """Stands at the end of a shape behind which the source cannot be read."""
 
@@ -59,9 +60,9 @@ def parse(source: str) -> Script:
 
 @dataclass(frozen=True, kw_only=True)
 class _Structure:
-    """What bashlex makes of a shape: its commands, each with the place where it begins; and where it stopped, if it did."""
+    """What bashlex makes of a shape: its commands, each with where it begins and ends; and where it stopped, if it did."""
 
-    nodes: tuple[tuple[Any, int], ...]
+    nodes: tuple[tuple[Any, int, int], ...]
     stopped_at: int | None = None
     is_end: bool = False
 
@@ -72,7 +73,7 @@ def _structure(shape: str) -> _Structure:
     from bashlex import parser  # noqa: PLC0415 - a quarter of a second
     from bashlex.errors import ParsingError  # noqa: PLC0415
 
-    nodes: list[tuple[Any, int]] = []
+    nodes: list[tuple[Any, int, int]] = []
     at = 0
     while at < len(shape):
         if shape[at] in " \n":
@@ -83,7 +84,7 @@ def _structure(shape: str) -> _Structure:
         except ParsingError as error:
             is_end = "EOF" in error.message  # then the place that bashlex tells is not one of the shape
             return _Structure(nodes=tuple(nodes), stopped_at=len(shape) if is_end else at + error.position, is_end=is_end)
-        nodes.append((node, at))
+        nodes.append((node, at, at + node.pos[1]))
         at += node.pos[1]
         while shape.startswith(" ", at):
             at += 1
@@ -101,25 +102,19 @@ def _script(tokens: Sequence[Token], source: str, problem: SyntaxProblem | None)
     except (AssertionError, AttributeError) as error:
         raise UnsupportedSyntax(source, "the order of these commands") from error
     binder = _Binder(tokens=tokens, places=places, source=source)
-    ends = [start for _, start in structure.nodes[1:]]
-    if structure.stopped_at is not None:
-        ends.append(structure.stopped_at)
+    ends = [end for _, _, end in structure.nodes]
+    warnings: dict[int, list[tuple[int, str]]] = {}
+    for token, place in zip(tokens, places, strict=True):
+        if token.warning is not None:
+            warnings.setdefault(bisect.bisect_right(ends, place), []).append(token.warning)
     commands: list[tuple[Node, tuple[tuple[int, str], ...]]] = []
-    for number, (node, start) in enumerate(structure.nodes):
-        end = ends[number] if number < len(ends) else len(shape) + 1
-        try:
-            bound = binder.bound(node, start)
-        except _Misplaced as misplaced:
-            return Script(commands=tuple(commands), lines=source.count("\n") + 1, problem=binder.near(misplaced.token))
-        warnings = [
-            (*token.warning, source.count("\n") + 1)
-            for token, place in zip(tokens, places, strict=True)
-            if token.warning is not None and start <= place < end
-        ]
-        commands.append((bound, tuple((line, text.format(first=line)) for line, text, _ in warnings)))
+    lines = lines_of(source)
+    for number, (node, start, _) in enumerate(structure.nodes):
+        commands.append((binder.bound(node, start), tuple(warnings.pop(number, ()))))
     if structure.stopped_at is not None:
         problem = binder.problem(structure, shape, problem)
-    return Script(commands=tuple(commands), lines=source.count("\n") + 1, problem=problem)
+    left = tuple(warning for some in warnings.values() for warning in some)
+    return Script(commands=tuple(commands), lines=lines, problem=problem, warnings=left)
 
 
 def _named(text: str) -> str:
@@ -143,34 +138,36 @@ def _shape(tokens: Sequence[Token], *, is_broken: bool) -> tuple[str, list[int]]
 
 
 def _seen(token: Token, tokens: Sequence[Token], number: int) -> str:
+    following = tokens[number + 1] if number + 1 < len(tokens) else None
+    ends_command = token.kind == "compound" or token.text == ")" or (token.is_reserved and token.text in {"}", "fi", "done"})
+    text = _letters(token, tokens, number)
+    # bashlex wants a list between while and do
+    return f"{text} ;" if ends_command and following is not None and following.is_reserved and following.text == "do" else text
+
+
+def _letters(token: Token, tokens: Sequence[Token], number: int) -> str:
+    following = tokens[number + 1] if number + 1 < len(tokens) else None
     if token.kind == "word":
-        if token.text in RESERVED:
+        if token.is_reserved and token.text != "time":
             return token.text
-        if token.text == "time":
-            following = tokens[number + 1] if number + 1 < len(tokens) else None
-            is_reserved = following is not None and (following.text in RESERVED or following.text == "(")
-            return "time" if is_reserved or (following is not None and following.kind == "compound") else "w"
-        return "x=w" if ASSIGNMENT.match(token.text) else "w"
+        if token.is_reserved:
+            is_word = following is None or (following.kind in {"word", "redirect", "newline"} and not following.is_reserved)
+            return "w" if is_word or (following is not None and following.text in OPERATORS) else "time"
+        return "x=w" if token.is_assignment else "w"
+    if isinstance(token.node, Counting):
+        return "w ;" if following is not None and following.text == "{" else "w"
     if token.kind == "compound":
-        return "w"
+        return "{ w ; }"
     if token.kind == "redirect":
         return ">"
     if token.kind == "newline":
-        following = next((one for one in tokens[number + 1 :] if one.kind != "newline"), None)
+        following = next((one for one in itertools.islice(tokens, number + 1, None) if one.kind != "newline"), None)
         before = tokens[number - 1] if number else None
         is_after_word = before is not None and (before.kind in {"word", "compound"} or before.text == ")")
-        if following is not None and following.text == "do" and following.kind == "word" and is_after_word:
-            return ";"  # bashlex wants a list between while and do
+        if following is not None and following.text == "do" and following.is_reserved and is_after_word:
+            return ";"
         return "\n"
     return token.text
-
-
-class _Misplaced(Exception):
-    """A word stands where none may."""
-
-    def __init__(self, token: Token) -> None:
-        super().__init__(token.text)
-        self.token = token
 
 
 class _Binder:
@@ -194,7 +191,7 @@ class _Binder:
         number = self._by_place.get(at)
         if behind is not None and (number is None or at >= len(shape) - len(BROKEN)):
             return behind
-        lines = self._source.count("\n") + 1
+        lines = lines_of(self._source)
         if structure.is_end and number is None:
             return SyntaxProblem(line=lines + 1, text="syntax error: unexpected end of file")
         if number is None:
@@ -265,6 +262,9 @@ class _Binder:
     def _compound(self, node: Any) -> Node:
         redirects = tuple(self._redirect(one) for one in node.redirects)
         first = node.list[0]
+        compound = self._token(first).node
+        if compound is not None and not isinstance(compound, Counting):
+            return replace(compound, redirects=redirects)
         if first.kind == "reservedword":
             return Group(body=self._node(node.list[1]), subshell=first.word == "(", redirects=redirects)
         if first.kind == "if":
@@ -291,10 +291,13 @@ class _Binder:
                 otherwise = node
         return If(branches=tuple(branches), otherwise=otherwise, redirects=redirects)
 
-    def _for(self, parts: list[Any], redirects: tuple[Redirect, ...]) -> For:
+    def _for(self, parts: list[Any], redirects: tuple[Redirect, ...]) -> For | CountingLoop:
         names = [self._token(part) for part in parts if part.kind == "word"]
         has_words = any(part.kind == "reservedword" and part.word == "in" for part in parts[:3])
         body = next(part for part in parts if part.kind not in {"word", "reservedword"})
+        head = names[0].node
+        if isinstance(head, Counting):
+            return CountingLoop(head=head, body=self._node(body), redirects=redirects)
         words = tuple(word for token in names[1:] for word in braced(_word(token))) if has_words else None
         return For(name=names[0].text, words=words, body=self._node(body), line=names[0].line, redirects=redirects)
 
@@ -315,7 +318,6 @@ class _Binder:
         redirects: list[Redirect] = []
         pieces: list[str] = []
         parts = node.parts
-        compound: Token | None = None
         first: Token | None = None
         for part in parts:
             if part.kind == "redirect":
@@ -323,19 +325,13 @@ class _Binder:
                 continue
             token = self._token(part)
             first = first or token
-            if compound is not None:
-                raise _Misplaced(token)
-            if token.kind == "compound":
-                compound = token
-            elif part.kind == "assignment":
+            if part.kind == "assignment" and not words:  # bashlex sees one behind a brace, too
                 assignments.append(_assignment(token))
             else:
                 if not words and ELEMENT.match(token.text):
                     raise UnsupportedSyntax(self._source, "an array")
                 words += braced(_word(token))
             pieces.append(self._source[token.start : token.end])
-        if compound is not None and compound.node is not None:
-            return replace(compound.node, redirects=tuple(redirects))
         return Simple(
             assignments=tuple(assignments),
             words=tuple(words),

@@ -18,6 +18,7 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Case,
     Clause,
     Condition,
+    Counting,
     Parameter,
     Part,
     Script,
@@ -38,8 +39,14 @@ QUOTED_RUN = re.compile(r"[^\\\"$`]+")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 SPECIAL = "@*#?$!-0123456789"
-OPENERS = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
-"""Reserved words after which a command begins."""
+RESERVED = frozenset(
+    {"if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "{", "}", "!", "function", "select", "coproc"}
+    | {"esac", "in", "time"}
+)
+HEADS = frozenset({"for", "select", "function"})
+"""Reserved words after which a name stands."""
+BETWEEN = RESERVED - HEADS - {"in", "coproc"}
+"""Reserved words behind which another may follow."""
 UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNORS")
 BINARY = frozenset({"=", "==", "!=", "=~", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef", "<", ">"})
 
@@ -56,7 +63,7 @@ class Unreadable(Exception):
 class Token:
     """One token. ``kind``: word, operator, newline, redirect, or compound, whose ``node`` is already read.
 
-    ``body`` is a here-document's, ``warning`` what bash says of it.
+    ``body`` is a here-document's, ``warning`` its line and its delimiter when that is not there.
     """
 
     kind: str
@@ -65,10 +72,12 @@ class Token:
     end: int
     line: int
     word: Word | None = None
-    node: Case | Condition | ArithmeticCommand | None = None
+    node: Case | Condition | ArithmeticCommand | Counting | None = None
     fd: int | None = None
     body: Word | None = None
     warning: tuple[int, str] | None = None
+    is_reserved: bool = False
+    is_assignment: bool = False
 
 
 Build = Callable[[Sequence[Token], str, SyntaxProblem | None], Script]
@@ -98,7 +107,7 @@ class Lexer:
     def _read(self, tokens: list[Token], *, stop: str) -> str:
         """Read tokens up to ``stop``: nothing, ``)`` or ``;;`` (which means the end of a clause, ``esac``, too); return the end."""
         source, size = self.source, len(self.source)
-        starts, depth, awaits_word = True, 0, False
+        starts, depth = True, 0
         documents: list[Token] = []
         while True:
             self._skip_blanks()
@@ -129,9 +138,11 @@ class Lexer:
                 self.at = redirection.end()
                 self._redirect(tokens, Token("redirect", redirection.group(), at, self.at, line), documents)
                 continue
+            if source.startswith("((", at) and tokens and tokens[-1].text == "for" and (head := self._counting(at, line)):
+                tokens.append(Token("compound", "((", at, self.at, line, node=head))
+                continue
             if starts and source.startswith("((", at) and (node := self._arithmetic_command(at, line)):
                 tokens.append(Token("compound", "((", at, self.at, line, node=node))
-                starts = False
                 continue
             if operator := OPERATOR.match(source, at):
                 text = operator.group()
@@ -148,24 +159,25 @@ class Lexer:
                 tokens.append(Token("operator", text, at, self.at, line))
                 starts = True
                 continue
-            if starts and not awaits_word:
+            if starts:
                 if re.compile(r"\[\[(?=[\s])").match(source, at):
                     self.at = at + 2
                     test = self._condition()
                     tokens.append(Token("compound", "[[", at, self.at, line, node=Condition(test=test, line=line)))
-                    starts = False
                     continue
                 if re.compile(r"case(?=[\s])").match(source, at):
                     self.at = at + 4
                     tokens.append(Token("compound", "case", at, self.at, line, node=self._case(line)))
                     tokens[-1].end = self.at
-                    starts = False
                     continue
             word = self._word()
             if starts and stop == ";;" and word.raw == "esac":
                 return "esac"
-            tokens.append(Token("word", word.raw, at, self.at, line, word=word))
-            starts = starts and (word.raw in OPENERS or ASSIGNMENT.match(word.raw) is not None)
+            token = Token("word", word.raw, at, self.at, line, word=word)
+            token.is_reserved = word.raw in RESERVED and (starts or _follows_name(tokens))
+            token.is_assignment = starts and ASSIGNMENT.match(word.raw) is not None
+            tokens.append(token)
+            starts = (token.is_reserved and word.raw in BETWEEN) or token.is_assignment
 
     def _redirect(self, tokens: list[Token], token: Token, documents: list[Token]) -> None:
         tokens.append(token)
@@ -210,8 +222,7 @@ class Lexer:
             lines: list[str] = []
             while True:
                 if self.at >= len(self.source):
-                    said = f"here-document at line {{first}} delimited by end-of-file (wanted `{delimiter}')"
-                    token.warning = (token.line, said)
+                    token.warning = (token.line, delimiter)
                     break
                 end = self.source.find("\n", self.at)
                 end = len(self.source) if end < 0 else end
@@ -341,13 +352,15 @@ class Lexer:
                 return
             self.at += 2
             tokens: list[Token] = []
-            start = self.at
-            self._read(tokens, stop=")")
+            try:
+                self._read(tokens, stop=")")
+            except Unreadable:
+                if source.startswith("((", at + 1) and self.at >= len(source):
+                    raise Unreadable(self._broken_off(")", at)) from None
+                raise
             script = self._build(tokens, source, None)
             if script.problem:
                 raise Unreadable(script.problem)
-            if self._is_reading(tokens, start):
-                raise UnsupportedSyntax(source, "$(<...)")
             parts.append(Substitution(script=script, quoted=quoted))
         elif following == "{":
             self.at += 2
@@ -363,11 +376,6 @@ class Lexer:
         else:
             self.at += 1
             parts.append(Text("$", quoted=quoted))
-
-    @staticmethod
-    def _is_reading(tokens: list[Token], start: int) -> bool:
-        del start
-        return len(tokens) == 2 and tokens[0].kind == "redirect" and tokens[0].text == "<"  # noqa: PLR2004
 
     def _end_of_arithmetic(self, at: int) -> int:
         """Return where ``))`` closes what begins at ``at``, 0 when it does not."""
@@ -395,6 +403,16 @@ class Lexer:
         self.at = end + 2
         expression = Lexer(self.source[at + 2 : end], self._build).document()
         return ArithmeticCommand(expression=expression, line=line)
+
+    def _counting(self, at: int, line: int) -> Counting | None:
+        """Read the head of a loop that counts."""
+        end = self._end_of_arithmetic(at + 2)
+        parts = self.source[at + 2 : end].split(";") if end else []
+        if len(parts) != 3:  # noqa: PLR2004 - where it begins, how long it goes on, its step
+            return None
+        self.at = end + 2
+        first, condition, step = (Lexer(part, self._build).document() for part in parts)
+        return Counting(first=first, condition=condition, step=step, line=line)
 
     def _braces(self, *, quoted: bool) -> Parameter:
         """Read ``${...}`` behind its opening brace."""
@@ -517,11 +535,14 @@ class Lexer:
         if kind != "word":
             raise Unreadable(self._conditional(f"unexpected token `{kind}' in conditional command"))
         first = self._word()
+        behind = self.at
         following = self._next_in_condition()
         if first.raw in UNARY and following == "word" and not self._is_binary():
             return Test(operator=first.raw, words=(self._word(),))
         if first.raw in UNARY and following == "]]" and len(first.raw) == 2:  # noqa: PLR2004 - -f without a name
             raise Unreadable(self._conditional("unexpected argument `]]' to conditional unary operator"))
+        if "\n" in self.source[behind : self.at] and following != "]]":
+            raise Unreadable(self._conditional("unexpected token `newline', conditional binary operator expected"))
         if following in {"<", ">"}:
             self.at += 1
             operator = following
@@ -609,14 +630,25 @@ class Lexer:
     # What is wrong
 
     def _broken_off(self, wanted: str, at: int | None = None) -> SyntaxProblem:
-        line = self.source.count("\n") + 2 if at is None else self._line_at(at)
+        line = lines_of(self.source) + 1 if at is None else self._line_at(at)
         return SyntaxProblem(line=line, text=f"unexpected EOF while looking for matching `{wanted}'")
 
     def _end_of_file(self) -> SyntaxProblem:
-        return SyntaxProblem(line=self.source.count("\n") + 2, text="syntax error: unexpected end of file")
+        return SyntaxProblem(line=lines_of(self.source) + 1, text="syntax error: unexpected end of file")
 
     def _conditional(self, text: str) -> SyntaxProblem:
         return SyntaxProblem(line=self._line_at(min(self.at, len(self.source))), text=text)
+
+
+def _follows_name(tokens: Sequence[Token]) -> bool:
+    """Return whether the last word is the name in the head of a loop or a function."""
+    before = [token for token in tokens[-8:] if token.kind != "newline"][-2:]
+    return len(before) > 1 and before[0].is_reserved and before[0].text in HEADS
+
+
+def lines_of(source: str) -> int:
+    """Return how many lines a source has; the last may have no end."""
+    return source.count("\n") + (not source.endswith("\n"))
 
 
 def part_source(part: Part) -> str:

@@ -10,6 +10,7 @@ from pytest_hermes_env.sandbox.bash.tree import (
     ArithmeticPart,
     Case,
     Condition,
+    CountingLoop,
     For,
     Function,
     Group,
@@ -57,6 +58,8 @@ def _in_node(node: Node) -> Iterator[Simple | Function]:
         yield from _in_test(node.test)
     elif isinstance(node, ArithmeticCommand):
         yield from _in_word(node.expression)
+    elif isinstance(node, CountingLoop):
+        yield from _in_words((node.head.first, node.head.condition, node.head.step))
     elif isinstance(node, For):
         yield from _in_words(node.words or ())
     if not isinstance(node, Pipeline | AndOr | Sequence):
@@ -70,7 +73,7 @@ def _children(node: Node) -> tuple[Node, ...]:
         return (node.first, *(one for _, one in node.rest))
     if isinstance(node, Sequence):
         return node.nodes
-    if isinstance(node, Group | For | Function):
+    if isinstance(node, Group | For | CountingLoop | Function):
         return (node.body,)
     if isinstance(node, If):
         return (*(one for branch in node.branches for one in branch), *(() if node.otherwise is None else (node.otherwise,)))

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
@@ -25,12 +25,13 @@ from pytest_hermes_env.sandbox.bash.names import commands_of
 from pytest_hermes_env.sandbox.bash.quoting import shown
 from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned, State
-from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
+from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
     ArithmeticCommand,
     Case,
     Condition,
+    CountingLoop,
     For,
     Function,
     Group,
@@ -56,6 +57,8 @@ SYNTAX_ERROR = 2
 NOT_EXECUTABLE = 126
 DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 """Builtins whose arguments may be assignments, which are not split."""
+TALKING = frozenset({"echo", "printf"})
+"""Programs that never open what they are given."""
 DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 SHELLS = re.compile(rb"#!\s*\S*/(?:env\s+)?(?:ba|da)?sh(?:\s+-\w+)?\s*$")
 BUILTIN_COMPLAINS = b"/usr/bin/bash: line 3: "
@@ -147,10 +150,7 @@ class Runner:
         state = self.state
         code = 0
         for node, warnings in script.commands:
-            for line, text in warnings:
-                last = state.place.prefix(script.lines)
-                told = re.sub(r"line \d+", f"line {state.place.before + line}", text, count=1)
-                self.complain(streams, f"{last}warning: {told}\n")
+            self._warn(script, warnings, streams)
             try:
                 code = self.run(node, streams)
             except Abandoned as abandoned:
@@ -158,6 +158,7 @@ class Runner:
                     raise
                 code = state.status = abandoned.code
         if script.problem is not None:
+            self._warn(script, script.warnings, streams)
             problem = script.problem
             prefix = state.place.syntax_prefix(problem.line)
             self.complain(streams, f"{prefix}{problem.text}\n")
@@ -165,6 +166,13 @@ class Runner:
                 self.complain(streams, f"{prefix}`{problem.shown}'\n")
             code = state.status = SYNTAX_ERROR
         return code
+
+    def _warn(self, script: Script, warnings: tuple[tuple[int, str], ...], streams: Streams) -> None:
+        """Tell of here-documents that the end of the source cut off."""
+        place = self.state.place
+        for line, delimiter in warnings:
+            told = f"here-document at line {place.before + line} delimited by end-of-file (wanted `{delimiter}')"
+            self.complain(streams, f"{place.prefix(script.lines)}warning: {told}\n")
 
     def text(self, text: str, streams: Streams, *, place: Place, recovers: bool = False) -> int:
         """Run a text in the present shell, as coming from ``place``."""
@@ -187,11 +195,11 @@ class Runner:
         finally:
             self._calls -= 1
 
-    def subshell(self, body: Callable[[], int]) -> int:
+    def subshell(self, body: Callable[[], int], *, is_simple: bool = False) -> int:
         """Run something on a copy of the state; return its exit code, also when it ends the shell."""
         outer = self.state
         self.state = outer.copy()
-        self.state.subshells += 1
+        self.state.subshells += not is_simple
         self.state.loops = 0
         try:
             return body()
@@ -207,10 +215,12 @@ class Runner:
         without_e = "e" in self.state.options
         state = self.state
 
+        inner: Streams = {**streams, 1: out}
+
         def body() -> int:
             if without_e:
                 self.state.options.discard("e")
-            return self.script(script, {**streams, 1: out})
+            return self._file_content(script, inner) if _only_reads(script) else self.script(script, inner)
 
         self._traces += 1
         try:
@@ -225,6 +235,19 @@ class Runner:
             self.complain(streams, f"{state.prefix}warning: command substitution: ignored null byte in input\n")
             data = data.replace(b"\0", b"")
         return data.rstrip(b"\n").decode(errors="surrogateescape")
+
+    def _file_content(self, script: Script, streams: Streams) -> int:
+        """Write what ``$(< file)`` names."""
+        node = script.commands[0][0]
+        try:
+            source = self._redirected(node.redirects, streams)[0] if isinstance(node, Simple) else None
+        except Refused as refused:
+            self.complain(streams, f"{self.state.prefix}{refused}\n")
+            return 1
+        out = streams[1]
+        if isinstance(source, Source) and isinstance(out, Sink):
+            out.buffer += source.rest
+        return 0
 
     # Complaints
 
@@ -312,7 +335,7 @@ class Runner:
         if len(node.commands) == 1:
             with self._guarded():
                 code = self.run(node.commands[0], streams)
-            return int(not code)
+            return int(not code) if node.negated else code
         codes: list[int] = []
         stdin = streams[0]
         for number, command in enumerate(node.commands):
@@ -322,7 +345,8 @@ class Runner:
                 inner[1] = pipe
                 if node.merges[number]:
                     inner[2] = pipe
-            codes.append(self.subshell(lambda one=command, where=inner: self.run(one, where)))  # type: ignore[misc]
+            is_simple = isinstance(command, Simple)
+            codes.append(self.subshell(lambda one=command, where=inner: self.run(one, where), is_simple=is_simple))  # type: ignore[misc]
             if number < len(node.merges):
                 stdin = Source(bytes(pipe.buffer))
         code = next((one for one in reversed(codes) if one), 0) if "pipefail" in self.state.options else codes[-1]
@@ -330,7 +354,9 @@ class Runner:
             return int(not code)
         return self._failed(code)
 
-    def _compound(self, node: Group | If | Loop | For | Case | Condition | ArithmeticCommand, streams: Streams) -> int:
+    def _compound(
+        self, node: Group | If | Loop | For | CountingLoop | Case | Condition | ArithmeticCommand, streams: Streams
+    ) -> int:
         if isinstance(node, For | Case | Condition | ArithmeticCommand):
             self.state.line = node.line
         if node.redirects:
@@ -349,6 +375,8 @@ class Runner:
             return self._loop(node, streams)
         if isinstance(node, For):
             return self._for(node, streams)
+        if isinstance(node, CountingLoop):
+            return self._count(node, streams)
         if isinstance(node, Case):
             return self._case(node, streams)
         return self._failed(self._condition(node, streams))
@@ -403,6 +431,28 @@ class Runner:
                     code = 0
                     if self._leaves(jump, state):
                         break
+        return code
+
+    def _count(self, node: CountingLoop, streams: Streams) -> int:
+        head = node.head
+        self.state.line = head.line
+        expander = self.expander(streams)
+        code = 0
+        try:
+            expander.number(head.first)
+            with self._looping() as state:
+                while not head.condition.parts or expander.number(head.condition):
+                    self._step("for ((...))")
+                    try:
+                        code = self.run(node.body, streams)
+                    except Jump as jump:
+                        code = 0
+                        if self._leaves(jump, state):
+                            break
+                    expander.number(head.step)
+        except ArithmeticProblem as problem:
+            self.complain(streams, f"{self.state.prefix}((: {problem}\n")
+            return 1
         return code
 
     @contextmanager
@@ -544,6 +594,8 @@ class Runner:
     def _call(self, name: str, words: tuple[str, ...], streams: Streams) -> int:
         state = self.state
         function, place = state.functions[name]
+        if place.syntax_name:  # it was not defined in a file
+            place = replace(place, name="environment")
         outer = (state.arguments, state.place, state.line, state.loops)
         state.arguments, state.place, state.loops = words[1:], place, 0
         state.scopes.append({})
@@ -567,7 +619,7 @@ class Runner:
         if not isinstance(source, Source) or not isinstance(out, Sink) or not isinstance(err, Sink):
             raise UnsupportedSyntax(" ".join(words), "a stream that leads the other way")
         process = _Reader(
-            words=words,
+            words=self._without_devices(words, out),
             files=self.files,
             cwd=state.cwd,
             variables=state.environment(),
@@ -593,6 +645,18 @@ class Runner:
         if err is not out:
             err.flush()
         return code
+
+    def _without_devices(self, words: tuple[str, ...], out: Sink) -> tuple[str, ...]:
+        """Return the words of a program that names none of the paths which this machine has no files for."""
+        if words[0] == "cat":
+            words = tuple("-" if word == "/dev/stdin" else word for word in words)
+            paths = {self.files.resolve(word, self.state.cwd) for word in words[1:]}
+            if isinstance(out, FileSink) and out.path in paths and self.files.is_file(out.path) and self.files.read(out.path):
+                raise UnsupportedSyntax(" ".join(words), "a cat of the file that it writes")
+        for word in words[1:]:
+            if word.startswith(("/dev/", "/proc/")) and word != "/dev/null" and words[0] not in TALKING:
+                raise UnsupportedSyntax(" ".join(words), word)
+        return words
 
     def _file(self, words: tuple[str, ...], text: str, streams: Streams) -> int:
         """Run a file of the machine, when it is executable and one for a shell. Raises: else → UnknownCommand."""
@@ -638,6 +702,7 @@ class Runner:
             options=set(options),
             arguments=arguments,
             name=place.name,
+            is_file=recovers,
         )
         traces, self._traces = self._traces, 1
         try:
@@ -646,3 +711,13 @@ class Runner:
             return end.code
         finally:
             self.state, self._traces = outer, traces
+
+
+def _only_reads(script: Script) -> bool:
+    """Return whether a script is nothing but ``< file``."""
+    if len(script.commands) != 1 or script.problem is not None:
+        return False
+    node = script.commands[0][0]
+    if not isinstance(node, Simple) or node.words or node.assignments:
+        return False
+    return len(node.redirects) == 1 and node.redirects[0].operator == "<" and node.redirects[0].fd == 0

@@ -83,7 +83,7 @@ class State:
     """The state of one shell; a subshell has a copy.
 
     ``options`` are the letters of ``set``, and ``pipefail``. ``scopes`` keep what ``local`` hides, one for each function that runs.
-    ``guards`` counts the conditions inside which a failure does not end the shell.
+    ``guards`` counts the conditions inside which a failure does not end the shell. ``is_file``: the shell runs a file.
     """
 
     cwd: str
@@ -101,6 +101,7 @@ class State:
     loops: int = 0
     guards: int = 0
     sourced: int = 0
+    is_file: bool = False
     subshells: int = 0
 
     def copy(self) -> State:
@@ -119,6 +120,11 @@ class State:
         """Return the exported variables, and ``more``."""
         found = {name: self.variables[name] for name in self.exported if name in self.variables}
         return {**found, **more} if more else found
+
+    @property
+    def code_without_value(self) -> int:
+        """The exit code of a shell that ends because a variable has no value."""
+        return 1 if self.subshells or self.is_file or "e" in self.options else 127
 
     @property
     def prefix(self) -> str:

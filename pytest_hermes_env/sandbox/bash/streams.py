@@ -39,12 +39,12 @@ class Nowhere(Sink):
 class FileSink(Sink):
     """A file that was opened for writing; ``at`` is where writing goes on, or None at the end."""
 
-    __slots__ = ("_at", "_files", "_path")
+    __slots__ = ("_at", "_files", "path")
 
     def __init__(self, files: Files, path: str, *, at: int | None) -> None:
         super().__init__()
         self._files = files
-        self._path = path
+        self.path = path
         self._at = at
 
     def flush(self) -> None:
@@ -55,12 +55,12 @@ class FileSink(Sink):
         self.buffer.clear()
         with contextlib.suppress(OSError):
             if self._at is None:
-                if self._files.is_file(self._path):
-                    self._files.write(self._path, data, append=True)
+                if self._files.is_file(self.path):
+                    self._files.write(self.path, data, append=True)
                 return
-            before = self._files.read(self._path)
+            before = self._files.read(self.path)
             at, self._at = self._at, self._at + len(data)
-            self._files.write(self._path, before[:at].ljust(at, b"\0") + data + before[at + len(data) :])
+            self._files.write(self.path, before[:at].ljust(at, b"\0") + data + before[at + len(data) :])
 
 
 class Source:

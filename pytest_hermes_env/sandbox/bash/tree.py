@@ -6,6 +6,7 @@ serves every machine that runs the same line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,8 @@ __all__ = [
     "Case",
     "Clause",
     "Condition",
+    "Counting",
+    "CountingLoop",
     "For",
     "Function",
     "Group",
@@ -38,6 +41,10 @@ __all__ = [
     "Word",
     "word_of",
 ]
+
+
+HOME = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*\+?=)?~")
+"""How a word begins in which a tilde means a directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,8 @@ def word_of(raw: str, parts: SequenceOf[Part]) -> Word:
     texts = [part for part in parts if isinstance(part, Text)]
     bare = "".join(part.text for part in texts if not part.quoted)
     is_glob = "*" in bare or "?" in bare or ("[" in bare and "]" in bare)
-    is_home = bool(texts) and not texts[0].quoted and texts[0].text.startswith("~")
-    is_plain = len(texts) == len(parts) and not is_glob and not is_home
+    is_home = bool(texts) and not texts[0].quoted and HOME.match(texts[0].text) is not None
+    is_plain = bool(parts) and len(texts) == len(parts) and not is_glob and not is_home
     return Word(raw=raw, parts=tuple(parts), plain="".join(part.text for part in texts) if is_plain else None)
 
 
@@ -197,6 +204,25 @@ class For:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """``for ((first; condition; step))``; each may be empty."""
+
+    first: Word
+    condition: Word
+    step: Word
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountingLoop:
+    """A loop with such a head."""
+
+    head: Counting
+    body: Node
+    redirects: tuple[Redirect, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
     """One clause of ``case``. ``end`` is ``;;``, ``;&`` or ``;;&``."""
 
@@ -252,7 +278,19 @@ class Function:
 
 
 Node: TypeAlias = (
-    Simple | Pipeline | AndOr | Sequence | Group | If | Loop | For | Case | Condition | ArithmeticCommand | Function
+    Simple
+    | Pipeline
+    | AndOr
+    | Sequence
+    | Group
+    | If
+    | Loop
+    | For
+    | CountingLoop
+    | Case
+    | Condition
+    | ArithmeticCommand
+    | Function
 )
 
 
@@ -267,11 +305,13 @@ class SyntaxProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Complete commands in their order, each with the warnings that bash gives before it runs; then perhaps a problem.
+    """Complete commands in their order, then perhaps a problem.
 
-    ``lines``: of the whole source.
+    Warnings are of here-documents without an end, their lines and delimiters: those of each command, and ``warnings`` of what
+    cannot be read. ``lines``: of the whole source.
     """
 
     commands: tuple[tuple[Node, tuple[tuple[int, str], ...]], ...]
     lines: int
     problem: SyntaxProblem | None = None
+    warnings: tuple[tuple[int, str], ...] = ()
