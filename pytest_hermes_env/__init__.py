@@ -24,11 +24,21 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
     from pytest_hermes_env.results import agent_result as agent_result
+    from pytest_hermes_env.sandbox.answers import Answer as Answer
+    from pytest_hermes_env.sandbox.context import FakeToolContext as FakeToolContext
+    from pytest_hermes_env.sandbox.fake import FakeSandbox as FakeSandbox
+    from pytest_hermes_env.sandbox.local import LocalSandbox as LocalSandbox
+    from pytest_hermes_env.sandbox.seam import ToolSeam as ToolSeam
     from pytest_hermes_env.strategies import check_reward as check_reward
 
 __all__ = [
+    "Answer",
+    "FakeSandbox",
+    "FakeToolContext",
+    "LocalSandbox",
     "MockServer",
     "Script",
+    "ToolSeam",
     "agent_result",
     "call",
     "call_raw",
@@ -46,6 +56,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "pytest_hermes_env.sandbox.answers",
+    "FakeSandbox": "pytest_hermes_env.sandbox.fake",
+    "FakeToolContext": "pytest_hermes_env.sandbox.context",
+    "LocalSandbox": "pytest_hermes_env.sandbox.local",
+    "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",
     "check_reward": "pytest_hermes_env.strategies",
     "env_contract": "pytest_hermes_env.contract.decorator",

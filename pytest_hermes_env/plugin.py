@@ -184,7 +184,7 @@ def hermes_rule(request: pytest.FixtureRequest) -> Callable[[], None]:
 
 @pytest.fixture
 def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
-    """A mock model on a free loopback port. Add scripts with ``mock_server.script(...)``; verified when the test ends."""
+    """A mock model on a free loopback port. Add scripts with ``mock_server.add(...)``; verified when the test ends."""
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
 
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None

@@ -194,6 +194,9 @@ class Terminal:
                 run.shell = session
                 if whole:
                     return self._answer(run, whole, text, _words(text))
+                if isinstance(error, UnsupportedSyntax) and self._missed is not None:
+                    self._missed.append(run.line)
+                    return Outcome(output=f"{SHELL}: {error.what}: not available on this machine\n", exit_code=NOT_FOUND)
                 self._miss(run, error)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:

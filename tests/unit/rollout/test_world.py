@@ -17,9 +17,7 @@ def test_what_is_not_there_is_told() -> None:
             world.sandbox_of(task).call("terminal", {"command": command})
         line = describe(world)
 
-    assert line == (
-        "an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this computer has"
-    )
+    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this computer has")
 
 
 def test_nothing_missing_is_no_remark() -> None:
@@ -37,6 +35,22 @@ def test_a_missing_command_is_bash_s_own_answer() -> None:
 
     assert (answer["exit_code"], answer["output"].splitlines()[-1]) == (0, "failed")
     assert "pytest: command not found" in answer["output"]
+
+
+def test_a_line_that_cannot_be_read_is_no_exception() -> None:
+    """What the in-memory shell does not know fails as a command does, and the ledger names it."""
+    with world_of("fake") as world:
+        answer = json.loads(
+            world.sandbox_of("a").call("terminal", {"command": "mapfile -t lines < names.txt; echo ${lines[0]}"})
+        )
+        line = describe(world)
+
+    assert answer == {
+        "output": "/usr/bin/bash: line 3: an array: not available on this machine",
+        "exit_code": 127,
+        "error": None,
+    }
+    assert "not there: mapfile (1)" in line
 
 
 @pytest.mark.parametrize("name", ["fake", "local"])
