@@ -121,6 +121,14 @@ def test_model_is_shown_tools_and_results_as_its_template_has_them(make_env, moc
     assert end + end not in text.replace("\n", "")
 
 
+@pytest.mark.parametrize("template", [name for name, one in TEMPLATES.items() if one.begin is not None])
+def test_text_begins_once(make_env, template):
+    """Template and tokenizer both write the token that begins a text."""
+    env, group = collect(make_env, THREE_TURNS, template=template)
+
+    assert env.tokenizer.decode(group["tokens"][0]).count(TEMPLATES[template].begin) == 1
+
+
 @pytest.mark.parametrize("server_type", SERVERS)
 def test_message_is_that_of_a_chat_server(make_env, server_type):
     """Content without special tokens, calls with ids, reasoning apart."""
@@ -276,6 +284,23 @@ def test_managed_server_of_old_environments_reads_tool_calls(make_env):
 
     assert choice.message.tool_calls[0]["function"] == {"name": "todo", "arguments": "{}"}
     assert (choice.finish_reason, nodes) == ("tool_calls", 1)
+
+
+def test_managers_of_atroposlib_serve_rollouts_too(make_env):
+    """Tests replace ``env.server``; what a plain manager gives understands tool calls all the same."""
+    from atroposlib.envs.server_handling.server_manager import ServerManager
+
+    async def scenario() -> Any:
+        env = make_env(Env, script=[turn(call("todo")), say("done")], server_type="vllm", enabled_toolsets=["todo"])
+        plain = ServerManager.__new__(ServerManager)
+        vars(plain).update({name: value for name, value in vars(env.server).items() if name != "_mode"})
+        env.server = plain
+        group, _ = await env.collect_trajectories("x")
+        return group
+
+    group = asyncio.run(scenario())
+
+    assert [message["role"] for message in group["messages"][0]] == ["user", "assistant", "tool", "assistant"]
 
 
 def test_server_without_managed_servers_falls_back_to_chat_mode(make_env, caplog):

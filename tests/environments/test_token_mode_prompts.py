@@ -14,11 +14,13 @@ from atroposlib.envs.server_handling.server_baseline import APIServer, APIServer
 from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
 from transformers import AutoTokenizer
 
 from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.exact_tokens import TokenModeError
 from environments.token_mode import RolloutServer, TokenMode
+from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
 from pytest_hermes_env.inference.voice import open_voice
 from pytest_hermes_env.rollout.builder import shared_tokenizer
@@ -39,6 +41,7 @@ class Sampler(APIServer):
         super().__init__(APIServerConfig(base_url="http://127.0.0.1:9/v1", model_name="m", health_check=False))
         self.tokenizer = tokenizer
         self.replies = list(replies)
+        self.finish_reasons: list[Any] = []
         self.prompts: list[list[int]] = []
         self.requests: list[dict[str, Any]] = []
         self.sampled: list[tuple[int, float]] = []
@@ -56,7 +59,7 @@ class Sampler(APIServer):
             outputs.append(ids)
             logprobs.append([-0.001 * (place + 1) for place in range(len(ids))])
             self.sampled += zip(ids, logprobs[-1], strict=True)
-        return prompt, outputs, logprobs, ["stop"] * len(outputs)
+        return prompt, outputs, logprobs, [self.finish_reasons.pop(0) if self.finish_reasons else "stop" for _ in outputs]
 
     async def check_server_status_task(self, chat_completion: bool = True) -> None: ...
 
@@ -376,6 +379,57 @@ def test_reasoning_is_also_split_off_without_tools():
     rollout = Rollout(["<think>hm</think>\nfine<|im_end|>"])
 
     assert rollout.ask([USER]) == {"role": "assistant", "content": "fine", "reasoning_content": "hm"}
+
+
+# ---------------------------------------------------------------------- tool calls
+
+
+def test_calls_in_the_hermes_format_are_understood_from_every_model():
+    """The agent loop would run them, under ids that nobody remembers."""
+    rollout = Rollout([hermes("a") + "</s>", "done</s>"], template="mistral")
+
+    messages = rollout.talk([USER], 2)
+
+    assert [one["function"]["name"] for one in messages[1]["tool_calls"]] == ["look"]
+    assert rollout.trained == [rollout.sampler.sampled]
+
+
+def test_parser_may_need_the_token_that_ends_a_text(monkeypatch):
+    """Where the last tag of a format is a special token, nothing tells it from the end of a turn."""
+
+    class Tagged(ToolCallParser):
+        def parse(self, text: str) -> Any:
+            name = text.removeprefix("CALL ").removesuffix("<|im_end|>")
+            is_call = text.startswith("CALL ") and text.endswith("<|im_end|>")
+            return (
+                (None, [ChatCompletionMessageToolCall(id="1", type="function", function={"name": name, "arguments": "{}"})])
+                if (is_call)
+                else (text, None)
+            )
+
+    monkeypatch.setitem(PARSER_REGISTRY, "tagged", Tagged)
+    rollout = Rollout(["CALL look<|im_end|>"], parser="tagged")
+
+    assert [one["function"]["name"] for one in rollout.ask([USER], tools=TOOLS)["tool_calls"]] == ["look"]
+
+
+def test_nothing_is_a_call_where_no_tool_is_offered():
+    """Without tools, and with ``tool_choice`` none."""
+    rollout = Rollout([hermes("a"), hermes("a")])
+
+    replies = [rollout.ask([USER]), rollout.ask([USER], tools=TOOLS, tool_choice="none")]
+
+    assert replies == [{"role": "assistant", "content": hermes("a")}] * 2
+
+
+def test_finish_reason_is_that_of_a_chat_server():
+    """Calls, an answer, a reply that was cut off."""
+    rollout = Rollout([hermes("a"), "done", "don"])
+    rollout.sampler.finish_reasons = ["stop", "stop", {"type": "length", "length": 1}]
+
+    reasons = [asyncio.run(rollout.server.chat_completion(messages=[USER], tools=TOOLS, n=1)) for _ in range(3)]
+
+    assert [answer.choices[0].finish_reason for answer in reasons] == ["tool_calls", "stop", "length"]
 
 
 # ---------------------------------------------------------------------- where a rollout splits
