@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +19,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground
+from pytest_hermes_env.sandbox.changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.entrance import check_variables, write_entrance
 from pytest_hermes_env.sandbox.fake import FakeSandbox
@@ -220,7 +221,7 @@ class LocalSandbox:
             directory = self._directories.pop(task_id, "")
         sessions.close_session(task_id, directory)
         if directory:
-            _remove(Path(directory))
+            remove_tree(Path(directory))
 
     def _directory_for(self, task_id: str, root: Path) -> str:
         self._directories[task_id] = tempfile.mkdtemp(prefix="rollout-", dir=root / "tmp")
@@ -229,14 +230,14 @@ class LocalSandbox:
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Make everything; ``resources`` then knows how to undo it."""
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
-        resources.callback(_remove, base)
+        resources.callback(remove_tree, base)
         self._ground = Ground.prepare(base)
         resources.callback(setattr, self, "_ground", None)
         joining = self._start_cell(self._ground, resources)
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_entrance(base / "bin", bash=bash, joining=joining, variables=variables)
-        resources.enter_context(_variables(self._changes()))
+        resources.enter_context(changed_variables(self._changes()))
         resources.callback(self._end_sessions)
 
     def _start_cell(self, ground: Ground, resources: contextlib.ExitStack) -> list[str]:
@@ -306,32 +307,3 @@ def _outside_of(root: Path, directory: str, task_id: str) -> str:
         "  fix       let the environment make it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or take\n"
         "            LocalSandbox(confinement=UNCONFINED)"
     )
-
-
-@contextlib.contextmanager
-def _variables(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Change variables of this process while the context lasts; None unsets one."""
-    before = {name: os.environ.get(name) for name in changes}
-    try:
-        _set(changes)
-        yield
-    finally:
-        _set(before)
-
-
-def _set(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
-
-
-def _remove(directory: Path) -> None:
-    """Remove a directory with all that commands left in it, also where they took the right to enter from themselves."""
-    for place, names, _ in os.walk(directory):
-        for name in names:
-            inner = os.path.join(place, name)
-            if not os.path.islink(inner):
-                os.chmod(inner, 0o700)
-    shutil.rmtree(directory, ignore_errors=True)
