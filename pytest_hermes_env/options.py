@@ -46,6 +46,17 @@ FLAGS = (
         settings={"choices": ("fake", "local"), "default": "fake"},
     ),
     Flag(
+        name="--hermes-mode",
+        help="How contract checks ask the mock model. chat (default): chat completions. token: /generate with exact token ids and "
+        "logprobs, which is how training runs; the rules about scored data then compare items with what was sampled.",
+        settings={"choices": ("chat", "token"), "default": "chat"},
+    ),
+    Flag(
+        name="--hermes-server-type",
+        help="Whose /generate the mock model speaks with --hermes-mode token: vllm (default) or sglang.",
+        settings={"choices": ("vllm", "sglang"), "default": "vllm"},
+    ),
+    Flag(
         name="--hermes-allow-unconfined",
         help="Let a live model use the local backend of a machine that can confine nothing (no bubblewrap, no user namespaces).",
         settings={"action": "store_true", "default": False},

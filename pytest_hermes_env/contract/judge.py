@@ -37,12 +37,16 @@ class RuleResult:
 
 
 class ClassContract:
-    """The contract of one class: its source and its collected scenarios, each read once."""
+    """The contract of one class: its source and its collected scenarios, each read once.
 
-    def __init__(self, env_class: type, *, sandbox: str, timeout_s: float) -> None:
+    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode.
+    """
+
+    def __init__(self, env_class: type, *, sandbox: str, timeout_s: float, server_type: str = "openai") -> None:
         self.env_class = env_class
         self._sandbox = sandbox
         self._timeout_s = timeout_s
+        self._server_type = server_type
         self._failure: Exception | None = None
 
     @functools.cached_property
@@ -64,7 +68,7 @@ class ClassContract:
             if self._failure is not None:
                 raise self._failure
             try:
-                return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s)
+                return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s, server_type=self._server_type)
             except Exception as error:
                 self._failure = error  # once is enough: every other rule fails with the same error, at once
                 raise

@@ -43,8 +43,13 @@ class ContractSession:
                 env_class,
                 sandbox=self._config.getoption("hermes_sandbox"),
                 timeout_s=self._config.getoption("hermes_timeout"),
+                server_type=self._server_type(),
             )
         return self._contracts[env_class]
+
+    def _server_type(self) -> str:
+        has_tokens = self._config.getoption("hermes_mode") == "token"
+        return str(self._config.getoption("hermes_server_type")) if has_tokens else "openai"
 
     def items_of_targets(self, session: pytest.Session) -> Iterable[pytest.Item]:
         """Return one item per rule for each class that ``--hermes-env`` names. Raises: UsageError for a bad target."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_hermes_env.inference.steps import call, say
+from pytest_hermes_env.inference.sampling import sampled
+from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think, turn
 
-__all__ = ["arguments_for", "brief_policy", "silent_policy", "tool_using_policy"]
+__all__ = ["arguments_for", "brief_policy", "drifting", "failing_policy", "silent_policy", "thinking", "tool_using_policy"]
 
 JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
 FINAL_ANSWER = "The task is done."
@@ -54,6 +55,30 @@ def brief_policy(conversation: Any) -> Any:
 def silent_policy(conversation: Any) -> Any:
     """Answer at once, without using a tool."""
     return say(SILENT_ANSWER if _schemas(conversation) else JUDGE_ANSWER)
+
+
+def failing_policy(conversation: Any) -> Any:
+    """Fail every request, as a server does that ran out of memory."""
+    del conversation
+    return fail(500)
+
+
+def thinking(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a policy that does what ``policy`` does, and thinks aloud before: templates strip that from the history."""
+
+    def thinking_policy(conversation: Any) -> Any:
+        return turn(think("What comes next?"), *as_turn(policy(conversation)).steps)
+
+    return thinking_policy
+
+
+def drifting(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a policy that says what ``policy`` does, in ids that encoding its text again would not give."""
+
+    def drifting_policy(conversation: Any) -> Any:
+        return turn(*as_turn(policy(conversation)).steps, sampled(drift=2))
+
+    return drifting_policy
 
 
 def _schemas(conversation: Any) -> dict[str, dict[str, Any]]:

@@ -24,6 +24,7 @@ from pytest_hermes_env.rollout.buffers import snapshot
 from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
 from pytest_hermes_env.rollout.observer import Fault, Faults, watch_environment, watching_layer
+from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import SCENARIOS, Scenario
 from pytest_hermes_env.sandbox.seam import ToolCall
 
@@ -31,6 +32,9 @@ __all__ = ["Collection", "collect"]
 
 SETTLE_S = 3.0
 """How long tasks that outlive their scenario may take to end by themselves, in seconds."""
+
+CHAT = "openai"
+"""The server type of chat mode."""
 
 PROBE = {"hermes_env/probe": 1.0}
 """Metrics given to wandb_log in the scenario of that name."""
@@ -41,6 +45,7 @@ class Collection:
     """All scenarios of one class.
 
     ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
+    ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
     """
 
     env_class: type
@@ -50,15 +55,22 @@ class Collection:
     config_init_error: str = ""
     setup_error: str = ""
     world: str = ""
+    server_type: str = CHAT
+    group_size: int = 0
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the rollouts ran in token mode."""
+        return self.server_type != CHAT
 
 
-def collect(env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0) -> Collection:
+def collect(env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0, server_type: str = CHAT) -> Collection:
     """Run every scenario of ``env_class`` and return the frozen records. Blocks; may be called inside a running event loop.
 
     ``sandbox``: ``fake`` is an in-memory machine, ``local`` lets hermes' own terminal and file tools run. ``timeout_s`` is for
-    each scenario, in seconds. Raises: the class is no environment → BadTarget; the sandbox cannot be had → UsageError.
+    each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. Raises: the class is no environment → BadTarget; the sandbox cannot be had → UsageError.
     """
-    collector = _Collector(env_class, sandbox, timeout_s)
+    collector = _Collector(env_class, sandbox, timeout_s, server_type)
     environment = dict(os.environ)
     try:
         with _quiet():
@@ -110,11 +122,13 @@ class _CannotBuild(Exception):
 class _Collector:
     """One run through the scenarios."""
 
-    def __init__(self, env_class: type, sandbox: str, timeout_s: float) -> None:
+    def __init__(self, env_class: type, sandbox: str, timeout_s: float, server_type: str) -> None:
         self.env_class: Any = env_class
         self.layer = layer_of(env_class)
         self.sandbox = sandbox
         self.timeout_s = timeout_s
+        self.server_type = server_type
+        self.group_size = 0
         self.faults = Faults()
         self.scenarios: dict[str, Scenario] = {}
         self.current = ""
@@ -139,6 +153,8 @@ class _Collector:
             config_init_error=error,
             setup_error=setup_error,
             world=self.world,
+            server_type=self.server_type,
+            group_size=self.group_size,
         )
 
     def _config_init(self) -> tuple[Any, str]:
@@ -151,18 +167,31 @@ class _Collector:
     async def _environment(self) -> AsyncIterator[tuple[Any, Any]]:
         """Build the environment on a mock server, watched, and release everything afterwards."""
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.auto_script import brief_policy, silent_policy, tool_using_policy  # noqa: PLC0415
+        from pytest_hermes_env.rollout.auto_script import (  # noqa: PLC0415
+            brief_policy,
+            drifting,
+            failing_policy,
+            silent_policy,
+            thinking,
+            tool_using_policy,
+        )
         from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config  # noqa: PLC0415
         from pytest_hermes_env.rollout.world import describe, world_of  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
 
         config = initial_config(self.env_class)
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
+        if self.server_type != CHAT:
+            thorough = thinking(thorough)
         self.journal = Journal()
 
         def policy(conversation: Any) -> Any:
             if self.current == "silent":
                 return silent_policy(conversation)
+            if self.current == "speechless":
+                return failing_policy(conversation)
+            if self.current == "drifting":
+                return drifting(thorough)(conversation)
             return (brief_policy if self.faults.fault != "none" else thorough)(conversation)
 
         with contextlib.ExitStack() as resources:
@@ -171,11 +200,12 @@ class _Collector:
             seam = resources.enter_context(ToolSeam(world, record=self._note_tool_call))
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
             try:
-                env = builder.build(self.env_class, server=mock, config=config)
+                env = builder.build(self.env_class, server=mock, config=config, server_type=self.server_type)
             except Exception as error:
                 raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
             resources.enter_context(watching_layer(self.layer, self.faults))
             watch_environment(env, self.layer, self.faults)
+            self.group_size = env.config.group_size
             yield env, mock
             self.world = describe(world)
 
@@ -205,6 +235,11 @@ class _Collector:
         else:
             await self._scenario("happy", env, mock, lambda: env.collect_trajectories(item))
             await self._scenario("silent", env, mock, lambda: env.collect_trajectories(item))
+            if self.server_type == CHAT:
+                self.scenarios["drifting"] = Scenario(name="drifting", unavailable="chat mode has no sampled tokens")
+            else:
+                await self._scenario("drifting", env, mock, lambda: env.collect_trajectories(item))
+            await self._scenario("speechless", env, mock, lambda: env.collect_trajectories(item))
             await self._scenario("reward_raises", env, mock, lambda: env.collect_trajectories(item), fault="reward_raises")
         await self._scenario("evaluate", env, mock, env.evaluate)
         await self._scenario("evaluate_reward_raises", env, mock, env.evaluate, fault="reward_raises")
@@ -219,7 +254,7 @@ class _Collector:
                 await self._scenario(name, env, mock, call, logged=logged)
 
     def _without_training(self, reason: str) -> None:
-        for name in ("happy", "silent", "reward_raises"):
+        for name in ("happy", "silent", "drifting", "speechless", "reward_raises"):
             self.scenarios[name] = Scenario(name=name, unavailable=reason)
 
     async def _cancelled_in_reward(self, env: Any) -> None:
@@ -271,6 +306,7 @@ class _Collector:
             events=tuple(journal.events),
             tool_calls=tuple(journal.tool_calls),
             requests=tuple(dict(exchange.request) for exchange in mock.journal[asked:]),
+            sampled=replies_of(mock.journal[asked:]),
             group=_frozen(group),
             before=before,
             after=snapshot(env),

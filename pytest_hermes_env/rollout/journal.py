@@ -110,10 +110,15 @@ class EvaluationLogged:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemScored:
-    """collect_trajectory gave a scored item; ``tokens [T]`` and ``masks [T]`` as they were then."""
+    """collect_trajectory gave a scored item; ``tokens [T]``, ``masks [T]`` and ``logprobs [T]`` as they were then.
+
+    ``logprobs`` is None when the item has no ``inference_logprobs``. ``score`` is the item's ``scores``.
+    """
 
     tokens: tuple[int, ...]
     masks: tuple[int, ...]
+    logprobs: tuple[float | None, ...] | None = None
+    score: Any = None
 
 
 Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | ItemScored

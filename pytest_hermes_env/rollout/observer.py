@@ -204,7 +204,15 @@ def _watched_collect(real: Callable[..., Any]) -> Callable[..., Any]:
         journal = current_journal.get()
         item = outcome[0] if isinstance(outcome, tuple) and outcome else None
         if journal is not None and isinstance(item, dict):
-            journal.add(ItemScored(tokens=tuple(item.get("tokens") or ()), masks=tuple(item.get("masks") or ())))
+            logprobs = item.get("inference_logprobs")
+            journal.add(
+                ItemScored(
+                    tokens=tuple(item.get("tokens") or ()),
+                    masks=tuple(item.get("masks") or ()),
+                    logprobs=None if logprobs is None else tuple(logprobs),
+                    score=item.get("scores"),
+                )
+            )
         return outcome
 
     return collect_trajectory

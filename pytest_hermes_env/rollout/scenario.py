@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.journal import Event
+from pytest_hermes_env.rollout.sampling import SampledReply
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -17,6 +18,8 @@ SCENARIOS: dict[str, str] = {
     "setup": "setup() is called and the first training item is taken",
     "happy": "a group is collected while the model uses every tool once and then answers",
     "silent": "a group is collected while the model answers at once, without a tool",
+    "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
+    "speechless": "a group is collected while the model's server fails every request",
     "reward_raises": "a group is collected while compute_reward raises",
     "evaluate": "evaluate() runs after a training group has filled the buffers",
     "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
@@ -34,7 +37,8 @@ class Scenario:
     """What happened in one named situation.
 
     ``group`` is what collect_trajectories gave (a ScoredDataGroup), ``before`` and ``after`` picture the environment's
-    attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model.
+    attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
+    ``sampled`` is what it sampled for them in token mode.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
     requests: tuple[dict[str, Any], ...] = ()
+    sampled: tuple[SampledReply, ...] = ()
     group: Any = None
     before: Snapshot = field(default_factory=dict)
     after: Snapshot = field(default_factory=dict)

@@ -1,0 +1,72 @@
+"""What a mock server sampled in token mode, read from its journal: the ground truth that scored items are compared with.
+
+Both shapes of ``/generate`` are read, vLLM's and SGLang's; chat completions hold no tokens and give nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["SampledReply", "replies_of"]
+
+OK = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledReply:
+    """One reply: token ids of the prompt [P] and of the output [N], and the output's logprobs [N] in nats.
+
+    ``logprobs`` is shorter, or holds None, where the server gave fewer.
+    """
+
+    prompt: tuple[int, ...]
+    output: tuple[int, ...]
+    logprobs: tuple[float | None, ...]
+
+    @property
+    def sequence(self) -> tuple[int, ...]:
+        """Prompt and output, as the model saw and made them."""
+        return (*self.prompt, *self.output)
+
+
+def replies_of(exchanges: Iterable[Any]) -> tuple[SampledReply, ...]:
+    """Return the replies among the exchanges of a mock server, in the order of their requests.
+
+    Questions that offer no tools are a judge's, unless the rollouts offer none themselves.
+    """
+    answered = [exchange for exchange in exchanges if exchange.path.endswith("/generate") and exchange.status == OK]
+    by_kind = {kind: [exchange for exchange in answered if exchange.kind == kind] for kind in ("generate", "judge")}
+    return tuple(
+        reply
+        for exchange in by_kind["generate"] or by_kind["judge"]
+        for reply in _replies(exchange.request or {}, exchange.response)
+    )
+
+
+def _replies(request: Any, response: Any) -> Iterator[SampledReply]:
+    if "prompt" in request:
+        yield from _vllm(response)
+    else:
+        yield from _sglang(request.get("input_ids"), response)
+
+
+def _vllm(response: Any) -> Iterator[SampledReply]:
+    rows = response.get("logprobs") or [[]] * len(response["token_ids"])
+    for ids, places in zip(response["token_ids"], rows, strict=True):
+        own = [place[0].get(str(token)) for token, place in zip(ids, places, strict=False)]
+        yield SampledReply(prompt=tuple(response["prompt_token_ids"]), output=tuple(ids), logprobs=tuple(own))
+
+
+def _sglang(prompts: Any, response: Any) -> Iterator[SampledReply]:
+    answers = response if isinstance(response, list) else [response]
+    several = prompts if prompts and isinstance(prompts[0], list) else [prompts or []]
+    copies = max(1, len(answers) // len(several))
+    for number, answer in enumerate(answers):
+        places = answer["meta_info"].get("output_token_logprobs") or []
+        yield SampledReply(
+            prompt=tuple(several[number // copies]),
+            output=tuple(answer["output_ids"]),
+            logprobs=tuple(place[0] for place in places),
+        )
