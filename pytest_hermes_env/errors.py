@@ -23,6 +23,8 @@
     ├── UseAfterCleanup         a tool context was used although it had been cleaned up
     ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
+    ├── NoBatch                 a trainer double waited for a batch that never came
+    ├── BadBatch                a trainer double was given a batch that cannot be trained on
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
 
@@ -32,6 +34,7 @@ A message says what happened, what was expected, what was seen (cut at 200 chara
 from __future__ import annotations
 
 __all__ = [
+    "BadBatch",
     "BadTarget",
     "BadWaiver",
     "CleanupFailed",
@@ -40,6 +43,7 @@ __all__ = [
     "LeftoverAnswers",
     "LeftoverTurns",
     "MissingFile",
+    "NoBatch",
     "NotAToolResult",
     "NotText",
     "ResultError",
@@ -127,6 +131,14 @@ class CleanupFailed(HermesEnvError):
 
 class ServerStartError(HermesEnvError):
     """The mock server could not be started."""
+
+
+class NoBatch(HermesEnvError):
+    """A trainer double waited in vain: for run-api, or for a batch of it."""
+
+
+class BadBatch(HermesEnvError):
+    """A trainer double was given a batch that cannot be trained on."""
 
 
 class EnvironmentSetupError(HermesEnvError):

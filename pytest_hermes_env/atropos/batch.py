@@ -1,0 +1,201 @@
+"""A trainer's batch: what its sequences hold, and whether they can be trained on.
+
+Place in the flow: `pytest_hermes_env.atropos.trainer` pulls a batch from run-api and checks it here; nothing here does I/O.
+
+Source: atroposlib 0.4.0, ``api/server.py`` (``ScoredData``): a batch is a list of groups, a group has one list per column.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeGuard, cast
+
+from pytest_hermes_env.errors import BadBatch, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Row", "check_batch", "faults_of", "rows_of"]
+
+IGNORED = -100
+"""The label of a position that nothing is trained on."""
+
+FILLER_LOGPROB = 1.0
+"""Stands in the logprobs where nothing was sampled."""
+
+LARGEST_LOGPROB = 1e-3
+"""Nats. Above this a number is no log probability; rounding may leave a little more than 0."""
+
+FAULTS_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One sequence of a batch; ``place`` names it in messages.
+
+    Shapes: ``tokens [T]``, ``masks [T]`` (-100 or the token id), ``logprobs [T]`` in nats or None when the group has none.
+    """
+
+    place: str
+    tokens: tuple[int, ...]
+    masks: tuple[int, ...]
+    score: float
+    logprobs: tuple[float, ...] | None
+    overrides: Mapping[str, object]
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether the tokens are a chat server's text encoded afterwards, not what was sampled."""
+        return self.overrides.get("placeholder_tokens") is True
+
+    @property
+    def trained(self) -> int:
+        """How many positions are trained on."""
+        return sum(label != IGNORED for label in self.masks)
+
+
+def rows_of(batch: Sequence[object]) -> tuple[Row, ...]:
+    """Return the sequences of all groups.
+
+    Raises: a column that is missing, has no numbers, or has another number of rows than the tokens → BadBatch.
+    """
+    return tuple(row for number, group in enumerate(batch) for row in _rows_of_group(number, group))
+
+
+def check_batch(
+    batch: Sequence[object], *, batch_size: int, max_token_len: int, allow_placeholders: bool = False
+) -> tuple[Row, ...]:
+    """Return the sequences of a batch that can be trained on.
+
+    ``allow_placeholders`` takes what chat mode sends, to see that data flows; nobody should train on it.
+    Raises: any fault → BadBatch, which lists them.
+    """
+    rows = rows_of(batch)
+    faults = list(faults_of(rows, batch_size=batch_size, max_token_len=max_token_len, allow_placeholders=allow_placeholders))
+    if faults:
+        shown = [f"  {fault}" for fault in faults[:FAULTS_SHOWN]]
+        more = [f"  and {len(faults) - FAULTS_SHOWN} more"] if len(faults) > FAULTS_SHOWN else []
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        raise BadBatch("\n".join([f"a batch cannot be trained on: {count}.", *shown, *more]))
+    return rows
+
+
+def faults_of(rows: Sequence[Row], *, batch_size: int, max_token_len: int, allow_placeholders: bool = False) -> Iterator[str]:
+    """Give each fault of a batch as a sentence that begins with its place."""
+    if len(rows) != batch_size:
+        yield f"the batch: {len(rows)} sequences, and the trainer registered for {batch_size}"
+    if rows and not any(row.trained for row in rows):
+        yield "the batch: every label is masked, so that nothing is trained"
+    for row in rows:
+        for fault in _faults_of_row(row, max_token_len, allow_placeholders=allow_placeholders):
+            yield f"{row.place}: {fault}"
+
+
+def _faults_of_row(row: Row, max_token_len: int, *, allow_placeholders: bool) -> Iterator[str]:
+    count = len(row.tokens)
+    if not math.isfinite(row.score):
+        yield f"its score is {row.score}"
+    if count == 0:
+        yield "it has no tokens"
+    if 0 < max_token_len <= count:
+        yield f"{count} tokens, and the trainer's max_token_len of {max_token_len} must be more"
+    if len(row.masks) != count:
+        yield f"{count} tokens and {len(row.masks)} masks"
+    pairs = enumerate(zip(row.tokens, row.masks, strict=False))
+    strange = next(((at, token, label) for at, (token, label) in pairs if label not in {IGNORED, token}), None)
+    if strange is not None:
+        at, token, label = strange
+        yield f"the label at {at} is {label}; expected {IGNORED} or the token id {token}"
+    if row.has_placeholders and not allow_placeholders:
+        yield "its tokens are chat mode's placeholders, not what was sampled: set server_type to vllm or sglang"
+    elif not row.has_placeholders:
+        yield from _faults_of_logprobs(row)
+
+
+def _faults_of_logprobs(row: Row) -> Iterator[str]:
+    if row.logprobs is None:
+        yield "it has no inference_logprobs"
+        return
+    if len(row.logprobs) != len(row.tokens):
+        yield f"{len(row.tokens)} tokens and {len(row.logprobs)} inference_logprobs"
+    for at, (label, logprob) in enumerate(zip(row.masks, row.logprobs, strict=False)):
+        if label == IGNORED and logprob != FILLER_LOGPROB:
+            yield f"the logprob at {at} is {logprob} although nothing is trained there; expected {FILLER_LOGPROB}"
+            return
+        if label != IGNORED and not -math.inf < logprob <= LARGEST_LOGPROB:
+            yield f"the logprob at {at} is {logprob} although the token is trained; expected a number of at most 0"
+            return
+
+
+# ---------------------------------------------------------------------- reading
+
+
+def _rows_of_group(number: int, group: object) -> Iterator[Row]:
+    place = f"group {number}"
+    if not isinstance(group, Mapping):
+        raise BadBatch(f"{place}: expected an object with tokens, masks and scores, seen {shorten(repr(group))}")
+    tokens, masks = (_ids(place, group, name) for name in ("tokens", "masks"))
+    scores = _column(place, group, "scores")
+    logprobs = _logprobs(place, group)
+    overrides = _column(place, group, "overrides") if group.get("overrides") else [None] * len(tokens)
+    columns: dict[str, Sequence[object] | None] = {
+        "masks": masks,
+        "scores": scores,
+        "inference_logprobs": logprobs,
+        "overrides": overrides,
+    }
+    for name, column in columns.items():
+        if column is not None and len(column) != len(tokens):
+            raise BadBatch(
+                f"{place}: {len(tokens)} sequences of tokens and {len(column)} of {name}; there must be one for each"
+            )
+    for index, row in enumerate(tokens):
+        override = overrides[index]
+        yield Row(
+            place=f"{place}, sequence {index}",
+            tokens=tuple(row),
+            masks=tuple(masks[index]),
+            score=_score(place, scores[index]),
+            logprobs=None if logprobs is None else tuple(logprobs[index]),
+            overrides=override if isinstance(override, Mapping) else {},
+        )
+
+
+def _column(place: str, group: Mapping[str, object], name: str) -> list[object]:
+    column = group.get(name)
+    if not isinstance(column, list):
+        raise BadBatch(f"{place}: {name} must be a list, seen {shorten(repr(column))}")
+    return column
+
+
+def _ids(place: str, group: Mapping[str, object], name: str) -> list[list[int]]:
+    """Return a column of token ids or labels."""
+    column = _column(place, group, name)
+    for row in column:
+        if not isinstance(row, list) or any(type(one) is not int for one in row):
+            raise BadBatch(f"{place}: {name} must hold a list of whole numbers for each sequence, seen {shorten(repr(row))}")
+    return cast("list[list[int]]", column)
+
+
+def _logprobs(place: str, group: Mapping[str, object]) -> list[list[float]] | None:
+    if group.get("inference_logprobs") is None:
+        return None
+    column = _column(place, group, "inference_logprobs")
+    for row in column:
+        if not isinstance(row, list) or not all(_is_number(one) for one in row):
+            raise BadBatch(
+                f"{place}: inference_logprobs must hold a list of numbers for each sequence, seen {shorten(repr(row))}"
+            )
+    return cast("list[list[float]]", column)
+
+
+def _score(place: str, value: object) -> float:
+    if not _is_number(value):
+        raise BadBatch(f"{place}: a score must be a number, seen {shorten(repr(value))}")
+    return float(value)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,207 @@
+"""A trainer double: registers at run-api, pulls as many batches as it has steps, and checks each as one that it would train on.
+
+Place in the flow: the last of the four processes of a training run; ``serve`` of an environment fills the other side of run-api.
+``python -m pytest_hermes_env.atropos.trainer --help`` says how to run it by hand.
+
+Source: atroposlib 0.4.0, ``api/server.py``: an environment can only register after a trainer has registered and asked for a batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import sys
+import time
+import urllib.parse
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from pytest_hermes_env.atropos.batch import Row, check_batch
+from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_hermes_env.types import JsonObject, JsonValue
+
+__all__ = ["Step", "Trainer", "main"]
+
+OK, BROKEN = 0, 1
+POLL_S = 0.1
+REQUEST_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One training step: its number from 1, the batch as it came, and its sequences."""
+
+    number: int
+    batch: list[JsonValue]
+    rows: tuple[Row, ...]
+
+
+class Trainer:
+    """Trains on nothing, and looks at everything.
+
+    ``batch_size`` counts sequences; it must be a multiple of the environment's group_size. Sequences of ``max_token_len`` tokens
+    or more are dropped by the environment with their group. ``timeout_s``: how long run-api, and each batch, may take.
+    ``allow_placeholders`` takes the tokens of chat mode; see `check_batch`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        steps: int,
+        batch_size: int,
+        max_token_len: int = 32768,
+        allow_placeholders: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.steps = steps
+        self.batch_size = batch_size
+        self.max_token_len = max_token_len
+        self.allow_placeholders = allow_placeholders
+        self.timeout_s = timeout_s
+        self._early: list[JsonValue] | None = None
+
+    def register(self) -> None:
+        """Register, and ask for a batch once, which lets environments register. Waits for a run-api that still starts.
+
+        Raises: nothing answers → NoBatch.
+        """
+        registration: JsonObject = {
+            "wandb_group": "trainer-double",
+            "wandb_project": "trainer-double",
+            "batch_size": self.batch_size,
+            "max_token_len": self.max_token_len,
+            "checkpoint_dir": "",
+            "save_checkpoint_interval": -1,
+            "starting_step": 0,
+            "num_steps": self.steps,
+        }
+        end = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                self._ask("POST", "/register", registration)
+                break
+            except ConnectionError as error:
+                if time.monotonic() > end:
+                    raise NoBatch(
+                        f"no run-api answers at {self.url}: {error.strerror}, for {self.timeout_s:g} s.\n"
+                        f"  fix       start it: run-api --host 127.0.0.1 --port {urllib.parse.urlsplit(self.url).port}"
+                    ) from error
+                time.sleep(POLL_S)
+        self._early = self._batch()
+
+    def train(self) -> Iterator[Step]:
+        """Register, then give each step as soon as its batch has come and was found good.
+
+        Raises: no batch in time → NoBatch; a batch that cannot be trained on → BadBatch.
+        """
+        self.register()
+        for number in range(1, self.steps + 1):
+            batch = self.pull(number)
+            try:
+                rows = check_batch(
+                    batch,
+                    batch_size=self.batch_size,
+                    max_token_len=self.max_token_len,
+                    allow_placeholders=self.allow_placeholders,
+                )
+            except BadBatch as error:
+                raise BadBatch(f"step {number} of {self.steps}: {error}") from error
+            yield Step(number=number, batch=batch, rows=rows)
+
+    def pull(self, number: int) -> list[JsonValue]:
+        """Return the batch of step ``number`` when it has come."""
+        batch, self._early = self._early, None
+        end = time.monotonic() + self.timeout_s
+        while batch is None:
+            batch = self._batch()
+            if batch is None and time.monotonic() > end:
+                raise NoBatch(
+                    f"no batch came within {self.timeout_s:g} s, for step {number} of {self.steps} at {self.url}.\n"
+                    f"  expected  groups of an environment that add up to {self.batch_size} sequences\n"
+                    f"  seen      {json.dumps(self._ask('GET', '/status'))}\n"
+                    "  fix       read what `serve` printed: it drops groups whose scores are all the same "
+                    f"(--env.ensure_scores_are_not_same false), and groups with a sequence of {self.max_token_len} tokens or more"
+                )
+            if batch is None:
+                time.sleep(POLL_S)
+        return batch
+
+    def _batch(self) -> list[JsonValue] | None:
+        answer = self._ask("GET", "/batch")
+        batch = answer.get("batch") if isinstance(answer, dict) else None
+        return batch if isinstance(batch, list) else None
+
+    def _ask(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
+        where = urllib.parse.urlsplit(self.url)
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=REQUEST_S)
+        try:
+            data = None if body is None else json.dumps(body)
+            connection.request(method, f"{where.path}{path}", data, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            text = response.read().decode(errors="replace")
+        finally:
+            connection.close()
+        if response.status != HTTPStatus.OK:
+            raise NoBatch(f"{method} {self.url}{path} was answered with {response.status}: {shorten(text)}")
+        return cast("JsonValue", json.loads(text))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train and print a line per step; return 0, or 1 when a batch did not come or is bad."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_hermes_env.atropos.trainer", description=(main.__doc__ or ""))
+    parser.add_argument("--url", default="http://127.0.0.1:8000", help="root of run-api (default: http://127.0.0.1:8000)")
+    parser.add_argument("--steps", type=int, default=3, help="batches to pull (default: 3)")
+    parser.add_argument("--batch-size", type=int, default=8, metavar="N", help="sequences in a batch (default: 8)")
+    parser.add_argument("--max-token-len", type=int, default=32768, metavar="N", help="longest sequence + 1 (default: 32768)")
+    parser.add_argument("--placeholders", action="store_true", help="take the tokens of chat mode, which are not for training")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a batch (default: 60)")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write each batch to this file, one JSON line per step")
+    args = parser.parse_args(argv)
+    trainer = Trainer(
+        args.url,
+        steps=args.steps,
+        batch_size=args.batch_size,
+        max_token_len=args.max_token_len,
+        allow_placeholders=args.placeholders,
+        timeout_s=args.timeout,
+    )
+    try:
+        for step in trainer.train():
+            if args.save is not None:
+                with args.save.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(step.batch) + "\n")
+            _print(_line(step, trainer.steps))
+    except HermesEnvError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return BROKEN
+    return OK
+
+
+def _line(step: Step, steps: int) -> str:
+    """Return a step as one line."""
+    tokens = sum(len(row.tokens) for row in step.rows)
+    trained = sum(row.trained for row in step.rows)
+    scores = sorted(row.score for row in step.rows)
+    kind = " (placeholders)" if any(row.has_placeholders for row in step.rows) else ""
+    return (
+        f"step {step.number} of {steps}: {len(step.rows)} sequences in {len(step.batch)} groups, {tokens} tokens, "
+        f"{trained} of them trained{kind}, scores {scores[0]:g} to {scores[-1]:g}"
+    )
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
