@@ -432,6 +432,17 @@ def test_finish_reason_is_that_of_a_chat_server():
     assert [answer.choices[0].finish_reason for answer in reasons] == ["tool_calls", "stop", "length"]
 
 
+def test_content_has_no_special_tokens():
+    """They are no text; think tags say something, also where the tokenizer calls them special."""
+    rollout = Rollout(["one<|im_start|> two</think> three<|im_end|>"])
+    rollout.tokenizer.add_special_tokens({"extra_special_tokens": ["<|im_start|>", "</think>"]})
+
+    reply = rollout.ask([USER], tools=TOOLS)
+
+    assert reply == {"role": "assistant", "content": "one two</think> three"}
+    assert "</think>" in rollout.tokenizer.all_special_tokens
+
+
 # ---------------------------------------------------------------------- where a rollout splits
 
 
