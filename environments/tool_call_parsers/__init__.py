@@ -1,14 +1,26 @@
 """Turns the raw text of a model family into tool calls: a registry and one file per family.
 
-`get_parser(name).parse(text)` gives the remaining content (or None) and the calls (or None).
+`get_parser(name).parse(text, tools)` gives the remaining content (or None) and the calls (or None).
+
+A family's file names its markers and reads one call at a marker. What they share: `marked_text` walks from marker to marker and
+skips what is thought, `json_extent` finds the end of a JSON value, `envelope` reads calls that are one JSON object, `argument_types`
+types values that the format writes as plain text.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
-from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
+from environments.tool_call_parsers.deepseek import DeepSeekV3ToolCallParser, DeepSeekV31ToolCallParser
+from environments.tool_call_parsers.glm import GlmToolCallParser
+from environments.tool_call_parsers.hermes import HermesToolCallParser
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
+from environments.tool_call_parsers.kimi import KimiK2ToolCallParser
+from environments.tool_call_parsers.llama import LlamaToolCallParser
+from environments.tool_call_parsers.longcat import LongcatToolCallParser
+from environments.tool_call_parsers.mistral import MistralToolCallParser
+from environments.tool_call_parsers.qwen3_coder import Qwen3CoderToolCallParser
 
 __all__ = [
     "PARSER_REGISTRY",
@@ -19,26 +31,28 @@ __all__ = [
     "register_parser",
 ]
 
-ParseResult: TypeAlias = tuple[str | None, list[ChatCompletionMessageToolCall] | None]
-"""(content or None, tool calls or None)."""
-
-PARSER_REGISTRY: dict[str, type[ToolCallParser]] = {}
+PARSER_REGISTRY: dict[str, type[ToolCallParser]] = {
+    "deepseek_v3": DeepSeekV3ToolCallParser,
+    "deepseek_v31": DeepSeekV31ToolCallParser,
+    "deepseek_v3_1": DeepSeekV31ToolCallParser,
+    "glm45": GlmToolCallParser,
+    "glm47": GlmToolCallParser,
+    "hermes": HermesToolCallParser,
+    "kimi_k2": KimiK2ToolCallParser,
+    "llama3_json": LlamaToolCallParser,
+    "llama4_json": LlamaToolCallParser,
+    "longcat": LongcatToolCallParser,
+    "mistral": MistralToolCallParser,
+    "qwen": HermesToolCallParser,
+    "qwen3_coder": Qwen3CoderToolCallParser,
+}
 """Parser name -> class."""
-
-
-class ToolCallParser(ABC):
-    """Reads the tool calls in one model family's raw output."""
-
-    @abstractmethod
-    def parse(self, text: str) -> ParseResult:
-        """Return content and calls. Never raises; text without a call comes back unchanged, with None."""
-
 
 P = TypeVar("P", bound=type[ToolCallParser])
 
 
-def register_parser(name: str):  # noqa: ANN201 - a decorator that returns its argument
-    """Return a class decorator that puts a parser under ``name``."""
+def register_parser(name: str) -> Callable[[P], P]:
+    """Return a class decorator that puts a parser of your own under ``name``."""
 
     def register(parser: P) -> P:
         PARSER_REGISTRY[name] = parser
@@ -50,14 +64,12 @@ def register_parser(name: str):  # noqa: ANN201 - a decorator that returns its a
 def get_parser(name: str) -> ToolCallParser:
     """Return a new parser. Raises: KeyError listing the available names when there is none under ``name``."""
     try:
-        return PARSER_REGISTRY[name]()
+        parser = PARSER_REGISTRY[name]
     except KeyError:
         raise KeyError(f"Tool call parser {name!r} not found. Available parsers: {list_parsers()}") from None
+    return parser()
 
 
 def list_parsers() -> list[str]:
     """Return the names of all parsers, sorted."""
     return sorted(PARSER_REGISTRY)
-
-
-from environments.tool_call_parsers import hermes  # noqa: E402, F401 - registers itself in the table above

@@ -1,0 +1,162 @@
+"""What the offered tools say: their names, and the types of their parameters.
+
+Formats that write every argument as plain text leave its type to the tool's schema. Which types win where a schema allows several,
+and how each is read, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from environments.tool_call_parsers.interface import ToolSchemas, json_text
+from environments.tool_call_parsers.json_extent import read_json
+
+__all__ = ["corrected_arguments", "offered_names", "parameters_of", "typed_arguments"]
+
+_NOT_THIS_TYPE = object()
+
+_OTHER_NAMES = {
+    **dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string"),
+    **dict.fromkeys(("int", "int32", "int64", "uint", "uint32", "uint64", "long", "short", "unsigned"), "integer"),
+    **dict.fromkeys(("float", "float32", "float64", "double"), "number"),
+    **dict.fromkeys(("arr", "list", "sequence"), "array"),
+    "bool": "boolean",
+    "dict": "object",
+}
+"""Type names that real tools use beside those of JSON Schema."""
+
+
+def offered_names(tools: ToolSchemas) -> frozenset[str] | None:
+    """Return the names of the offered tools; None when it is not known what is offered."""
+    return None if tools is None else frozenset(name for name, _ in _functions(tools))
+
+
+def parameters_of(tools: ToolSchemas, name: str) -> Mapping[str, Any]:
+    """Return parameter name -> schema of an offered tool; empty when the tool or its parameters are not known."""
+    for known, schema in _functions(tools or ()):
+        if known == name:
+            properties = schema.get("properties") if isinstance(schema, dict) else None
+            return properties if isinstance(properties, dict) else {}
+    return {}
+
+
+def _functions(tools: Iterable[Any]) -> Iterable[tuple[str, Any]]:
+    for tool in tools:
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if isinstance(function, dict) and isinstance(function.get("name"), str):
+            yield function["name"], function.get("parameters")
+
+
+def typed_arguments(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with every value read as the type that its parameter has; others stay as they are."""
+    return {key: _typed(value, parameters[key]) if key in parameters else value for key, value in arguments.items()}
+
+
+def corrected_arguments(text: str, parameters: Mapping[str, Any]) -> str | None:
+    """Return JSON arguments with the types of the parameters, as they were written when nothing changes; None if no JSON."""
+    value, is_json = read_json(text)
+    if not is_json:
+        return None
+    if not isinstance(value, dict) or not parameters:
+        return text
+    typed = json_text(typed_arguments(value, parameters))
+    return text if typed == json_text(value) else typed
+
+
+def _typed(value: Any, schema: Any) -> Any:
+    """Return the value as its schema wants it. None stays None: a model that says null does not mean the word."""
+    if not isinstance(schema, dict) or value is None:
+        return value
+    if isinstance(value, dict):
+        properties = schema.get("properties")
+        return typed_arguments(value, properties) if isinstance(properties, dict) else value
+    if isinstance(value, list):
+        return [_typed(item, schema.get("items")) for item in value]
+    return _read_as(value if isinstance(value, str) else json.dumps(value), _types_of(schema))
+
+
+def _types_of(schema: Any) -> frozenset[str]:
+    """Return the types that a schema allows; text when it does not say."""
+    found = set(_named_types(schema))
+    return frozenset(_OTHER_NAMES.get(name.strip().lower(), name.strip().lower()) for name in found) or frozenset({"string"})
+
+
+def _named_types(schema: Any) -> Iterable[str]:
+    if not isinstance(schema, dict):
+        return
+    named = schema.get("type")
+    yield from (name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str))
+    allowed = schema.get("enum")
+    yield from (_type_of(value) for value in (allowed if isinstance(allowed, list) else []))
+    for choice in ("anyOf", "oneOf", "allOf"):
+        alternatives = schema.get(choice)
+        for alternative in alternatives if isinstance(alternatives, list) else []:
+            yield from _types_of(alternative)
+
+
+def _type_of(value: object) -> str:
+    names = {type(None): "null", bool: "boolean", int: "integer", float: "number", str: "string", list: "array"}
+    return names.get(type(value), "object")
+
+
+def _read_as(text: str, types: frozenset[str]) -> Any:
+    """Return text as the first of its possible types that it can be read as; as any JSON, or text, when it is none of them."""
+    for name, read in _READERS.items():
+        if name in types and (value := read(text)) is not _NOT_THIS_TYPE:
+            return value
+    return _json(text, default=text)
+
+
+def _null(text: str) -> Any:
+    return None if text.lower() == "null" else _NOT_THIS_TYPE
+
+
+def _integer(text: str) -> Any:
+    try:
+        return int(text)
+    except ValueError:
+        return _NOT_THIS_TYPE
+
+
+def _number(text: str) -> Any:
+    if (whole := _integer(text)) is not _NOT_THIS_TYPE:
+        return whole
+    try:
+        value = float(text)
+    except ValueError:
+        return _NOT_THIS_TYPE
+    if not math.isfinite(value):
+        return _NOT_THIS_TYPE
+    return int(value) if value.is_integer() else value
+
+
+def _boolean(text: str) -> Any:
+    return {"true": True, "1": True, "false": False, "0": False}.get(text.strip().lower(), _NOT_THIS_TYPE)
+
+
+def _json(text: str, default: Any = _NOT_THIS_TYPE) -> Any:
+    value, is_json = read_json(text)
+    return value if is_json and _is_finite(value) else default
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "null": _null,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "object": _json,
+    "array": _json,
+    "string": lambda text: text,
+}
+"""How each type is read, in the order in which they are tried."""

@@ -1,0 +1,42 @@
+"""Calls that are one JSON object each: ``{"name": ..., "arguments": {...}}``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
+
+from environments.tool_call_parsers.interface import json_text, tool_call
+from environments.tool_call_parsers.json_extent import read_json
+
+__all__ = ["read_envelope"]
+
+_NOTHING = object()
+_KEYS_BESIDE_ARGUMENTS = {"name", "id"}
+
+
+def read_envelope(
+    text: str, *, argument_keys: tuple[str, ...] = ("arguments",), needs_arguments: bool = False, call_id: str | None = None
+) -> ChatCompletionMessageToolCall | None:
+    """Return the call that a JSON text is, or None.
+
+    With a name alone it is a call without arguments, unless it ``needs_arguments``. With other keys it is none: they could be
+    misspelt arguments.
+    """
+    value, _ = read_json(text)
+    if not isinstance(value, dict):
+        return None
+    arguments: Any = next((value[key] for key in argument_keys if key in value), _NOTHING)
+    if arguments is _NOTHING:
+        if needs_arguments or not value.keys() <= _KEYS_BESIDE_ARGUMENTS:
+            return None
+        arguments = {}
+    return tool_call(value.get("name"), _object_in(arguments) or json_text(arguments), call_id)
+
+
+def _object_in(arguments: Any) -> str | None:
+    """Return arguments that were written as a JSON object inside a JSON string; None for all others."""
+    if not isinstance(arguments, str):
+        return None
+    value, _ = read_json(arguments)
+    return json_text(value) if isinstance(value, dict) else None

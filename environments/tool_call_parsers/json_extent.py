@@ -1,0 +1,139 @@
+"""Where a JSON value ends in a longer text, in linear time and without exceptions.
+
+``json.JSONDecoder.raw_decode`` would do, but every error that it raises counts the line breaks of the text before it: a megabyte
+of opening braces would take hours. And it says where a value ends, not which braces a broken value had already used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["BROKEN", "CUT_OFF", "end_of_json", "read_json", "skip_space"]
+
+MAX_DEPTH = 200
+"""Nesting beyond which a text is taken as malformed. Python's own reader gives up near 1000, or earlier inside deep calls."""
+
+_NOT_SPACE = re.compile(r"[^ \t\n\r]")
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_BEGINNING_OF_SCALAR = re.compile(r"tr?u?|fa?l?s?|nu?l?|-?[0-9]*\.?[0-9]*[eE]?[+-]?")
+_CLOSERS = {"{": "}", "[": "]"}
+
+BROKEN = -1
+"""There is no JSON value."""
+CUT_OFF = -2
+"""The text ends before the value does."""
+
+
+def skip_space(text: str, position: int) -> int:
+    """Return the position of the first character that is no JSON whitespace, or the length of the text."""
+    found = _NOT_SPACE.search(text, position)
+    return found.start() if found else len(text)
+
+
+def end_of_json(text: str, start: int, braces: set[int] | None = None) -> int:
+    """Return where the JSON value that begins at ``start`` ends; `BROKEN` or `CUT_OFF`, both negative, when it does not.
+
+    The positions of the objects that were opened on the way are added to ``braces``. Escapes inside strings are not checked.
+    """
+    closers: list[str] = []
+    position = start
+    while True:
+        bracket = text[position : position + 1]
+        if bracket in _CLOSERS:
+            if braces is not None and bracket == "{":
+                braces.add(position)
+            position = skip_space(text, position + 1)
+            if text.startswith(_CLOSERS[bracket], position):
+                position += 1
+            elif len(closers) == MAX_DEPTH:
+                return BROKEN
+            else:
+                closers.append(_CLOSERS[bracket])
+                position = _after_key(text, position) if bracket == "{" else position
+                if position < 0:
+                    return position
+                continue
+        else:
+            position = _end_of_scalar(text, position, is_inside=bool(closers))
+        if position >= 0:
+            position = _after_value(text, position, closers)
+        if position < 0 or not closers:
+            return position
+
+
+def _after_key(text: str, position: int) -> int:
+    """Return where the value of the key at ``position`` begins."""
+    if not text.startswith('"', position):
+        return _missing(text, position)
+    end = _end_of_string(text, position)
+    if end < 0:
+        return end
+    colon = skip_space(text, end)
+    return skip_space(text, colon + 1) if text.startswith(":", colon) else _missing(text, colon)
+
+
+def _missing(text: str, position: int) -> int:
+    """Return what it means that something else was expected at ``position``."""
+    return CUT_OFF if position == len(text) else BROKEN
+
+
+def _after_value(text: str, position: int, closers: list[str]) -> int:
+    """Close the brackets that end here. Return where the next value begins; the end, when no bracket is left open."""
+    while closers:
+        position = skip_space(text, position)
+        if text.startswith(",", position):
+            position = skip_space(text, position + 1)
+            return _after_key(text, position) if closers[-1] == "}" else position
+        if not text.startswith(closers[-1], position):
+            return _missing(text, position)
+        closers.pop()
+        position += 1
+    return position
+
+
+def _end_of_scalar(text: str, position: int, *, is_inside: bool) -> int:
+    if text.startswith('"', position):
+        return _end_of_string(text, position)
+    scalar = _SCALAR.match(text, position)
+    if scalar and (scalar.end() == len(text) or not is_inside):
+        return scalar.end()
+    beginning = _BEGINNING_OF_SCALAR.match(text, position)
+    if beginning and beginning.end() == len(text):
+        return CUT_OFF
+    return scalar.end() if scalar else BROKEN
+
+
+def _end_of_string(text: str, quote: int) -> int:
+    position = quote + 1
+    while True:
+        end = text.find('"', position)
+        if _CONTROL.search(text, position, len(text) if end < 0 else end):
+            return BROKEN
+        if end < 0:
+            return CUT_OFF
+        if not _is_escaped(text, end):
+            return end + 1
+        position = end + 1
+
+
+def _is_escaped(text: str, quote: int) -> bool:
+    """Say whether a quote inside a string follows an odd number of backslashes."""
+    first = quote
+    while text[first - 1] == "\\":
+        first -= 1
+    return (quote - first) % 2 == 1
+
+
+def read_json(text: str) -> tuple[Any, bool]:
+    """Return the value of a JSON text, and whether it is one. Not a number and infinity are none."""
+    try:
+        return json.loads(text, parse_constant=_refuse), True
+    except (ValueError, RecursionError):
+        return None, False
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)

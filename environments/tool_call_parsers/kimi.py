@@ -1,0 +1,88 @@
+"""The Kimi K2 format: a section of calls, each with the model's own id ``functions.name:index``, which is kept.
+
+The history is rendered with these ids, and the model counts them on: any other id would be one that it never wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
+
+from environments.tool_call_parsers.argument_types import corrected_arguments, parameters_of
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, tool_call
+from environments.tool_call_parsers.json_extent import end_of_json, skip_space
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+
+__all__ = ["KimiK2ToolCallParser"]
+
+_SECTION_BEGIN = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>")
+_SECTION_END = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
+_CALL_BEGIN, _ARGUMENTS_BEGIN, _CALL_END = "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>"
+_MARKERS = one_of([*_SECTION_BEGIN, *_SECTION_END, _CALL_BEGIN, *(tag for pair in THINK_TAGS for tag in pair)])
+_INDEX = re.compile(r"[0-9]{1,9}")
+_ID = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*")
+
+
+class KimiK2ToolCallParser(ToolCallParser):
+    """Reads the calls of a section. The end token of the last one may be missing when its arguments are whole."""
+
+    def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
+        """Return content and calls. Arguments are corrected by the tool's schema, as vLLM does."""
+        content, calls = find_calls(text, _MARKERS, _Reader(text, tools).read)
+        _count_on(calls or [])
+        return content, calls
+
+
+class _Reader:
+    def __init__(self, text: str, tools: ToolSchemas) -> None:
+        self._text = text
+        self._tools = tools
+        self._is_in_section = False
+
+    def read(self, marker: str, start: int, end: int) -> Reading | None:
+        if marker != _CALL_BEGIN:
+            self._is_in_section = self._is_in_section or marker in _SECTION_BEGIN
+            return Reading(end=end, spans=[(start, end)])
+        return self._read_call(start, end) if self._is_in_section else None
+
+    def _read_call(self, start: int, inside: int) -> Reading | None:
+        header = _ID.match(self._text, inside)
+        if not header or not self._text.startswith(_ARGUMENTS_BEGIN, header.end()):
+            return None
+        body = skip_space(self._text, header.end() + len(_ARGUMENTS_BEGIN))
+        after = body if self._end_of_call(body) is not None else end_of_json(self._text, body)
+        end = None if after < 0 else self._end_of_call(skip_space(self._text, after))
+        if end is None or body == len(self._text):
+            return no_call(self._text, inside, after)
+        name = _name_in(header.group(1))
+        arguments = corrected_arguments(self._text[body:after] or "{}", parameters_of(self._tools, name))
+        call = tool_call(name, arguments, header.group(1))
+        return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
+
+    def _end_of_call(self, position: int) -> int | None:
+        """Return the position behind a call whose arguments have ended; None when something else follows."""
+        if self._text.startswith(_CALL_END, position):
+            return position + len(_CALL_END)
+        if position == len(self._text) or ends_in_tag(self._text, position, _CALL_END):
+            return len(self._text)
+        return position if self._text.startswith((*_SECTION_END, _CALL_BEGIN), position) else None
+
+
+def _name_in(call_id: str) -> str:
+    """Return the tool's name in ``functions.name:index``; an empty text when it is no such id."""
+    name, _, index = call_id.rpartition(":")
+    return name.partition(":")[0].removeprefix("functions.") if _INDEX.fullmatch(index) else ""
+
+
+def _count_on(calls: Iterable[ChatCompletionMessageToolCall]) -> None:
+    """Give a call whose id the model has already used the next free index."""
+    used: set[str] = set()
+    free: dict[str, int] = {}
+    for call in calls:
+        stem, _, index = call.id.rpartition(":")
+        while call.id in used:
+            free[stem] = free.get(stem, int(index)) + 1
+            call.id = f"{stem}:{free[stem]}"
+        used.add(call.id)

@@ -1,0 +1,130 @@
+"""The Mistral formats, each after ``[TOOL_CALLS]``: a JSON array of calls (before v11), or ``name{arguments}`` (v11 and later).
+
+From v11 on, ``[ARGS]`` may stand between name and arguments, and ``[CALL_ID]`` with an id before that. Ids are nine letters and
+digits: the family's chat templates refuse any other.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+
+from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
+
+from environments.tool_call_parsers.argument_types import corrected_arguments, parameters_of
+from environments.tool_call_parsers.envelope import read_envelope
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, tool_call
+from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, end_of_json, skip_space
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, find_calls, no_call, one_of
+
+__all__ = ["MistralToolCallParser"]
+
+_MARKER = "[TOOL_CALLS]"
+_THINK_TAGS = (*THINK_TAGS, ("[THINK]", "[/THINK]"))
+_MARKERS = one_of([_MARKER, *(tag for pair in _THINK_TAGS for tag in pair)])
+_NAME = re.compile(r"\s*([^\s\[\]{}<>\"'`]+)\s*")
+_CALL_ID = re.compile(r"\[CALL_ID\]\s*[A-Za-z0-9]*\s*")
+_ARGS = "[ARGS]"
+_ELEMENT = re.compile(r"[\[,]\s*(?=\{)")
+_ID_CHARACTERS = string.ascii_letters + string.digits
+_RANDOM = random.SystemRandom()
+
+
+class MistralToolCallParser(ToolCallParser):
+    """Reads the calls after each ``[TOOL_CALLS]``. A malformed call stays in the content, with its marker."""
+
+    def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
+        """Return content and calls. Arguments after a name are corrected by the tool's schema, as vLLM does."""
+        return find_calls(text, _MARKERS, lambda *at: _read(text, tools, *at), _THINK_TAGS)
+
+
+def _new_id() -> str:
+    return "".join(_RANDOM.choices(_ID_CHARACTERS, k=9))
+
+
+def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
+    del marker
+    body = skip_space(text, inside)
+    if text.startswith(_MARKER, body):
+        return Reading(end=body, spans=[(start, body)])
+    if text.startswith("[", body):
+        return _read_array(text, start, body)
+    if text.startswith("{", body):
+        end = end_of_json(text, body)
+        call = None if end < 0 else read_envelope(text[body:end], call_id=_new_id())
+        return Reading(calls=[call], end=end, spans=[(start, end)]) if call else no_call(text, inside, end)
+    return _read_named(text, tools, start, inside)
+
+
+def _read_named(text: str, tools: ToolSchemas, start: int, inside: int) -> Reading | None:
+    """Read ``name{...}``, ``name[ARGS]{...}`` or ``name[CALL_ID]id[ARGS]{...}``."""
+    name = _NAME.match(text, inside)
+    if not name:
+        return None
+    position = name.end()
+    if call_id := _CALL_ID.match(text, position):
+        position = call_id.end()
+    if text.startswith(_ARGS, position):
+        position = skip_space(text, position + len(_ARGS))
+    end = end_of_json(text, position) if text.startswith("{", position) else BROKEN
+    if end < 0:
+        return no_call(text, inside, end)
+    arguments = corrected_arguments(text[position:end], parameters_of(tools, name.group(1)))
+    call = tool_call(name.group(1), arguments, _new_id())
+    return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
+
+
+def _read_array(text: str, start: int, bracket: int) -> Reading | None:
+    """Read an array of calls. Where an element is broken, the whole ones around it are read all the same."""
+    array = _Array(text)
+    end = array.read(skip_space(text, bracket + 1))
+    calls = [call for *_, call in array.found]
+    if end is not None:
+        return Reading(calls=calls, end=end, spans=[(start, end)]) if calls else None
+    spans = [(begin, end) for begin, end, _ in array.found]
+    return Reading(calls=calls, end=spans[-1][1] if spans else bracket, spans=spans, data_until=array.data_until)
+
+
+class _Array:
+    """Reads the elements of one array; ``found`` holds (start, end, call) of each that is a call."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._braces: set[int] = set()  # of objects inside elements: no calls of their own
+        self.found: list[tuple[int, int, ChatCompletionMessageToolCall]] = []
+        self.data_until = 0
+
+    def read(self, position: int) -> int | None:
+        """Read from the first element on. Return where the array ends; None when it is broken."""
+        while self._text.startswith("{", position):
+            end = self._read_element(position, needs_arguments=False)
+            if end is None:
+                break
+            position = skip_space(self._text, end)
+            if position == len(self._text) or self._text.startswith("]", position):
+                return min(position + 1, len(self._text))
+            if not self._text.startswith(",", position):
+                break
+            position = skip_space(self._text, position + 1)
+        self._read_what_is_whole(position)
+        return None
+
+    def _read_what_is_whole(self, position: int) -> None:
+        """Read the calls in the rest of a broken array, up to the next marker or the end of the text."""
+        limit = self._text.find(_MARKER, position)
+        limit = len(self._text) if limit < 0 else limit
+        while element := _ELEMENT.search(self._text, position, limit):
+            position = element.end()
+            if position not in self._braces:
+                position = self._read_element(position, needs_arguments=True) or position
+
+    def _read_element(self, start: int, *, needs_arguments: bool) -> int | None:
+        """Return where the object at ``start`` ends, when it is a call."""
+        end = end_of_json(self._text, start, self._braces)
+        self.data_until = max(self.data_until, len(self._text) if end == CUT_OFF else end)
+        call = None if end < 0 else read_envelope(self._text[start:end], call_id=_new_id(), needs_arguments=needs_arguments)
+        if call is None:
+            return None
+        self.found.append((start, end, call))
+        return end

@@ -1,0 +1,92 @@
+"""The Qwen3-Coder format: ``<tool_call><function=name><parameter=key>value</parameter></function></tool_call>``.
+
+Values are plain text between one line break on each side, so their types come from the tool's schema; without one they stay text.
+``<tool_call>`` and its closing tag may be missing; so may the closing tag of a parameter before the next one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from environments.tool_call_parsers.argument_types import parameters_of, typed_arguments
+from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, json_text, tool_call
+from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, skip_space
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+
+__all__ = ["Qwen3CoderToolCallParser"]
+
+_BLOCK, _BLOCK_END = "<tool_call>", "</tool_call>"
+_FUNCTION, _FUNCTION_END = "<function=", "</function>"
+_PARAMETER, _PARAMETER_END = "<parameter=", "</parameter>"
+_MARKERS = one_of([_BLOCK, _FUNCTION, *(tag for pair in THINK_TAGS for tag in pair)])
+_VALUE_TAGS = one_of([_PARAMETER, _PARAMETER_END])
+_FUNCTION_TAGS = one_of([_FUNCTION, _FUNCTION_END])
+_NAME = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*>")
+_KEY = re.compile(r"([^<>\n]+)>")
+
+
+class Qwen3CoderToolCallParser(ToolCallParser):
+    """Reads ``<function=...>`` blocks. A call that was cut off is none: what is missing could be a parameter."""
+
+    def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
+        """Return content and calls; values are typed by the schemas in ``tools``."""
+        return find_calls(text, _MARKERS, lambda *at: _read(text, tools, *at))
+
+
+def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
+    """Read one function, and the tag of the block around it."""
+    function = inside
+    if marker == _BLOCK:
+        function = skip_space(text, inside)
+        if not text.startswith(_FUNCTION, function):
+            return None
+        function += len(_FUNCTION)
+    name = _NAME.match(text, function)
+    if not name:
+        return None
+    arguments, position, is_cut_off = _read_parameters(text, skip_space(text, name.end()))
+    end = _end_of_function(text, position)
+    call = tool_call(name.group(1), json_text(typed_arguments(arguments, parameters_of(tools, name.group(1)))))
+    if end is None or call is None:
+        return no_call(text, inside, CUT_OFF if is_cut_off else position)
+    end = _end_of_block(text, end)
+    return Reading(calls=[call], end=end, spans=[(start, end)])
+
+
+def _read_parameters(text: str, position: int) -> tuple[dict[str, str], int, bool]:
+    """Return the whole parameters, where they end, and whether the text ends in the value of one more."""
+    arguments: dict[str, str] = {}
+    while text.startswith(_PARAMETER, position):
+        key = _KEY.match(text, position + len(_PARAMETER))
+        end = _end_of_value(text, key.end()) if key else BROKEN
+        if key is None or end < 0:
+            return arguments, position, end == CUT_OFF
+        arguments[key.group(1)] = text[key.end() : end].removeprefix("\n").removesuffix("\n")
+        position = skip_space(text, end + (len(_PARAMETER_END) if text.startswith(_PARAMETER_END, end) else 0))
+    return arguments, position, False
+
+
+def _end_of_value(text: str, start: int) -> int:
+    """Return where a value ends: at its closing tag, or at the next parameter of the same function."""
+    tag = _VALUE_TAGS.search(text, start)
+    if not tag:
+        return CUT_OFF
+    is_left_open = tag.group() == _PARAMETER and _FUNCTION_TAGS.search(text, start, tag.start())
+    return BROKEN if is_left_open else tag.start()
+
+
+def _end_of_function(text: str, position: int) -> int | None:
+    """Return where a function ends whose last parameter has ended; None when that is not sure."""
+    if text.startswith(_FUNCTION_END, position):
+        return position + len(_FUNCTION_END)
+    if ends_in_tag(text, position, _FUNCTION_END, fewest=len("</")):
+        return len(text)
+    return position if text.startswith((_BLOCK_END, _BLOCK, _FUNCTION), position) else None
+
+
+def _end_of_block(text: str, position: int) -> int:
+    """Return the position behind the closing tag of the block, where there is one behind the function."""
+    tag = skip_space(text, position)
+    if text.startswith(_BLOCK_END, tag):
+        return tag + len(_BLOCK_END)
+    return len(text) if ends_in_tag(text, tag, _BLOCK_END) else position

@@ -1,0 +1,87 @@
+"""The names of the parsers, and what all of them promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from environments import tool_call_parsers
+from environments.tool_call_parsers import (
+    PARSER_REGISTRY,
+    ParseResult,
+    ToolCallParser,
+    get_parser,
+    list_parsers,
+    register_parser,
+)
+
+NAMES = [
+    "deepseek_v3", "deepseek_v31", "deepseek_v3_1", "glm45", "glm47", "hermes", "kimi_k2", "llama3_json", "llama4_json",
+    "longcat", "mistral", "qwen", "qwen3_coder",
+]  # fmt: skip
+
+
+def test_all_names_are_listed():
+    """The registry has these parsers and no others."""
+    assert list_parsers() == NAMES
+    assert sorted(PARSER_REGISTRY) == NAMES
+
+
+def test_export_list_is_true():
+    """What the package says it exports is there, sorted."""
+    assert tool_call_parsers.__all__ == sorted(tool_call_parsers.__all__)
+    assert all(hasattr(tool_call_parsers, name) for name in tool_call_parsers.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parser_is_new_each_time(name):
+    """Each caller has a parser of its own, of the registered class."""
+    first, second = get_parser(name), get_parser(name)
+
+    assert first is not second
+    assert type(first) is type(second) is PARSER_REGISTRY[name]
+    assert isinstance(first, ToolCallParser)
+
+
+def test_unknown_name_lists_the_known_ones():
+    """A misspelt name is answered with all names."""
+    with pytest.raises(KeyError) as caught:
+        get_parser("hermes2")
+
+    assert caught.value.args == (f"Tool call parser 'hermes2' not found. Available parsers: {NAMES}",)
+
+
+def test_own_parser_can_be_registered(monkeypatch):
+    """A user's parser is found under its name; the class comes back from the decorator."""
+    monkeypatch.setattr(tool_call_parsers, "PARSER_REGISTRY", dict(PARSER_REGISTRY))
+
+    @register_parser("mine")
+    class Mine(ToolCallParser):
+        def parse(self, text: str, tools: object = None) -> ParseResult:
+            del tools
+            return text.upper(), None
+
+    assert get_parser("mine").parse("a") == ("A", None)
+    assert type(get_parser("mine")) is Mine
+    assert list_parsers() == sorted([*NAMES, "mine"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", ["", " \n", "The answer is 42.", "a < b & c > d", '{"answer": [42]}', "```json\n{}\n```"])
+def test_text_without_a_call_comes_back_unchanged(name, text):
+    """An answer is the very same text, white space and all."""
+    assert get_parser(name).parse(text) == (text, None)
+    assert get_parser(name).parse(text, []) == (text, None)
+
+
+def test_examples_of_the_page_run():
+    """The code of docs/reference/tool-call-parsers.md does what it says."""
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "tool-call-parsers.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+    for example in examples:
+        exec(compile(example, "tool-call-parsers.md", "exec"), {})
+
+    assert len(examples) == 2
