@@ -195,7 +195,8 @@ class Files(MutableMapping[str, str]):
     def move(self, source: str, target: str) -> None:
         """Give a file or a directory another path; a file that is there is replaced.
 
-        Raises: FileNotFoundError, FileExistsError for a directory that is there, NotADirectoryError.
+        Raises: FileNotFoundError, FileExistsError for a directory that is there, NotADirectoryError; a directory into itself →
+        OSError.
         """
         old, new = self.resolve(source), self.resolve(target)
         if not self.exists(old):
@@ -208,6 +209,8 @@ class Files(MutableMapping[str, str]):
             self._files[new] = self._files.pop(old)
             return
         below = _below(old)
+        if new in self._files or new.startswith(below):
+            raise self._error(errno.ENOTDIR if new in self._files else errno.EINVAL, new)
         for file in self.walk(old):
             self._files[new + file[len(old) :]] = self._files.pop(file)
         moved = {one for one in self._directories if one == old or one.startswith(below)}

@@ -166,9 +166,9 @@ class _Expression:
 
     def _named(self) -> int:
         name = self._token
-        self._next()
-        if self._text.startswith("[", self._at) or self._text[self._start :].startswith("["):
+        if self._text.startswith("[", self._at):
             raise UnsupportedSyntax(self._text, "an array")
+        self._next()
         if self._kind == "operator" and self._token in ASSIGNING:
             operator, start = self._token, self._start
             self._next()

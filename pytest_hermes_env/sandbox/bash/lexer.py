@@ -424,6 +424,8 @@ class Lexer:
         self.at = name.end() if name else at
         if source.startswith("[", self.at):
             raise UnsupportedSyntax(source, "an array")
+        if indirect and source.startswith(("*", "@"), self.at):
+            raise UnsupportedSyntax(source, "${!...}")
         operator = re.compile(r":[-=?+]|[-=?+]|##?|%%?|//|/#|/%|/|\^\^?|,,?|:|@").match(source, self.at)
         text = operator.group() if operator else ""
         argument = second = None
@@ -542,6 +544,7 @@ class Lexer:
         if first.raw in UNARY and following == "]]" and len(first.raw) == 2:  # noqa: PLR2004 - -f without a name
             raise Unreadable(self._conditional("unexpected argument `]]' to conditional unary operator"))
         if "\n" in self.source[behind : self.at] and following != "]]":
+            self.at = behind
             raise Unreadable(self._conditional("unexpected token `newline', conditional binary operator expected"))
         if following in {"<", ">"}:
             self.at += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -59,6 +60,8 @@ DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 """Builtins whose arguments may be assignments, which are not split."""
 TALKING = frozenset({"echo", "printf"})
 """Programs that never open what they are given."""
+DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+"""What programs know of the directory of devices."""
 DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 SHELLS = re.compile(rb"#!\s*\S*/(?:env\s+)?(?:ba|da)?sh(?:\s+-\w+)?\s*$")
 BUILTIN_COMPLAINS = b"/usr/bin/bash: line 3: "
@@ -84,6 +87,8 @@ class _Reader(Process):
     """A process whose standard input is taken from a source that others may read on."""
 
     source: Source
+    stdin_is_file: bool = False
+    launch: Callable[[tuple[str, ...]], int] | None = None
     _taken: bytes | None = None
 
     @property
@@ -627,6 +632,8 @@ class Runner:
             err=err.buffer,
         )
         process.source = source
+        process.stdin_is_file = source.is_file
+        process.launch = lambda more: self.subshell(lambda: self.execute(more, shlex.join(more), streams))
         began = len(out.buffer)
         start, at = len(err.buffer), source.at
         name = self.program_name(words[0])
@@ -649,12 +656,11 @@ class Runner:
     def _without_devices(self, words: tuple[str, ...], out: Sink) -> tuple[str, ...]:
         """Return the words of a program that names none of the paths which this machine has no files for."""
         if words[0] == "cat":
-            words = tuple("-" if word == "/dev/stdin" else word for word in words)
             paths = {self.files.resolve(word, self.state.cwd) for word in words[1:]}
             if isinstance(out, FileSink) and out.path in paths and self.files.is_file(out.path) and self.files.read(out.path):
                 raise UnsupportedSyntax(" ".join(words), "a cat of the file that it writes")
         for word in words[1:]:
-            if word.startswith(("/dev/", "/proc/")) and word != "/dev/null" and words[0] not in TALKING:
+            if word.startswith(("/dev/", "/proc/")) and word not in DEVICES and words[0] not in TALKING:
                 raise UnsupportedSyntax(" ".join(words), word)
         return words
 
