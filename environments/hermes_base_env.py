@@ -37,14 +37,12 @@ from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.bridge import bridged
 from environments.exact_tokens import TokenModeError, exact_server_class
-from environments.model_reply import check_parser_name
+from environments.model_reply import check_parser, check_parser_name
 from environments.offered_tools import Tools, offered_tools
 from environments.scoring import SplitRollouts
 from environments.together import all_or_none, to_the_end
 from environments.token_mode import HistoryRendering, TokenMode
-from environments.tool_call_parsers import list_parsers
 from environments.tool_context import ToolContext
-from environments.vllm_parser import VLLM_PREFIX
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
@@ -52,12 +50,6 @@ logger = logging.getLogger(__name__)
 
 _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_tools", default=None)
 """(id of the environment, its tools) of the group that the current task belongs to."""
-
-PARSERS_OF_TOKEN_MODE = (
-    "deepseek_v3", "deepseek_v31", "deepseek_v3_1", "glm45", "glm47", "hermes", "kimi_k2", "llama3_json", "llama4_json",
-    "longcat", "mistral", "qwen", "qwen3_coder",
-)  # fmt: skip
-"""Names that ``tool_call_parser`` may have. Chat mode reads structured tool calls and needs none of them."""
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 """Where one of these is set, hermes asks a person before it runs what looks dangerous."""
@@ -165,7 +157,7 @@ class HermesAgentBaseEnv(BaseEnv):
         for an unknown parser, and in token mode for a tokenizer whose chat template is missing or cannot show tool results.
         """
         command_line.load_dotenv_of_cwd()
-        _check_parser(config.tool_call_parser)
+        check_parser_name(config.tool_call_parser)
         _check_servers(server_configs, testing=testing)
         if getattr(config, "wandb_name", None) is None and self.name:
             config.wandb_name = self.name
@@ -181,7 +173,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self.server.tool_parser = config.tool_call_parser
         self._token_mode = TokenMode(config.tool_call_parser, config.history_rendering)
         if self._use_managed_server():
-            check_parser_name(config.tool_call_parser, self.tokenizer)
+            check_parser(config.tool_call_parser, self.tokenizer)
             self._token_mode.template_of(self.tokenizer).check()
             self.server = self._token_mode.manager(self.server)
         self._tool_error_buffer: list[str] = []
@@ -448,13 +440,6 @@ class HermesAgentBaseEnv(BaseEnv):
     def get_cli_evaluate_config_cls(cls) -> type:
         """Return the command class of ``evaluate``."""
         return command_line.command_class(cls, "evaluate")
-
-
-def _check_parser(name: str) -> None:
-    """Refuse a misspelt parser in both modes; whether vLLM is here for one of its own matters in token mode only."""
-    known = sorted({*PARSERS_OF_TOKEN_MODE, *list_parsers()})
-    if name not in known and not name.startswith(VLLM_PREFIX):
-        raise ValueError(f"Unknown tool_call_parser {name!r}. Available parsers: {known}")
 
 
 def _check_servers(server_configs: object, *, testing: bool) -> None:

@@ -15,7 +15,7 @@ from environments.chat_template import ChatTemplate
 from environments.tool_call_parsers import get_parser, list_parsers
 from environments.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
 
-__all__ = ["ModelReply", "ReplyReader", "check_parser_name"]
+__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name"]
 
 Tools = list[dict[str, Any]] | None
 
@@ -113,14 +113,19 @@ def _as_dict(call: Any) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": function.name, "arguments": function.arguments}}
 
 
-def check_parser_name(name: str, tokenizer: Any) -> None:
-    """Raise ValueError when there is no parser of that name, naming those that there are."""
+def check_parser_name(name: str) -> None:
+    """Raise ValueError when there is no parser of that name, naming those that there are. Which ones vLLM has is not asked."""
+    if name not in list_parsers() and not name.startswith(VLLM_PREFIX):
+        raise ValueError(
+            f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
+            f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
+        )
+
+
+def check_parser(name: str, tokenizer: Any) -> None:
+    """Raise ValueError when a parser cannot be made; vLLM is imported for one of its own."""
+    check_parser_name(name)
     if not name.startswith(VLLM_PREFIX):
-        if name not in list_parsers():
-            raise ValueError(
-                f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
-                f'or "{VLLM_PREFIX}<name>" for one of vLLM\'s where vLLM is installed'
-            )
         return
     try:
         VllmToolCallParser(name.removeprefix(VLLM_PREFIX), tokenizer)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from environments.chat_template import ChatTemplate
-from environments.model_reply import ReplyReader, check_parser_name
+from environments.model_reply import ReplyReader, check_parser
 from environments.vllm_parser import VllmProblem, VllmToolCallParser
 
 TOOLS = [{"type": "function", "function": {"name": "look"}}]
@@ -113,7 +113,7 @@ def test_unknown_parser_is_an_error():
 @pytest.mark.usefixtures("vllm")
 def test_prefix_chooses_vllms_parser():
     """``vllm:mine`` in a reply reader; its calls become dicts."""
-    check_parser_name("vllm:mine", "tokenizer")
+    check_parser("vllm:mine", "tokenizer")
 
     reply = ReplyReader(ChatTemplate(SimpleNamespace()), "vllm:mine").read(
         "hm CALL look", end="", tools=TOOLS, is_thinking=False
@@ -126,4 +126,4 @@ def test_prefix_chooses_vllms_parser():
 def test_unknown_parser_of_ours_is_an_error():
     """The way to vLLM's is named."""
     with pytest.raises(ValueError, match=r"or \"vllm:<name>\" for one of vLLM's where vLLM is installed$"):
-        check_parser_name("nope", "tokenizer")
+        check_parser("nope", "tokenizer")
