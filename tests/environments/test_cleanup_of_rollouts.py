@@ -48,7 +48,10 @@ class Env(HermesAgentBaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-SLOW = "sleep 30.125; touch {mark}"
+SHORT, LONG = f"30.{os.getpid():08d}", f"300.{os.getpid():08d}"
+"""How long the sleepers of this test process sleep, in seconds: those of other test processes sleep a little differently."""
+
+SLOW = f"sleep {SHORT}; touch {{mark}}"
 
 
 @pytest.fixture
@@ -80,15 +83,16 @@ def held() -> dict[str, Any]:
     }
 
 
-def sleeping() -> set[str]:
-    """Process ids of this test's sleepers."""
+def sleeping(*lengths: str) -> set[str]:
+    """Process ids of this test process's sleepers: of these lengths, or of any."""
+    lengths = lengths or (SHORT, LONG)
     found = set()
     for path in glob.glob("/proc/[0-9]*/cmdline"):
         try:
             words = Path(path).read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[:1] == [b"sleep"] and words[1] in {b"30.125", b"300.125"}:
+        if words[:1] == [b"sleep"] and words[1].decode() in lengths:
             found.add(path.split("/")[2])
     return found
 
@@ -135,12 +139,12 @@ def run(make_env: Any, tmp_path: Path, item: str, script: Any, *, cancel_when: A
 
 async def until_a_sleeper_runs(_env: Any) -> None:
     """Return as soon as the tool's process is there."""
-    before = sleeping()
-    while not sleeping() - before:
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(60):
+        while not sleeping(SHORT):
+            await asyncio.sleep(0.02)
 
 
-WORK = [call("terminal", command="echo 1 > a.txt; pwd"), call("terminal", command="sleep 300.125", background=True), say("ok")]
+WORK = [call("terminal", command="echo 1 > a.txt; pwd"), call("terminal", command=f"sleep {LONG}", background=True), say("ok")]
 
 
 @pytest.mark.parametrize(("item", "kind"), [("success", tuple), ("reward raises", tuple), ("loop raises", LookupError)])
