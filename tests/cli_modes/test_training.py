@@ -98,10 +98,11 @@ def seen_row(row: Row) -> tuple[Any, ...]:
 
 @pytest.fixture
 def environ(environ: dict[str, str], home: Path) -> dict[str, str]:
-    """Keys stand in the variables that libraries read; whatever is left in the temporary directory is seen."""
+    """Keys stand in the variables that libraries read; openai and Atropos log all they can; temporary files are seen."""
     (home / "tmp").mkdir()
     key = environ["OPENROUTER_API_KEY"]
-    return environ | {"OPENAI_API_KEY": key, "WANDB_API_KEY": key, "HF_TOKEN": OTHER_KEY, "TMPDIR": str(home / "tmp")}
+    keys = {"OPENAI_API_KEY": key, "WANDB_API_KEY": key, "HF_TOKEN": OTHER_KEY}
+    return environ | keys | {"OPENAI_LOG": "debug", "TMPDIR": str(home / "tmp")}
 
 
 @pytest.fixture
