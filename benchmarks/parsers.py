@@ -1,7 +1,7 @@
 """What the tool-call parsers cost: megabytes per second on ordinary text, and how the cost of a character grows with the text.
 
-Prints figures and ratios; run it with nothing else on the machine: ``python benchmarks/parsers.py``. A growth near 1 means that a
-character of a megabyte costs what a character of a kilobyte does, also in text that was written to be dear.
+Prints figures and ratios of processor time; run it with little else on the machine: ``python benchmarks/parsers.py``. A growth
+near 1 means that a character of a megabyte costs what a character of a kilobyte does, also in text that was written to be dear.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ CODE = 'def area(width: float, height: float) -> float:\n    """Return the area.
 
 
 def seconds_per_character(parser: ToolCallParser, text: str, tools: list[dict[str, Any]]) -> float:
-    """Return the best time of a few, each long enough for the clock."""
+    """Return the best processor time of a few, each long enough for the clock."""
     best = float("inf")
     for _ in range(REPEATS):
         runs, spent = 0, 0.0
-        started = time.perf_counter()
+        started = time.process_time()
         while spent < SHORTEST_MEASUREMENT_S:
             parser.parse(text, tools)
             runs += 1
-            spent = time.perf_counter() - started
+            spent = time.process_time() - started
         best = min(best, spent / runs / len(text))
     return best
 

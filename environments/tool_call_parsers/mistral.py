@@ -6,7 +6,7 @@ digits: the family's chat templates refuse any other.
 
 from __future__ import annotations
 
-import random
+import os
 import re
 import string
 
@@ -28,7 +28,6 @@ _CALL_ID = re.compile(r"\[CALL_ID\]\s*[A-Za-z0-9]*\s*")
 _ARGS = "[ARGS]"
 _ELEMENT = re.compile(r"[\[,]\s*(?=\{)")
 _ID_CHARACTERS = string.ascii_letters + string.digits
-_RANDOM = random.SystemRandom()
 
 
 class MistralToolCallParser(ToolCallParser):
@@ -40,7 +39,7 @@ class MistralToolCallParser(ToolCallParser):
 
 
 def _new_id() -> str:
-    return "".join(_RANDOM.choices(_ID_CHARACTERS, k=9))
+    return "".join(_ID_CHARACTERS[byte % len(_ID_CHARACTERS)] for byte in os.urandom(9))
 
 
 def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
