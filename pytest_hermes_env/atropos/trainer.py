@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.atropos.batch import Row, check_batch
-from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, shorten
+from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, UsageError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +49,7 @@ class Trainer:
     ``batch_size`` counts sequences; it must be a multiple of the environment's group_size. Sequences of ``max_token_len`` tokens
     or more are dropped by the environment with their group. ``timeout_s``: how long run-api, and each batch, may take.
     ``allow_placeholders`` takes the tokens of chat mode; see `check_batch`.
+    Raises: another address than http:// → UsageError.
     """
 
     def __init__(
@@ -61,6 +62,8 @@ class Trainer:
         allow_placeholders: bool = False,
         timeout_s: float = 60.0,
     ) -> None:
+        if not url.startswith("http://"):
+            raise UsageError(f"the address of run-api must begin with http://, seen {shorten(repr(url))}")
         self.url = url.rstrip("/")
         self.steps = steps
         self.batch_size = batch_size
@@ -87,12 +90,12 @@ class Trainer:
         end = time.monotonic() + self.timeout_s
         while True:
             try:
-                self._ask("POST", "/register", registration)
+                self._request("POST", "/register", registration)
                 break
-            except ConnectionError as error:
+            except OSError as error:
                 if time.monotonic() > end:
                     raise NoBatch(
-                        f"no run-api answers at {self.url}: {error.strerror}, for {self.timeout_s:g} s.\n"
+                        f"no run-api answers at {self.url}: {error.strerror or error}, for {self.timeout_s:g} s.\n"
                         f"  fix       start it: run-api --host 127.0.0.1 --port {urllib.parse.urlsplit(self.url).port}"
                     ) from error
                 time.sleep(POLL_S)
@@ -127,7 +130,7 @@ class Trainer:
                 raise NoBatch(
                     f"no batch came within {self.timeout_s:g} s, for step {number} of {self.steps} at {self.url}.\n"
                     f"  expected  groups of an environment that add up to {self.batch_size} sequences\n"
-                    f"  seen      {json.dumps(self._ask('GET', '/status'))}\n"
+                    f"  seen      {json.dumps(self._ask('/status'))}\n"
                     "  fix       read what `serve` printed: it drops groups whose scores are all the same "
                     f"(--env.ensure_scores_are_not_same false), and groups with a sequence of {self.max_token_len} tokens or more"
                 )
@@ -136,11 +139,17 @@ class Trainer:
         return batch
 
     def _batch(self) -> list[JsonValue] | None:
-        answer = self._ask("GET", "/batch")
+        answer = self._ask("/batch")
         batch = answer.get("batch") if isinstance(answer, dict) else None
         return batch if isinstance(batch, list) else None
 
-    def _ask(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
+    def _ask(self, path: str) -> JsonValue:
+        try:
+            return self._request("GET", path)
+        except OSError as error:
+            raise NoBatch(f"run-api answers no more at {self.url}: {error}") from error
+
+    def _request(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
         where = urllib.parse.urlsplit(self.url)
         connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=REQUEST_S)
         try:
@@ -150,9 +159,17 @@ class Trainer:
             text = response.read().decode(errors="replace")
         finally:
             connection.close()
-        if response.status != HTTPStatus.OK:
-            raise NoBatch(f"{method} {self.url}{path} was answered with {response.status}: {shorten(text)}")
-        return cast("JsonValue", json.loads(text))
+        try:
+            answer = cast("JsonValue", json.loads(text))
+        except ValueError:
+            answer = None
+        if response.status != HTTPStatus.OK or answer is None:
+            raise NoBatch(
+                f"{method} {self.url}{path} was answered with {response.status}: {shorten(text)}\n"
+                "  expected  JSON of run-api, with status 200\n"
+                "  fix       look at what listens there, and at what run-api printed"
+            )
+        return answer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -166,15 +183,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a batch (default: 60)")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write each batch to this file, one JSON line per step")
     args = parser.parse_args(argv)
-    trainer = Trainer(
-        args.url,
-        steps=args.steps,
-        batch_size=args.batch_size,
-        max_token_len=args.max_token_len,
-        allow_placeholders=args.placeholders,
-        timeout_s=args.timeout,
-    )
     try:
+        trainer = Trainer(
+            args.url,
+            steps=args.steps,
+            batch_size=args.batch_size,
+            max_token_len=args.max_token_len,
+            allow_placeholders=args.placeholders,
+            timeout_s=args.timeout,
+        )
         for step in trainer.train():
             if args.save is not None:
                 with args.save.open("a", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 import threading
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.atropos.trainer import Trainer, main
-from pytest_hermes_env.errors import BadBatch, NoBatch
+from pytest_hermes_env.errors import BadBatch, NoBatch, UsageError
 
 STATUS = {"current_step": 0, "queue_size": 1}
 GROUP = {
@@ -53,6 +54,8 @@ class Api:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def stop(self) -> None:
+        if not self._thread.is_alive():
+            return
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -149,7 +152,30 @@ def test_error_of_run_api_is_told(api_with):
 
     with pytest.raises(NoBatch) as caught:
         Trainer(api.url, steps=1, batch_size=1).register()
-    assert str(caught.value) == f"POST {api.url}/register was answered with 500: out of order"
+    assert str(caught.value) == (
+        f"POST {api.url}/register was answered with 500: out of order\n"
+        "  expected  JSON of run-api, with status 200\n"
+        "  fix       look at what listens there, and at what run-api printed"
+    )
+
+
+def test_run_api_that_ends_is_told(api_with):
+    """A connection that fails after the registration is no traceback either."""
+    api = api_with()
+    trainer = Trainer(api.url, steps=1, batch_size=1)
+    trainer.register()
+    api.stop()
+
+    with pytest.raises(NoBatch) as caught:
+        trainer.pull(1)
+    assert str(caught.value) == f"run-api answers no more at {api.url}: [Errno {errno.ECONNREFUSED}] Connection refused"
+
+
+def test_address_is_of_http():
+    """run-api speaks nothing else."""
+    with pytest.raises(UsageError) as caught:
+        Trainer("localhost:8000", steps=1, batch_size=1)
+    assert str(caught.value) == "the address of run-api must begin with http://, seen 'localhost:8000'"
 
 
 def test_command_prints_a_line_per_step_and_saves_batches(api_with, tmp_path, capsys):
