@@ -8,6 +8,17 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised
+from pytest_hermes_env.contract.scored import (
+    IGNORED,
+    Row,
+    groups_of,
+    is_rejected,
+    items_of,
+    rows_of,
+    sampled_in,
+    sequence_fault,
+)
 from pytest_hermes_env.contract.source import (
     ANYTHING,
     BASE_METHODS,
@@ -80,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANYTHING",
     "BASE_METHODS",
+    "IGNORED",
     "LAYER_CONTEXT",
     "LAYER_ENV",
     "LAYER_LOOP",
@@ -111,6 +123,7 @@ __all__ = [
     "Module",
     "Place",
     "Reward",
+    "Row",
     "Scenario",
     "Skipped",
     "SourceTree",
@@ -126,10 +139,13 @@ __all__ = [
     "doubts",
     "flat_statements",
     "function_of",
+    "groups_of",
     "has",
     "hung_on_self",
     "in_order",
     "instances",
+    "is_rejected",
+    "items_of",
     "joined",
     "last_name",
     "members",
@@ -137,6 +153,9 @@ __all__ = [
     "read_class",
     "read_classes",
     "resolve",
+    "rows_of",
+    "sampled_in",
+    "sequence_fault",
     "without_helpers",
 ]
 
@@ -166,6 +185,27 @@ class Evidence:
     def why_missing(self, *names: str) -> str:
         """Return why none of these scenarios was run."""
         return next((scenario.unavailable for name in names if (scenario := self.scenario(name)).unavailable), "")
+
+    def without_groups(self, *names: str) -> Verdict | None:
+        """Return the verdict of a rule about scored data when none of these scenarios gave any; None when one did."""
+        ran = self.scenarios(*names)
+        if any(rows_of(scenario) or items_of(scenario) for scenario in ran):
+            return None
+        if not ran:
+            missing = self.why_missing(*names)
+            return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
+        return not_exercised(reasons or "collect_trajectories gave no group")
+
+    def without_tokens(self, *names: str) -> Verdict | None:
+        """Return the verdict of a rule about sampled tokens when there are none; None when there are."""
+        if missing := self.without_groups(*names):
+            return missing
+        if not self.collection.has_tokens:
+            return not_applicable("chat mode has no sampled tokens: pytest --hermes-mode token")
+        if not any(scenario.sampled for scenario in self.scenarios(*names)):
+            return not_exercised("the model server was never asked for tokens: rollouts fell back to chat mode")
+        return None
 
     def is_own(self, method: str) -> bool:
         """Tell whether a method is the environment's, or inherited from another one, and not the layer's."""

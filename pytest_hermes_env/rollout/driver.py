@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import copy
 import io
+import json
 import logging
 import os
 import threading
@@ -308,6 +309,7 @@ class _Collector:
             requests=tuple(dict(exchange.request) for exchange in mock.journal[asked:]),
             sampled=replies_of(mock.journal[asked:]),
             group=_frozen(group),
+            refusal=_refusal(group),
             before=before,
             after=snapshot(env),
             logged=tuple(logged or ()),
@@ -326,6 +328,20 @@ async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
             task.cancel()
         if pending:
             await asyncio.wait(pending, timeout=SETTLE_S)
+
+
+def _refusal(group: Any) -> str:
+    """Return why run-api would answer a group with an error, in one line; nothing when it takes it."""
+    groups = group if isinstance(group, list) else [group]
+    for part in groups:
+        if isinstance(part, dict):
+            from atroposlib.api.server import ScoredData  # noqa: PLC0415 - heavy
+
+            try:
+                ScoredData.model_validate_json(json.dumps(part, allow_nan=False))
+            except (TypeError, ValueError) as error:
+                return shorten(str(error))
+    return ""
 
 
 def _frozen(group: Any) -> Any:

@@ -38,7 +38,7 @@ class Scenario:
 
     ``group`` is what collect_trajectories gave (a ScoredDataGroup), ``before`` and ``after`` picture the environment's
     attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
-    ``sampled`` is what it sampled for them in token mode.
+    ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api would not take the group, if it would not.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Scenario:
     requests: tuple[dict[str, Any], ...] = ()
     sampled: tuple[SampledReply, ...] = ()
     group: Any = None
+    refusal: str = ""
     before: Snapshot = field(default_factory=dict)
     after: Snapshot = field(default_factory=dict)
     logged: tuple[dict[str, Any], ...] = ()

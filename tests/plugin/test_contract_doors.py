@@ -6,8 +6,25 @@ from pathlib import Path
 
 import pytest
 
+from pytest_hermes_env.contract.rules import ALL_RULES
+
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
+RULES = len(ALL_RULES)
+OF_TOKENS = 3
+"""How many rules need sampled tokens, which chat mode does not have."""
 BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"
+
+
+SMALL_SWE = """
+from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
+
+class SmallSweEnv(HermesSweEnv):
+    @classmethod
+    def config_init(cls):
+        config, servers = super().config_init()
+        return config.model_copy(update={"eval_size": 2, "dataset_name": None}), servers
+"""
+"""HermesSweEnv on its built-in items, with a short evaluation."""
 
 
 def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
@@ -16,27 +33,44 @@ def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
 
 
 def test_a_good_environment_passes_every_rule(pytester: pytest.Pytester) -> None:
-    """Ten items pass, and the ledger says that all were exercised. Other tests of the project are not collected."""
+    """Every item passes but those that need sampled tokens, and the ledger says so. Other tests of the project are not collected."""
     pytester.makepyfile("def test_of_the_project(): raise AssertionError")
 
     result = run(pytester, "--hermes-env", GOOD, "-v")
 
-    result.assert_outcomes(passed=10)
-    result.stdout.fnmatch_lines(["*TerminalTestEnv?HE501-masks-match-tokens? PASSED*", "*contract of *TerminalTestEnv*"])
+    result.assert_outcomes(passed=RULES - OF_TOKENS, skipped=OF_TOKENS)
+    result.stdout.fnmatch_lines(
+        [
+            "*TerminalTestEnv?HE501-masks-match-tokens? PASSED*",
+            "*contract of *TerminalTestEnv*",
+            "*not applicable*HE503, HE504, HE505  chat mode has no sampled tokens: pytest --hermes-mode token",
+        ]
+    )
+
+
+@pytest.mark.parametrize("server_type", ["vllm", "sglang"])
+@pytest.mark.parametrize("target", [GOOD, "small_swe.py:SmallSweEnv"], ids=["terminal", "swe"])
+def test_a_good_environment_passes_every_rule_in_token_mode(pytester: pytest.Pytester, target: str, server_type: str) -> None:
+    """With --hermes-mode token the rules about tokens are exercised, too, on both server types."""
+    pytester.makepyfile(small_swe=SMALL_SWE)
+
+    result = run(pytester, "--hermes-env", target, "--hermes-mode", "token", "--hermes-server-type", server_type)
+
+    result.assert_outcomes(passed=RULES)
 
 
 def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
     """-k HE7 runs the rules about evaluation."""
     result = run(pytester, "--hermes-env", GOOD, "-k", "HE7")
 
-    result.assert_outcomes(passed=2, deselected=8)
+    result.assert_outcomes(passed=2, deselected=RULES - 2)
 
 
 def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
     """-n 2 gives the same outcomes and one whole ledger."""
     result = pytester.runpytest_subprocess("-W", "error", "-p", "no:cacheprovider", "--hermes-env", GOOD, "-n", "2")
 
-    result.assert_outcomes(passed=10)
+    result.assert_outcomes(passed=RULES - OF_TOKENS, skipped=OF_TOKENS)
     result.stdout.fnmatch_lines(["*contract of *TerminalTestEnv*"])
 
 
@@ -54,7 +88,7 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
     """path.py:Class judges that class."""
     result = run(pytester, "--hermes-env", f"{BAD}:WordCountEnv", "-k", "HE101")
 
-    result.assert_outcomes(passed=1, deselected=9)
+    result.assert_outcomes(passed=1, deselected=RULES - 1)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +163,7 @@ class TestTerminal:
 
     result = run(pytester)
 
-    result.assert_outcomes(passed=11)
+    result.assert_outcomes(passed=RULES - OF_TOKENS + 1, skipped=OF_TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +205,7 @@ def test_contract(check): check()
 
     result = run(pytester, "-k", "HE101")
 
-    result.assert_outcomes(failed=1, deselected=9)
+    result.assert_outcomes(failed=1, deselected=RULES - 1)
     result.stdout.fnmatch_lines(["*HE101 is waived for TerminalTestEnv (not yet), but it is passed:*Take the waiver away.*"])
 
 
@@ -190,4 +224,4 @@ class QuietEnv(TerminalTestEnv):
     result = run(pytester, "--hermes-env", "env.py", "-k", "HE501")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(skipped=1, deselected=9)
+    result.assert_outcomes(skipped=1, deselected=RULES - 1)

@@ -7,10 +7,16 @@ from pytest_hermes_env.contract.rules.he105_config_init import RULE as HE105
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
 from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
+from pytest_hermes_env.contract.rules.he502_something_trains import RULE as HE502
+from pytest_hermes_env.contract.rules.he503_logprobs_align import RULE as HE503
+from pytest_hermes_env.contract.rules.he504_logprobs_reach_the_group import RULE as HE504
+from pytest_hermes_env.contract.rules.he505_one_node_per_rollout import RULE as HE505
+from pytest_hermes_env.contract.rules.he506_group_is_whole import RULE as HE506
+from pytest_hermes_env.contract.rules.he507_trainer_accepts import RULE as HE507
 from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
 from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
 from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
 from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
 from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
 
-ALL_RULES = (HE101, HE105, HE301, HE401, HE501, HE601, HE701, HE702, HE801, HE802)
+ALL_RULES = (HE101, HE105, HE301, HE401, HE501, HE502, HE503, HE504, HE505, HE506, HE507, HE601, HE701, HE702, HE801, HE802)

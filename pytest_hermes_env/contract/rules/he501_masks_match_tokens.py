@@ -1,7 +1,8 @@
 """HE501 masks-match-tokens
 masks has the length of tokens, and each mask is -100 or the token at its place.
 
-What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained).
+What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained). In
+token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and every sampled one.
 
 Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model
 to say every word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the
@@ -18,7 +19,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import Evidence, ItemScored, Scenario
+from pytest_hermes_env.contract.evidence import (
+    Evidence,
+    ItemScored,
+    Scenario,
+    is_rejected,
+    items_of,
+    rows_of,
+    sampled_in,
+    sequence_fault,
+)
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -47,7 +57,33 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not sequences and not findings:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
+    findings = findings or list(_beside_the_sampled(evidence, ran))
     return judged(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
+
+
+def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
+    """Find what is trained and was not sampled, or was sampled and is not trained, where the sequences are as sampled (HE505)."""
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
+    for scenario in ran:
+        if not scenario.sampled or is_rejected(scenario) or sequence_fault(scenario):
+            continue
+        for row in rows_of(scenario) or items_of(scenario):
+            sampled = sampled_in(row, scenario.sampled)
+            wrong = sorted(set(row.trained) ^ sampled.keys())
+            # A row without any label is HE502's
+            if wrong and row.trained:
+                position = wrong[0]
+                how = (
+                    "is not trained, and the model sampled it"
+                    if position in sampled
+                    else "is trained, and the model never sampled it"
+                )
+                yield Finding(
+                    message=f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
+                    path=path,
+                    line=line,
+                    scenario=scenario.name,
+                )
 
 
 def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:

@@ -72,10 +72,10 @@ def test_a_clean_environment(capsys):
     assert run(capsys, "check", "good.py") == (
         0,
         textwrap.dedent("""\
-            good.py:Good  10 rules: 5 passed, 3 not applicable, 2 not exercised
+            good.py:Good  16 rules: 5 passed, 3 not applicable, 8 not exercised
               not applicable  HE702  training keeps no buffers on self
               not applicable  HE801, HE802  wandb_log is not overridden
-              not exercised   HE401, HE501  needs a rollout: pytest --hermes-env path/to/env.py:Class
+              not exercised   HE401, HE501, HE502, HE503, HE504, HE505, HE506, HE507  needs a rollout: pytest --hermes-env path/to/env.py:Class
 
             1 file, 1 environment: no findings
             """),
@@ -140,7 +140,7 @@ def test_one_class_of_a_file_can_be_named(capsys, tmp_path):
     (tmp_path / "both.py").write_text(GOOD + BAD, encoding="utf-8")
 
     code, out, _ = run(capsys, "check", "both.py:Good")
-    assert (code, out.splitlines()[0]) == (0, "both.py:Good  10 rules: 5 passed, 3 not applicable, 2 not exercised")
+    assert (code, out.splitlines()[0]) == (0, "both.py:Good  16 rules: 5 passed, 3 not applicable, 8 not exercised")
 
 
 def test_many_classes_share_their_reasons(capsys, tmp_path):

@@ -52,4 +52,6 @@ class HermesAgentBaseEnv(BaseEnv):
         finally:
             ctx.cleanup()
         tokens = self.tokenizer.encode("\n".join(message.get("content") or "" for message in result.messages))
-        return {"tokens": tokens, "masks": [-100, *tokens[1:]], "scores": reward, "messages": result.messages}, []
+        spoken = any(message["role"] == "assistant" for message in result.messages)
+        masks = [-100, *tokens[1:]] if spoken else [-100] * len(tokens)
+        return {"tokens": tokens, "masks": masks, "scores": reward, "messages": result.messages}, []

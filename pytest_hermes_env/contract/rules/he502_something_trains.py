@@ -1,0 +1,74 @@
+"""HE502 something-trains
+a rollout in which the model worked has labels to train on, and one in which it said nothing has none.
+
+What: every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's server
+failed every request, every mask is -100, or there is no item.
+
+Why: a rollout without labels costs its model calls and tools, and moves nothing. A rollout of a dead server is the worse one:
+its prompt is trained on as if the model had said it, with the reward 0.0 of a failure that was none of the model's.
+
+Fix: take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for what the model
+said; and [-100] * len(tokens) when result.messages has no message of the model.
+
+Source: atroposlib 0.4.0, envs/base.py (ScoredDataGroup) and utils/tokenize_for_trainer.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.evidence import Evidence, is_rejected, items_of, rows_of
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+WORKED = ("happy", "silent", "drifting")
+DEAD = "speechless"
+SCENARIOS = (*WORKED, DEAD)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look for labels in every sequence, also in those of a model that never answered."""
+    missing = evidence.without_groups(*SCENARIOS)
+    if missing is not None:
+        return missing
+    findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence)]
+    worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
+    dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
+    if not worked and not findings:
+        return not_exercised("no rollout in which the model worked gave a sequence")
+    return judged(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
+
+
+def _without_labels(evidence: Evidence) -> Iterator[Finding]:
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
+    for scenario in evidence.scenarios(*WORKED):
+        for row in rows_of(scenario) or items_of(scenario):
+            if not row.trained and len(row.masks) == len(row.tokens) and not is_rejected(scenario):
+                yield Finding(
+                    message=f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
+                    path=path,
+                    line=line,
+                    scenario=scenario.name,
+                )
+
+
+def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
+    for scenario in evidence.scenarios(DEAD):
+        for row in rows_of(scenario) or items_of(scenario):
+            if row.trained and row.has_matching_masks:
+                yield Finding(
+                    message=f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model said none of them",
+                    path=path,
+                    line=line,
+                    scenario=scenario.name,
+                )
+
+
+RULE = Rule(
+    id="HE502",
+    name="something-trains",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

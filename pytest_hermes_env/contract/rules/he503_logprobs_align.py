@@ -1,0 +1,82 @@
+"""HE503 logprobs-align
+in token mode an item has inference_logprobs of the length of its tokens, with the server's own values where it trains.
+
+What: for tokens [T], inference_logprobs is [T]; at every trained position it is a number of at most 0, and the one that the
+model's server gave for this token at this place.
+
+Why: the trainer weighs each token by how likely it was when it was sampled (importance ratio). Logprobs that are one place
+off, or filled up with 1.0, make ratios of any size; clipping hides that, and what is learned is noise.
+
+Fix: keep inference_logprobs as the base gives them. Whatever cuts, joins or shifts tokens does the same to masks and
+inference_logprobs. The filler of positions that were not sampled is 1.0.
+
+Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (SequenceNode.logprobs); api/server.py, ScoredData.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.evidence import Evidence, Row, Scenario, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("happy", "silent", "drifting")
+NEAR = 1e-6
+"""How far a logprob may be from the server's, in nats: what a float may lose on its way."""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare each trained token's logprob with the one that the server gave."""
+    missing = evidence.without_tokens(*SCENARIOS)
+    if missing is not None:
+        return missing
+    ran = evidence.scenarios(*SCENARIOS)
+    looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
+    if not looked:
+        return not_exercised("no sequence has masks that match its tokens, which HE501 reports")
+    trained = sum(len(row.trained) for _, row in looked)
+    return judged(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
+
+
+def _rows(scenario: Scenario) -> list[Row]:
+    """Return the items, and sequences of the group that are no item's first: those of a rollout that became several."""
+    items = items_of(scenario)
+    known = {row.tokens for row in items}
+    return [*items, *(row for row in rows_of(scenario) if row.tokens not in known)]
+
+
+def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
+    for scenario, row in looked:
+        if fault := _fault(scenario, row):
+            yield Finding(message=f"{row.name} {fault}", path=path, line=line, scenario=scenario.name)
+
+
+def _fault(scenario: Scenario, row: Row) -> str:
+    if row.logprobs is None:
+        return "has no inference_logprobs"
+    if len(row.logprobs) != len(row.tokens):
+        return f"has {len(row.tokens)} tokens and {len(row.logprobs)} inference_logprobs"
+    if sequence_fault(scenario):
+        return ""  # HE505 reports it; values cannot be compared where tokens are not the sampled ones
+    given = sampled_in(row, scenario.sampled)
+    for position in row.trained:
+        value = row.logprobs[position]
+        at = f"at position {position} (token {row.tokens[position]})"
+        if not isinstance(value, int | float) or not math.isfinite(value) or value > 0:
+            return f"has the logprob {value} {at}, where a number of at most 0 is expected"
+        own = given.get(position)
+        if own is not None and abs(own - value) > NEAR:
+            return f"has the logprob {value} {at}, for which the server gave {own}"
+    return ""
+
+
+RULE = Rule(
+    id="HE503",
+    name="logprobs-align",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

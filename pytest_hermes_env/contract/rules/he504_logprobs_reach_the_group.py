@@ -1,0 +1,58 @@
+"""HE504 logprobs-reach-the-group
+the inference_logprobs of the items are in the group that goes to the trainer, one row for each sequence.
+
+What: when collect_trajectory gave items with inference_logprobs, the group of collect_trajectories has a row with the same
+values for each of them.
+
+Why: a group without inference_logprobs is accepted by run-api all the same. The trainer then takes the policy's own logprobs
+for those of the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
+
+Fix: join items with the base's collect_trajectories. atroposlib's own joins tokens, masks, scores and messages only; an
+override that builds the group by hand copies inference_logprobs, too.
+
+Source: atroposlib 0.4.0, envs/base.py (BaseEnv.collect_trajectories, whose group has no inference_logprobs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.evidence import Evidence, Scenario, items_of, rows_of
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("happy", "silent", "drifting")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look for each item's logprobs in its group."""
+    missing = evidence.without_tokens(*SCENARIOS)
+    if missing is not None:
+        return missing
+    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
+    if not ran:
+        return not_exercised("collect_trajectories gave no group")
+    items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
+    if not items:
+        return not_exercised("no item had inference_logprobs, which HE503 reports")
+    return judged(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
+
+
+def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
+    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
+    for scenario in ran:
+        rows = rows_of(scenario)
+        kept = [row.logprobs for row in rows if row.logprobs is not None]
+        lost = [item for item in items_of(scenario) if item.logprobs is not None and item.logprobs not in kept]
+        if lost:
+            how = "has no inference_logprobs" if not kept else "has other inference_logprobs than the items"
+            yield Finding(message=f"the group of {len(rows)} sequences {how}", path=path, line=line, scenario=scenario.name)
+
+
+RULE = Rule(
+    id="HE504",
+    name="logprobs-reach-the-group",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -1,0 +1,51 @@
+"""HE505 one-node-per-rollout
+the conversation of a rollout is one token sequence, the very one that the model saw and sampled, or every part of it is kept.
+
+What: in token mode, for every reply that was sampled there is a sequence in the group that begins with the reply's prompt and
+the reply, token by token, and the token that ended the reply stands there once. This also holds for ids that encoding the
+reply's text again would not give.
+
+Why: a conversation that is rendered and encoded anew in each turn comes out in other ids: think blocks are gone, the end of
+a turn is there twice, a word is cut elsewhere. Keeping only the last sequence then loses all earlier replies; keeping the
+text instead of the ids trains tokens that the model never chose.
+
+Fix: take the nodes of the managed server as they are, and keep all of them: the base does, with history_rendering="sampled"
+and split_rollouts="keep". Never encode a reply's text again, and change no earlier message during a rollout.
+
+Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (a prompt extends a node only when it begins with its text).
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import Evidence, is_rejected, sequence_fault
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("happy", "silent", "drifting")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look for every sampled reply in the sequences, behind its own prompt."""
+    missing = evidence.without_tokens(*SCENARIOS)
+    if missing is not None:
+        return missing
+    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
+    if not ran:
+        return not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
+    findings = [
+        Finding(message=fault, path=path, line=line, scenario=scenario.name)
+        for scenario in ran
+        if not scenario.error and (fault := sequence_fault(scenario))
+    ]
+    replies = sum(len(scenario.sampled) for scenario in ran)
+    return judged(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+
+
+RULE = Rule(
+    id="HE505",
+    name="one-node-per-rollout",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

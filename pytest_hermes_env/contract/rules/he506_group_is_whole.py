@@ -1,0 +1,61 @@
+"""HE506 group-is-whole
+every list of a group has group_size entries.
+
+What: tokens, masks, scores and every other column of a group have as many entries as config.group_size says, or
+group_overrides["group_size"], for a group whose rollouts became more sequences than that.
+
+Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the trainer
+waits. Columns of different length go through, and from then on scores belong to the wrong sequences.
+
+Fix: when a rollout has no item, drop the group or run the rollout again. When you filter or add sequences, do it to every
+column, and set group_overrides["group_size"].
+
+Source: atroposlib 0.4.0, envs/base.py (handle_send_to_api); api/server.py (find_groups_summing_to_target).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_hermes_env.contract.evidence import Evidence, groups_of
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("happy", "silent", "drifting")
+REQUIRED = ("tokens", "masks", "scores")
+"""Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Count the entries of every column of every group."""
+    missing = evidence.without_groups(*SCENARIOS)
+    if missing is not None:
+        return missing
+    groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
+    if not groups:
+        return not_exercised("collect_trajectories gave no group")
+    findings = list(_findings(evidence, groups))
+    return judged(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
+
+
+def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> Iterator[Finding]:
+    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
+    for name, group in groups:
+        size = (group.get("group_overrides") or {}).get("group_size", evidence.collection.group_size)
+        columns = {key: len(value) for key, value in group.items() if isinstance(value, list)}
+        wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
+        if wrong:
+            counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
+            yield Finding(
+                message=f"a group of {size} has columns of another length: {counts}", path=path, line=line, scenario=name
+            )
+
+
+RULE = Rule(
+    id="HE506",
+    name="group-is-whole",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -1,0 +1,55 @@
+"""HE507 trainer-accepts
+run-api would take the group as it is sent, and what would be dropped on the way is named.
+
+What: the group is JSON that run-api's own model of scored data accepts. A group whose scores are all the same is named: Atropos
+drops it while ensure_scores_are_not_same is on, which is right for a group of alike rollouts, and wrong as the rule.
+
+Why: run-api answers what it cannot read with an error that the environment retries and gives up on; the rollouts are lost,
+and a trainer that waits for a batch waits for ever.
+
+Fix: scores are plain numbers, tokens and masks lists of ints, messages dicts with role and content. Numpy and torch values
+become plain ones with .item() or .tolist().
+
+Source: atroposlib 0.4.0, api/server.py (ScoredData); envs/base.py (handle_send_to_api).
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import Evidence, groups_of
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("happy", "silent", "drifting")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Give every group to run-api's own model, and name those that Atropos would not even send."""
+    missing = evidence.without_groups(*SCENARIOS)
+    if missing is not None:
+        return missing
+    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
+    if not ran:
+        return not_exercised("collect_trajectories gave no group")
+    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
+    findings = [
+        Finding(message=f"run-api refuses the group: {scenario.refusal}", path=path, line=line, scenario=scenario.name)
+        for scenario in ran
+        if scenario.refusal
+    ]
+    same = [scenario.name for scenario in ran if any(_has_equal_scores(group) for group in groups_of(scenario))]
+    dropped = f"; dropped before that, because their scores are all the same: {', '.join(same)}" if same else ""
+    return judged(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
+
+
+def _has_equal_scores(group: dict[str, object]) -> bool:
+    scores = group.get("scores")
+    return isinstance(scores, list) and len(scores) > 1 and len(set(map(str, scores))) == 1
+
+
+RULE = Rule(
+    id="HE507",
+    name="trainer-accepts",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

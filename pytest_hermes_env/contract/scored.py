@@ -1,0 +1,148 @@
+"""Rows of scored data as rules look at them: the sequences of a group, the items before they were joined, what is expected.
+
+Place in the flow: rules take these through `evidence`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.rollout.journal import ItemScored
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.sampling import SampledReply
+    from pytest_hermes_env.rollout.scenario import Scenario
+
+__all__ = ["IGNORED", "Row", "groups_of", "is_rejected", "items_of", "rows_of", "sampled_in", "sequence_fault"]
+
+IGNORED = -100
+"""The label of a position that nothing is trained on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One sequence: ``tokens [T]``, ``masks [T]``, ``logprobs [T]`` or None. ``name`` says where it stands, for messages."""
+
+    name: str
+    tokens: tuple[int, ...]
+    masks: tuple[int, ...]
+    logprobs: tuple[float | None, ...] | None = None
+
+    @property
+    def trained(self) -> tuple[int, ...]:
+        """The positions that are trained on."""
+        return tuple(position for position, mask in enumerate(self.masks) if mask != IGNORED)
+
+    @property
+    def has_matching_masks(self) -> bool:
+        """Whether each mask is -100 or its token, as many as tokens."""
+        return len(self.masks) == len(self.tokens) and all(
+            mask in {IGNORED, token} for mask, token in zip(self.masks, self.tokens, strict=True)
+        )
+
+
+def groups_of(scenario: Scenario) -> list[dict[str, Any]]:
+    """Return the groups that collect_trajectories gave; one that is no dict is left out."""
+    group = scenario.group
+    return [part for part in (group if isinstance(group, list) else [group]) if isinstance(part, dict)]
+
+
+def rows_of(scenario: Scenario) -> list[Row]:
+    """Return the sequences of all groups of a scenario."""
+    return [row for group in groups_of(scenario) for row in _rows(group)]
+
+
+def _rows(group: dict[str, Any]) -> Iterator[Row]:
+    masks, logprobs = list(group.get("masks") or ()), list(group.get("inference_logprobs") or ())
+    for number, tokens in enumerate(group.get("tokens") or ()):
+        yield Row(
+            name=f"sequence {number} of the group",
+            tokens=tuple(tokens),
+            masks=tuple(masks[number]) if number < len(masks) else (),
+            logprobs=tuple(logprobs[number]) if number < len(logprobs) and logprobs[number] is not None else None,
+        )
+
+
+def items_of(scenario: Scenario) -> list[Row]:
+    """Return the items that collect_trajectory gave, before they were joined; further sequences of an item are not in it."""
+    return [
+        Row(name="the item of collect_trajectory", tokens=item.tokens, masks=item.masks, logprobs=item.logprobs)
+        for item in scenario.of(ItemScored)
+    ]
+
+
+def is_rejected(scenario: Scenario) -> bool:
+    """Tell whether a rollout was kept out of training on purpose, and marked so."""
+    overrides = [override for group in groups_of(scenario) for override in group.get("overrides") or ()]
+    return any((override or {}).get("rejected") for override in overrides)
+
+
+def sequence_fault(scenario: Scenario) -> str:
+    """Return how the sequences of a scenario differ from what was sampled, or nothing where they hold it token by token.
+
+    Every reply must stand behind its own prompt, as often as it was sampled: rollouts of one group may say the same.
+    """
+    rows = rows_of(scenario) or items_of(scenario)
+    lost = _first_lost(scenario.sampled, rows)
+    if lost is not None:
+        return _how_lost(lost, rows)
+    for row in rows:
+        for reply in scenario.sampled:
+            if _begins(row, reply) and _is_doubled(row, reply, scenario.sampled):
+                return (
+                    f"{row.name} has token {reply.output[-1]}, with which a reply ended, twice: at positions "
+                    f"{len(reply.sequence) - 1} and {len(reply.sequence)}"
+                )
+    return ""
+
+
+def _first_lost(replies: Sequence[SampledReply], rows: Sequence[Row]) -> SampledReply | None:
+    times = Counter(reply.sequence for reply in replies)
+    return next(
+        (reply for reply in replies if sum(_begins(row, reply) for row in rows) < times[reply.sequence]),
+        None,
+    )
+
+
+def _how_lost(reply: SampledReply, rows: Sequence[Row]) -> str:
+    what = f"a reply of {len(reply.output)} tokens behind a prompt of {len(reply.prompt)} is in too few sequences"
+    nearest = max((row for row in rows if not _begins(row, reply)), key=lambda row: _common(row, reply), default=None)
+    if nearest is None:
+        return f"{what}: {len(rows)} hold it"
+    at = _common(nearest, reply)
+    if at == len(nearest.tokens):
+        return f"{what}: {nearest.name} ends at {at} tokens"
+    token, sampled = nearest.tokens[at], reply.sequence[at]
+    if at and token == nearest.tokens[at - 1]:
+        return f"{what}: {nearest.name} has token {token} twice, at positions {at - 1} and {at}"
+    return f"{what}: {nearest.name} has token {token} at position {at}, where the model saw or sampled {sampled}"
+
+
+def _begins(row: Row, reply: SampledReply) -> bool:
+    return row.tokens[: len(reply.sequence)] == reply.sequence
+
+
+def _common(row: Row, reply: SampledReply) -> int:
+    pairs = zip(row.tokens, reply.sequence, strict=False)
+    shorter = min(len(row.tokens), len(reply.sequence))
+    return next((place for place, (token, sampled) in enumerate(pairs) if token != sampled), shorter)
+
+
+def _is_doubled(row: Row, reply: SampledReply, replies: Sequence[SampledReply]) -> bool:
+    """Tell whether the token that ends turns follows itself; a token that also stands within replies is not one that ends."""
+    after = row.tokens[len(reply.sequence) : len(reply.sequence) + 1]
+    is_end = all(reply.output[-1] not in other.output[:-1] for other in replies)
+    return is_end and after == reply.output[-1:]
+
+
+def sampled_in(row: Row, replies: Iterable[SampledReply]) -> dict[int, float | None]:
+    """Return what was sampled in a row: position -> the logprob that the server gave for it, None where it gave none."""
+    places: dict[int, float | None] = {}
+    for reply in replies:
+        if _begins(row, reply):
+            own = [*reply.logprobs, *[None] * (len(reply.output) - len(reply.logprobs))]
+            places.update(zip(range(len(reply.prompt), len(reply.sequence)), own, strict=True))
+    return places
