@@ -17,7 +17,8 @@ from typing import Any
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.braces import braced
-from pytest_hermes_env.sandbox.bash.lexer import Lexer, Token, lines_of
+from pytest_hermes_env.sandbox.bash.lexer import Lexer, Token
+from pytest_hermes_env.sandbox.bash.reading import lines_of
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
     Assignment,

@@ -1,14 +1,16 @@
-"""The programs that run other commands: bash, sh, env, xargs, time, nohup, timeout; and those that ask the shell: which, sleep."""
+"""The programs that run other commands: bash, sh, env, xargs, time, nohup, timeout, and sleep."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.saying import Builtin, unsupported
+from pytest_hermes_env.sandbox.bash.scripts import run_script, run_text
 from pytest_hermes_env.sandbox.bash.state import Place
 from pytest_hermes_env.sandbox.bash.streams import Source, Streams
 
@@ -17,15 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LAUNCHERS"]
 
-Launcher: TypeAlias = "Callable[[Runner, tuple[str, ...], Streams], int]"
-
 NOT_FOUND = 127
 SOME_FAILED = 123
 DURATION = re.compile(r"[0-9]*\.?[0-9]+[smhd]?|[0-9]+\.|inf(?:inity)?")
-
-
-def _unsupported(words: tuple[str, ...]) -> UnsupportedSyntax:
-    return UnsupportedSyntax(" ".join(words), " ".join(words[:2]))
 
 
 def _run(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
@@ -48,7 +44,7 @@ def bash(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         if word in {"--login", "--noprofile", "--norc", "--posix"}:
             continue
         if word[0] == "+" or set(word[1:]) - set("ceuxlf"):
-            raise _unsupported(words)
+            raise unsupported(words)
         takes_text = takes_text or "c" in word
         options |= set(word[1:]) & set("euxf")
     if takes_text:
@@ -57,15 +53,15 @@ def bash(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
             return 2
         called = rest[1] if len(rest) > 1 else name
         place = Place(name=called, syntax_name=f"{called}: -c")
-        return shell.fresh_shell(rest[0], streams, place=place, arguments=tuple(rest[2:]), options=options)
+        return run_text(shell, rest[0], streams, place=place, arguments=tuple(rest[2:]), options=options)
     if not rest:
         source = streams[0]
         data = source.rest if isinstance(source, Source) else b""
         if isinstance(source, Source):
             source.at = len(source.data)
-        return shell.shell_script(data, (name,), streams, options=tuple(options))
+        return run_script(shell, data, (name,), streams, options=options)
     try:
-        data = shell.files.read(shell.files.resolve(rest[0], shell.state.cwd))
+        data = shell.files.read(shell.path(rest[0]))
     except IsADirectoryError:
         shell.complain(streams, f"{rest[0]}: {rest[0]}: Is a directory\n")
         return 126
@@ -75,7 +71,7 @@ def bash(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     if b"\0" in data[:80]:
         shell.complain(streams, f"{rest[0]}: {rest[0]}: cannot execute binary file\n")
         return 126
-    return shell.shell_script(data, tuple(rest), streams, options=tuple(options))
+    return run_script(shell, data, tuple(rest), streams, options=options)
 
 
 def env(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
@@ -93,13 +89,13 @@ def env(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
             elif option == "--":
                 break
             else:
-                raise _unsupported(words)
+                raise unsupported(words)
         while rest and "=" in rest[0]:
             name, _, value = rest.pop(0).partition("=")
             state.variables[name] = value
             state.exported.add(name)
         if not rest:
-            return shell.program(("env",), streams)
+            return run_program(shell, ("env",), streams)
         functions, state.functions = state.functions, {}
         try:
             return shell.subshell(lambda: _run(shell, tuple(rest), streams))
@@ -134,10 +130,10 @@ def xargs(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         elif option == "--":
             break
         else:
-            raise _unsupported(words)
+            raise unsupported(words)
     source = streams[0]
     if not isinstance(source, Source):
-        raise _unsupported(words)
+        raise unsupported(words)
     text = source.rest.decode(errors="surrogateescape")
     source.at = len(source.data)
     items = _items(text, words, is_nul=is_nul, by_line=bool(place))
@@ -185,7 +181,7 @@ def time(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 def nohup(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Run a command; there is no terminal that could hang up."""
     if len(words) == 1 or words[1].startswith("-"):
-        raise _unsupported(words)
+        raise unsupported(words)
     return shell.subshell(lambda: _run(shell, words[1:], streams))
 
 
@@ -197,9 +193,9 @@ def timeout(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         if option in {"-k", "-s"} and rest:
             rest.pop(0)
         elif not re.fullmatch(r"-[ks].+|--(?:kill-after|signal)=.+|--foreground|--preserve-status|-v", option):
-            raise _unsupported(words)
+            raise unsupported(words)
     if len(rest) < 2 or not DURATION.fullmatch(rest[0]):  # noqa: PLR2004 - the time and the command
-        raise _unsupported(words)
+        raise unsupported(words)
     return shell.subshell(lambda: _run(shell, tuple(rest[1:]), streams))
 
 
@@ -215,22 +211,7 @@ def sleep(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     return 0
 
 
-def which(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Tell where programs are."""
-    from pytest_hermes_env.sandbox.bash.builtins import IN_BASH, path_of  # noqa: PLC0415 - which builds on this module
-
-    names = [word for word in words[1:] if word != "-a"]
-    if any(name.startswith("-") for name in names):
-        raise _unsupported(words)
-    code = int(not names)
-    for name in names:
-        path = f"/usr/bin/{name}" if name in IN_BASH - {":"} else path_of(shell, name)
-        shell.write(streams, f"{path}\n" if path else "")
-        code = code or int(not path)
-    return code
-
-
-LAUNCHERS: dict[str, Launcher] = {
+LAUNCHERS: dict[str, Builtin] = {
     "bash": bash,
     "env": env,
     "nohup": nohup,
@@ -238,7 +219,6 @@ LAUNCHERS: dict[str, Launcher] = {
     "sleep": sleep,
     "time": time,
     "timeout": timeout,
-    "which": which,
     "xargs": xargs,
 }
 """Name → program."""

@@ -1,0 +1,96 @@
+"""Runs the programs of the in-memory machine with the streams and the variables of the shell."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
+from pytest_hermes_env.sandbox.commands import COMMANDS, Process, UnsupportedOption
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.bash.runner import Runner
+
+__all__ = ["run_program"]
+
+TALKING = frozenset({"echo", "printf"})
+"""Programs that never open what they are given."""
+DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
+"""What programs know of the directory of devices."""
+BUILTIN_COMPLAINS = b"/usr/bin/bash: line 3: "
+
+
+class _Reader(Process):
+    """A process whose standard input is taken from a source that others may read on."""
+
+    source: Source
+    stdin_is_file: bool = False
+    launch: Callable[[tuple[str, ...]], int] | None = None
+    _taken: bytes | None = None
+
+    @property
+    def stdin(self) -> bytes:
+        """Everything that is left to read, also when it is asked for twice."""
+        if self.source.is_directory:
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), "-")
+        if self._taken is None:
+            self._taken = self.source.rest
+            self.source.at = len(self.source.data)
+        return self._taken
+
+    @stdin.setter
+    def stdin(self, data: bytes) -> None:
+        self.source = Source(data)
+
+
+def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Run one of the machine's programs."""
+    state = shell.state
+    source, out, err = streams[0], streams[1], streams[2]
+    if not isinstance(source, Source) or not isinstance(out, Sink) or not isinstance(err, Sink):
+        raise UnsupportedSyntax(" ".join(words), "a stream that leads the other way")
+    process = _Reader(
+        words=_checked(shell, words, out),
+        files=shell.files,
+        cwd=state.cwd,
+        variables=state.environment(),
+        out=out.buffer,
+        err=err.buffer,
+    )
+    process.source = source
+    process.stdin_is_file = source.is_file
+    process.launch = lambda more: shell.subshell(lambda: shell.execute(more, shlex.join(more), streams))
+    began = len(out.buffer)
+    start, at = len(err.buffer), source.at
+    name = shell.program_name(words[0])
+    try:
+        code = COMMANDS[name](process)
+    except UnsupportedOption as error:
+        raise UnsupportedSyntax(" ".join(words), str(error)) from error
+    except OSError as error:
+        process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
+        code = 1
+    if name == "head" and source.is_file and source.at > at:
+        source.at = at + len(out.buffer) - began  # it goes back to where its output ends
+    if err.buffer.startswith(BUILTIN_COMPLAINS, start):  # bash's own programs tell the line they are in
+        err.buffer[start : start + len(BUILTIN_COMPLAINS)] = state.prefix.encode()
+    out.flush()
+    if err is not out:
+        err.flush()
+    return code
+
+
+def _checked(shell: Runner, words: tuple[str, ...], out: Sink) -> tuple[str, ...]:
+    """Return the words of a program. Raises: a path that this machine cannot serve → UnsupportedSyntax."""
+    if words[0] == "cat":
+        paths = {shell.path(word) for word in words[1:]}
+        if isinstance(out, FileSink) and out.path in paths and shell.files.is_file(out.path) and shell.files.read(out.path):
+            raise UnsupportedSyntax(" ".join(words), "a cat of the file that it writes")
+    for word in words[1:]:
+        if word.startswith(("/dev/", "/proc/")) and word not in DEVICES and words[0] not in TALKING:
+            raise UnsupportedSyntax(" ".join(words), word)
+    return words

@@ -1,0 +1,77 @@
+"""A source with a place in it: what every reader of it shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from pytest_hermes_env.sandbox.bash.tree import Script, SyntaxProblem
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.bash.lexer import Token
+
+__all__ = ["Build", "Reading", "Unreadable", "lines_of"]
+
+Build: TypeAlias = "Callable[[Sequence[Token], str, SyntaxProblem | None], Script]"
+"""Makes a script of tokens, their source, and what is wrong behind them."""
+
+
+class Unreadable(Exception):
+    """The source breaks off, or stands against the grammar."""
+
+    def __init__(self, problem: SyntaxProblem) -> None:
+        super().__init__(problem.text)
+        self.problem = problem
+
+
+class Reading:
+    """One source, read up to ``at``. ``build`` makes scripts of the tokens inside substitutions and ``case``."""
+
+    def __init__(self, source: str, build: Build) -> None:
+        self.source = source
+        self.at = 0
+        self._build = build
+        self._line_start, self._line = 0, 1
+
+    def _skip_blanks(self) -> None:
+        source, size = self.source, len(self.source)
+        while self.at < size:
+            letter = source[self.at]
+            if letter in " \t":
+                self.at += 1
+            elif letter == "\\" and source.startswith("\\\n", self.at):
+                self.at += 2
+            elif letter == "#":
+                end = source.find("\n", self.at)
+                self.at = size if end < 0 else end
+            else:
+                return
+
+    def _skip_lines(self) -> None:
+        before = -1
+        while before != self.at:
+            before = self.at
+            self._skip_blanks()
+            if self.source.startswith("\n", self.at):
+                self.at += 1
+        if self.at >= len(self.source):
+            raise Unreadable(self._end_of_file())
+
+    def _line_at(self, at: int) -> int:
+        if at < self._line_start:
+            self._line_start, self._line = 0, 1
+        self._line += self.source.count("\n", self._line_start, at)
+        self._line_start = at
+        return self._line
+
+    def _broken_off(self, wanted: str, at: int | None = None) -> SyntaxProblem:
+        line = lines_of(self.source) + 1 if at is None else self._line_at(at)
+        return SyntaxProblem(line=line, text=f"unexpected EOF while looking for matching `{wanted}'")
+
+    def _end_of_file(self) -> SyntaxProblem:
+        return SyntaxProblem(line=lines_of(self.source) + 1, text="syntax error: unexpected end of file")
+
+
+def lines_of(source: str) -> int:
+    """Return how many lines a source has; the last may have no end."""
+    return source.count("\n") + (not source.endswith("\n"))

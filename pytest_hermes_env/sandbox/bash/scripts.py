@@ -1,0 +1,70 @@
+"""Runs scripts and texts in shells of their own: files of the machine, and what ``bash`` and ``sh`` are given."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import UnknownCommand
+from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, State
+from pytest_hermes_env.sandbox.bash.streams import Streams
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.bash.runner import Runner
+
+__all__ = ["run_file", "run_script", "run_text"]
+
+FIRST_LINE = re.compile(rb"#!\s*\S*/(?:env\s+)?(?:ba|da)?sh(?:\s+-(\w+))?\s*")
+"""How a script begins that is for a shell."""
+
+
+def run_file(shell: Runner, words: tuple[str, ...], text: str, streams: Streams) -> int:
+    """Run a file of the machine, when it is executable and one for a shell. Raises: else → UnknownCommand."""
+    path = shell.path(words[0])
+    if not shell.files.is_file(path) or not shell.files.is_executable(path):
+        raise UnknownCommand(words, text)
+    data = shell.files.read(path)
+    first = FIRST_LINE.fullmatch(data.split(b"\n", 1)[0])
+    if data.startswith(b"#!") and first is None:
+        raise UnknownCommand(words, text)
+    letters = first.group(1) if first is not None else None
+    return run_script(shell, data, words, streams, options=set((letters or b"").decode()) & set("eux"))
+
+
+def run_script(shell: Runner, data: bytes, words: tuple[str, ...], streams: Streams, *, options: set[str]) -> int:
+    """Run a script in a new shell; ``words`` are its name and its arguments."""
+    place = Place(name=words[0])
+    text = data.decode(errors="surrogateescape")
+    return run_text(shell, text, streams, place=place, arguments=words[1:], options=options, is_file=True)
+
+
+def run_text(
+    shell: Runner,
+    text: str,
+    streams: Streams,
+    *,
+    place: Place,
+    arguments: tuple[str, ...],
+    options: set[str],
+    is_file: bool = False,
+) -> int:
+    """Run a text in a new shell, which knows the exported variables of this one and nothing else."""
+    outer, traces = shell.state, shell.traces
+    variables = outer.environment()
+    shell.state = State(
+        cwd=outer.cwd,
+        variables=variables,
+        exported=set(variables),
+        place=place,
+        options=set(options),
+        arguments=arguments,
+        name=place.name,
+        is_file=is_file,
+    )
+    shell.traces = 1
+    try:
+        return shell.text(text, streams, place=place, recovers=is_file)
+    except (Ended, Abandoned) as end:
+        return end.code
+    finally:
+        shell.state, shell.traces = outer, traces

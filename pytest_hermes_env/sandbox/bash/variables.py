@@ -1,0 +1,284 @@
+"""The shell's own commands about variables, options and positional parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, evaluated
+from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.saying import NAME, Builtin, bad_option, say, unsupported
+from pytest_hermes_env.sandbox.bash.state import Abandoned
+from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.bash.runner import Runner
+
+__all__ = ["VARIABLES"]
+
+OPTIONS = {
+    "errexit": "e",
+    "nounset": "u",
+    "xtrace": "x",
+    "noglob": "f",
+    "pipefail": "pipefail",
+    "hashall": "h",
+    "braceexpand": "B",
+}
+IGNORED = frozenset("hB")
+KNOWN_OPTIONS = frozenset(
+    {"allexport", "emacs", "errtrace", "functrace", "histexpand", "history", "ignoreeof", "keyword", "monitor", "noclobber"}
+    | {"noexec", "nolog", "notify", "onecmd", "physical", "posix", "privileged", "verbose", "vi", "interactive"}
+)
+
+
+def declared(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Set and mark variables: export, declare, typeset, local, readonly."""
+    name, state = words[0], shell.state
+    rest = list(words[1:])
+    flags: set[str] = set()
+    while rest and rest[0][:1] in {"-", "+"} and len(rest[0]) > 1:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word[0] == "+" or set(word[1:]) - set("xgrnp"):
+            raise unsupported(words)
+        flags |= set(word[1:])
+    if name == "local" and not state.scopes:
+        return say(shell, streams, "local: can only be used in a function")
+    if not rest or "p" in flags:
+        return _shown(shell, words, rest, streams)
+    code = 0
+    for word in rest:
+        variable, equals, value = word.partition("=")
+        appends = variable.endswith("+") and bool(equals)
+        variable = variable.removesuffix("+") if appends else variable
+        if not NAME.fullmatch(variable):
+            code = say(shell, streams, f"{name}: `{word}': not a valid identifier")
+            continue
+        is_local = name == "local" or (name in {"declare", "typeset"} and bool(state.scopes) and "g" not in flags)
+        if is_local and variable not in state.scopes[-1]:
+            state.scopes[-1][variable] = state.variables.get(variable)
+            state.variables.pop(variable, None)
+        if equals:
+            if variable in state.readonly:
+                return say(shell, streams, f"{variable}: readonly variable")
+            state.variables[variable] = state.variables.get(variable, "") + value if appends else value
+        if name == "readonly" or "r" in flags:
+            state.readonly.add(variable)
+        if (name == "export" and "n" not in flags) or "x" in flags:
+            state.exported.add(variable)
+        if name == "export" and "n" in flags:
+            state.exported.discard(variable)
+    return code
+
+
+def _shown(shell: Runner, words: tuple[str, ...], names: list[str], streams: Streams) -> int:
+    state = shell.state
+    if words[0] not in {"export", "declare", "typeset"} or (words[0] != "export" and not names):
+        raise unsupported(words)
+    code = 0
+    for name in names or sorted(state.exported):
+        marks = ("r" if name in state.readonly else "") + ("x" if name in state.exported else "")
+        if name in state.variables:
+            value = re.sub(r'(["\\$`])', r"\\\1", state.variables[name])
+            shell.write(streams, f'declare -{marks or "-"} {name}="{value}"\n')
+        elif name in state.exported:
+            shell.write(streams, f"declare -{marks} {name}\n")
+        else:
+            code = say(shell, streams, f"{words[0]}: {name}: not found")
+    return code
+
+
+def unset(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Forget variables and functions."""
+    state = shell.state
+    rest = list(words[1:])
+    kind = ""
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        kind = rest.pop(0)
+        if kind not in {"-v", "-f", "--"}:
+            return bad_option(shell, streams, "unset", kind[:2])
+    code = 0
+    for name in rest:
+        if "[" in name:
+            raise unsupported(words)
+        if name in state.readonly and kind != "-f":
+            code = say(shell, streams, f"unset: {name}: cannot unset: readonly variable")
+        elif kind != "-f" and (name in state.variables or kind == "-v"):
+            state.variables.pop(name, None)
+            state.exported.discard(name)
+        else:
+            state.functions.pop(name, None)
+    return code
+
+
+def set_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Set options, or the positional parameters."""
+    state = shell.state
+    rest = list(words[1:])
+    if not rest:
+        raise unsupported(words)
+    while rest:
+        word = rest[0]
+        if word in {"--", "-"} or word[:1] not in {"-", "+"} or len(word) == 1:
+            if word == "--":
+                rest.pop(0)
+            state.arguments = tuple(rest)
+            return 0
+        rest.pop(0)
+        turns_on = word[0] == "-"
+        for letter in word[1:]:
+            if letter == "o":
+                if not rest:
+                    raise unsupported(words)
+                named = rest.pop(0)
+                if named not in OPTIONS:
+                    if re.fullmatch(r"[a-z]+", named) and named in KNOWN_OPTIONS:
+                        raise UnsupportedSyntax(" ".join(words), f"set -o {named}")
+                    return say(shell, streams, f"set: {named}: invalid option name", 2)
+                option = OPTIONS[named]
+            elif letter in "euxf" or letter in IGNORED:
+                option = letter
+            elif letter in "abkmnptvCEHPT":
+                raise UnsupportedSyntax(" ".join(words), f"set -{letter}")
+            else:
+                return bad_option(shell, streams, "set", f"{word[0]}{letter}")
+            if option not in IGNORED:
+                (state.options.add if turns_on else state.options.discard)(option)
+    return 0
+
+
+def shift(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Drop positional parameters."""
+    if len(words) > 2:  # noqa: PLR2004 - the name and a number
+        say(shell, streams, "shift: too many arguments")
+        raise Abandoned
+    count = words[1] if len(words) > 1 else "1"
+    if not re.fullmatch(r"-?[0-9]+", count):
+        return say(shell, streams, f"shift: {count}: numeric argument required")
+    if int(count) < 0:
+        return say(shell, streams, f"shift: {count}: shift count out of range")
+    if int(count) > len(shell.state.arguments):
+        return 1
+    shell.state.arguments = shell.state.arguments[int(count) :]
+    return 0
+
+
+def read(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Read a line into variables."""
+    rest = list(words[1:])
+    is_raw, end = False, b"\n"
+    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word in {"-r", "-s", "-e"}:
+            is_raw = is_raw or word == "-r"
+        elif word == "-d" and rest:
+            end = rest.pop(0).encode(errors="surrogateescape")[:1] or b"\0"
+        elif word == "-p" and rest:
+            rest.pop(0)
+        elif word in {"-rd", "-d"} and rest:
+            is_raw, end = True, rest.pop(0).encode(errors="surrogateescape")[:1] or b"\0"
+        else:
+            raise unsupported(words)
+    source = streams[0]
+    if not isinstance(source, Source):
+        raise UnsupportedSyntax(" ".join(words), "a stream that leads the other way")
+    for name in rest:
+        if not NAME.fullmatch(name):
+            return say(shell, streams, f"read: `{name}': not a valid identifier")
+    data, found = source.line(end)
+    while not is_raw and re.search(rb"(?<!\\)(?:\\\\)*\\$", data) and found and end == b"\n":
+        more, found = source.line(end)
+        data = data[:-1] + more
+    text = data.replace(b"\0", b"").decode(errors="surrogateescape")
+    if not rest:
+        shell.assign("REPLY", text if is_raw else re.sub(r"\\(.)", r"\1", text), streams)
+        return int(not found)
+    for name, value in zip(rest, _cut(text, len(rest), shell.state.variables.get("IFS", " \t\n"), is_raw=is_raw), strict=True):
+        shell.assign(name, value, streams)
+    return int(not found)
+
+
+def _cut(text: str, count: int, separators: str, *, is_raw: bool) -> list[str]:
+    """Cut a line into as many values as there are names; the last takes what is left."""
+    letters: list[tuple[str, bool]] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "\\" and not is_raw:
+            letters += [(text[at + 1], True)] if at + 1 < len(text) else []
+            at += 2
+        else:
+            letters.append((text[at], False))
+            at += 1
+    blanks = "".join(letter for letter in separators if letter in " \t\n")
+
+    def is_in(place: int, kind: str) -> bool:
+        return place < len(letters) and not letters[place][1] and letters[place][0] in kind and bool(kind)
+
+    values: list[str] = []
+    place, size = 0, len(letters)
+    while is_in(place, blanks):
+        place += 1
+    while len(values) < count - 1 and place < size:
+        start = place
+        while place < size and not is_in(place, separators):
+            place += 1
+        values.append("".join(letter for letter, _ in letters[start:place]))
+        while is_in(place, blanks):
+            place += 1
+        if is_in(place, separators):
+            place += 1
+            while is_in(place, blanks):
+                place += 1
+    end = size
+    while end > place and is_in(end - 1, blanks):
+        end -= 1
+    tail = letters[place:end]
+    inner = [number for number in range(place, end) if is_in(number, separators)]
+    if len(inner) == 1 and inner[0] == end - 1:
+        tail = tail[:-1]  # one separator at the end closes the last value
+    values.append("".join(letter for letter, _ in tail))
+    return values + [""] * (count - len(values))
+
+
+def let(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Evaluate arithmetic."""
+    number = 0
+    for word in words[1:]:
+        try:
+            number = evaluated(word, shell.state)
+        except ArithmeticProblem as problem:
+            return say(shell, streams, f"let: {problem}")
+    return int(not number)
+
+
+def printf(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Write as a format says, or into a variable with ``-v``."""
+    if words[1:2] != ("-v",) or len(words) < 4:  # noqa: PLR2004 - the option, a name, a format
+        return run_program(shell, words, streams)
+    if not NAME.fullmatch(words[2]):
+        return say(shell, streams, f"printf: `{words[2]}': not a valid identifier", 2)
+    out = Sink()
+    code = run_program(shell, ("printf", *words[3:]), {**streams, 1: out})
+    shell.assign(words[2], bytes(out.buffer).decode(errors="surrogateescape"), streams)
+    return code
+
+
+VARIABLES: dict[str, Builtin] = {
+    "declare": declared,
+    "export": declared,
+    "let": let,
+    "local": declared,
+    "printf": printf,
+    "read": read,
+    "readonly": declared,
+    "set": set_,
+    "shift": shift,
+    "typeset": declared,
+    "unset": unset,
+}
+"""Name → builtin."""
