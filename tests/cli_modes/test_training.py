@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -197,3 +199,27 @@ def test_three_steps_in_chat_mode(train, home, key):
     assert [row.has_placeholders for row in rows] == [True] * ROLLOUTS
     assert [name for name, text in told(home).items() if key[:12] in text or OTHER_KEY in text] == []
     mock.verify()
+
+
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """A process that a shell started in the background ignores Ctrl-C, and so would its children."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_serve_that_waits_for_a_trainer_can_be_stopped(number, start, command, home, environ):
+    """It ends at once, with the code of the signal and without a traceback."""
+    with MockServer(policy()) as mock, RunApi(environ=environ, cwd=home) as api:
+        serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, server=mock))
+        end = time.monotonic() + 60
+        while "POST /register-env" not in api.output and serve.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)  # another process's start has no event to wait for
+        serve.send_signal(number)
+        code = serve.wait(30)
+
+    output = (home / "serve.txt").read_text()
+    assert (code, "Traceback (most" in output) == (128 + number, False), output
