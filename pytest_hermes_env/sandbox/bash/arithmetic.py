@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.state import State
 
-__all__ = ["ArithmeticProblem", "evaluated"]
+__all__ = ["ArithmeticProblem", "Unbound", "evaluated"]
 
 TOKEN = re.compile(
     r"\s*(?:(?P<number>[0-9]+#[0-9a-zA-Z@_]+|0[xX][0-9a-fA-F]+|[0-9]+[0-9a-zA-Z_]*)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
@@ -35,8 +35,12 @@ class ArithmeticProblem(Exception):
     """An expression that has no value; the text is bash's."""
 
 
+class Unbound(Exception):
+    """A variable without a value, under ``set -u``."""
+
+
 def evaluated(text: str, state: State, depth: int = 0) -> int:
-    """Return the value of an expression; assignments in it happen. Raises: ArithmeticProblem."""
+    """Return the value of an expression; assignments in it happen. Raises: ArithmeticProblem, Unbound."""
     if depth > DEEPEST:
         raise ArithmeticProblem(f'{text}: expression recursion level exceeded (error token is "{text}")')
     return _Expression(text, state, depth).value()
@@ -194,6 +198,8 @@ class _Expression:
     def _variable(self, name: str) -> int:
         if self._skips:
             return 0
+        if "u" in self._state.options and name not in self._state.variables:
+            raise Unbound(name)
         text = self._state.variables.get(name, "")
         if re.fullmatch(r"\s*-?(0|[1-9][0-9]*)\s*", text):
             return _wrapped(int(text))

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.arithmetic import evaluated
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.globs import expression
 from pytest_hermes_env.sandbox.bash.state import State
@@ -57,7 +56,7 @@ def holds(test: Test, expander: Expander, files: Files, state: State) -> bool:
         return _matches(first, expander.regex(test.words[1]))
     second = expander.text(test.words[1])
     if test.operator in NUMBERS:
-        return NUMBERS[test.operator](evaluated(first, state), evaluated(second, state))
+        return NUMBERS[test.operator](expander.evaluated(first), expander.evaluated(second))
     if test.operator in {"<", ">"}:
         left, right = os.fsencode(first), os.fsencode(second)
         return left < right if test.operator == "<" else left > right

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, evaluated
+from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, Unbound, evaluated
 from pytest_hermes_env.sandbox.bash.globs import escaped, expression, matching_paths
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, State
 from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Text, Word
@@ -83,7 +83,15 @@ class Expander:
 
     def number(self, word: Word) -> int:
         """Return the value of an arithmetic expression. Raises: ArithmeticProblem."""
-        return evaluated(self.text(word), self._state)
+        return self.evaluated(self.text(word))
+
+    def evaluated(self, text: str) -> int:
+        """Return the value of an arithmetic expression that is expanded. Raises: ArithmeticProblem."""
+        try:
+            return evaluated(text, self._state)
+        except Unbound as unbound:
+            self._complain(f"{self._state.prefix}{unbound}: unbound variable\n")
+            raise Ended(self._state.code_without_value) from None
 
     # Fields
 
@@ -222,7 +230,7 @@ class Expander:
             return self._parameter(part, word)
         if isinstance(part, ArithmeticPart):
             try:
-                return str(evaluated(self.text(part.expression), self._state))
+                return str(self.number(part.expression))
             except ArithmeticProblem as problem:
                 self._complain(f"{self._state.prefix}{problem}\n")
                 raise Abandoned from None
@@ -319,7 +327,7 @@ class Expander:
         """Return the offset and the length of ``${name:offset:length}``, and the length's text."""
         first, colon, second = self.text(part.argument or NOTHING).partition(":")
         try:
-            return evaluated(first, self._state), evaluated(second, self._state) if colon else None, second
+            return self.evaluated(first), self.evaluated(second) if colon else None, second
         except ArithmeticProblem as problem:
             self._complain(f"{self._state.prefix}{part.name}: {problem}\n")
             raise Abandoned from None

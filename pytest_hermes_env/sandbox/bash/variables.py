@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, evaluated
+from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem
 from pytest_hermes_env.sandbox.bash.programs import run_program
 from pytest_hermes_env.sandbox.bash.saying import NAME, Builtin, bad_option, say, unsupported
 from pytest_hermes_env.sandbox.bash.state import Abandoned
@@ -250,7 +250,7 @@ def let(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     number = 0
     for word in words[1:]:
         try:
-            number = evaluated(word, shell.state)
+            number = shell.expander(streams).evaluated(word)
         except ArithmeticProblem as problem:
             return say(shell, streams, f"let: {problem}")
     return int(not number)
