@@ -260,7 +260,12 @@ def _answering(request: pytest.FixtureRequest, world: Any) -> Iterator[None]:
     from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
 
     if SEAM in request.node.stash:
-        raise UsageError("fake_sandbox and local_sandbox are in one test: each would answer every tool call; take one of them")
+        raise UsageError(
+            f"a second sandbox is asked for in this test: {world.description}.\n"
+            "  expected  one of fake_sandbox and local_sandbox, since each would answer every tool call\n"
+            f"  seen      {request.node.stash[SEAM].world.description} answers already\n"
+            "  fix       take one of them, as an argument of the test; tool_journal then follows it"
+        )
     before = dict(os.environ)
     request.node.stash[SEAM] = seam = ToolSeam(world)
     try:
@@ -303,4 +308,7 @@ def _without_our_frames(verify: Callable[[], None]) -> None:
     try:
         verify()
     except HermesEnvError as error:
-        pytest.fail(f"{type(error).__name__}: {error}", pytrace=False)
+        text = f"{type(error).__name__}: {error}"
+    else:
+        return
+    pytest.fail(text, pytrace=False)

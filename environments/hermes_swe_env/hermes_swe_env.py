@@ -25,7 +25,7 @@ from pydantic import Field
 from environments.agent_loop import AgentResult, HermesAgentLoop
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_items
-from environments.hermes_swe_env.verification import verify
+from environments.hermes_swe_env.verification import find_python, verify
 from environments.isolation import sandbox_directory
 from environments.tool_context import ToolContext
 
@@ -65,6 +65,8 @@ class HermesSweEnv(HermesAgentBaseEnv):
 
     start_directory = ""
     """Where every sandbox of this backend starts; "" when each rollout has a directory of its own, as on the local backend."""
+    python = "python3"
+    """How Python is started in these sandboxes; `setup` finds its absolute path."""
     files_at_start: frozenset[str] = frozenset()
     """Python files that a fresh sandbox holds: what an image brings along is not the agent's work."""
 
@@ -111,7 +113,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
         await asyncio.to_thread(self.look_at_fresh_sandbox)
 
     def look_at_fresh_sandbox(self) -> None:
-        """Remember where sandboxes start and which Python files they bring along.
+        """Remember where sandboxes start, how Python is started in them, and which Python files they bring along.
 
         Raises: RuntimeError when no command can be run in one: better now than as a reward of 0.0 in every rollout.
         """
@@ -124,6 +126,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
                     f"No command can be run in a sandbox of terminal_backend {self.config.terminal_backend!r}: {why}"
                 )
             directory = started["output"].strip()
+            self.python = find_python(ctx)
             self.start_directory = "" if directory == sandbox_directory(ctx.task_id) else directory
             self.files_at_start = frozenset(python_files(ctx, directory))
             if SOLUTION in self.files_at_start:
@@ -167,6 +170,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
                 entry_point=item.get("entry_point", ""),
                 directory=start,
                 timeout_s=self.config.test_timeout,
+                python=self.python,
             )
             logger.info("Tests of %s in rollout %s: %s", item.get("entry_point", "an item"), ctx.task_id, verdict.reason)
             if verdict.passed:

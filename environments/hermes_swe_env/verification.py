@@ -1,8 +1,9 @@
 """Decides in a rollout's own sandbox whether a solution passes an item's tests.
 
 Tests and verifier travel as files, into a fresh directory whose name nobody can guess; the shell sees that name and nothing of
-the item. A passed run is one that ends with exit code 0 *and* prints a proof that only the verifier can compute: whatever else
-answers in its place (a `python3` function in the agent's shell, a program that exits with 0) has no proof.
+the item. Python is the one that a fresh sandbox has, by its absolute path and with none of the agent's variables: what the agent
+put before it on PATH is not asked. A passed run is one that ends with exit code 0 *and* prints a proof, a hash of a key that the
+request holds: a program that merely exits with 0 has none.
 
 Place in the flow: `HermesSweEnv.compute_reward` calls `verify`; `verifier` is what runs in the sandbox.
 """
@@ -22,7 +23,7 @@ from typing import Any
 from environments.hermes_swe_env import verifier
 from environments.tool_context import ToolContext
 
-__all__ = ["Verdict", "VerificationError", "verify"]
+__all__ = ["Verdict", "VerificationError", "find_python", "verify"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +46,26 @@ class Verdict:
     reason: str
 
 
-def verify(ctx: ToolContext, *, solution: str, tests: str, entry_point: str, directory: str, timeout_s: int) -> Verdict:
+def find_python(ctx: ToolContext) -> str:
+    """Return how to start Python in a sandbox like this fresh one: its absolute path, below a clean environment.
+
+    A sandbox without ``python3`` gives the bare name, which then fails as such. A shim on PATH (pyenv's) leads to the real one.
+    """
+    if ctx.terminal("command -v python3").get("exit_code") != 0:
+        return "python3"
+    found = ctx.terminal("python3 -I -c 'import sys; print(sys.executable)'")
+    path = str(found.get("output") or "").strip()
+    if found.get("exit_code") != 0 or not posixpath.isabs(path):
+        return "python3"
+    return f"/usr/bin/env -i PATH=/usr/bin:/bin LC_ALL=C.UTF-8 {shlex.quote(path)}"
+
+
+def verify(
+    ctx: ToolContext, *, solution: str, tests: str, entry_point: str, directory: str, timeout_s: int, python: str = "python3"
+) -> Verdict:
     """Run ``tests`` against the file ``solution`` (an absolute path in the sandbox), with a new directory in ``directory``.
+
+    ``python`` is what `find_python` gave.
 
     Raises: VerificationError when that decides nothing: the files cannot be written, or the tests cannot be used.
     """
@@ -55,7 +74,7 @@ def verify(ctx: ToolContext, *, solution: str, tests: str, entry_point: str, dir
     request = {"solution": solution, "tests": tests, "entry_point": entry_point, "seconds": timeout_s, "key": key}
     program = _write(ctx, place, "verifier", Path(verifier.__file__).read_text(encoding="utf-8"))
     question = _write(ctx, place, "request", json.dumps(request))
-    answer = ctx.terminal(f"python3 -I -S {shlex.quote(program)} {shlex.quote(question)}", timeout=timeout_s + GRACE_S)
+    answer = ctx.terminal(f"{python} -I -S {shlex.quote(program)} {shlex.quote(question)}", timeout=timeout_s + GRACE_S)
     return _verdict(answer, proof=hashlib.sha256(key.encode()).hexdigest())
 
 

@@ -67,6 +67,16 @@ class Answer:
                 f"  seen      result={_brief(self.result)} with {replace(self, result=None)}\n"
                 "  fix       give either result={...}, or output, exit_code and timed_out"
             )
+        if not isinstance(self.exit_code, int) or isinstance(self.exit_code, bool):
+            raise UsageError(f"the exit code of an answer is a number.\n  seen      {shorten(repr(self.exit_code))}")
+        if not isinstance(self.slow_s, (int, float)) or self.slow_s < 0:
+            raise UsageError(f"slow_s is how many seconds an answer takes.\n  seen      {shorten(repr(self.slow_s))}")
+        if self.timed_out and self.raises is not None:
+            raise UsageError(
+                "an answer cannot both time out and raise.\n"
+                f"  seen      timed_out=True and raises={shorten(repr(self.raises))}\n"
+                "  fix       give one of them; answers=[...] holds several answers, one after the other"
+            )
         if not (isinstance(self.output, (str, Outcome)) or callable(self.output)):
             raise UsageError(
                 "the output of an answer is text, an Outcome or a function.\n"

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_hermes_env.errors import CleanupFailed, UseAfterCleanup, shorten
+from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
 from pytest_hermes_env.sandbox.problems import Problem, as_error
 
@@ -53,6 +53,12 @@ class FakeToolContext:
     """
 
     def __init__(self, sandbox: Machine, task_id: str = "test-rollout") -> None:
+        if not callable(getattr(sandbox, "call", None)):
+            raise UsageError(
+                "a tool context stands on a sandbox.\n"
+                f"  seen      {type(sandbox).__name__} {shorten(repr(sandbox))}\n"
+                "  fix       FakeToolContext(FakeSandbox()), or the fixture tool_context"
+            )
         self.task_id = task_id
         self.cleanups = 0
         self._machine = sandbox

@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 
-from pytest_hermes_env.errors import MissingFile, NotText, shorten
+from pytest_hermes_env.errors import MissingFile, NotText, UsageError, shorten
 
 __all__ = ["Files"]
 
@@ -64,6 +64,11 @@ class Files(MutableMapping[str, str]):
             ) from None
 
     def __setitem__(self, path: str, content: str | bytes) -> None:
+        if not isinstance(content, (str, bytes, bytearray)):
+            raise UsageError(
+                f"the content of a file is text or bytes.\n  seen      {type(content).__name__} {shorten(repr(content))}\n"
+                f"  fix       files[{path!r}] = {str(content)!r}"
+            )
         absolute = self.resolve(path)
         self.make_directory(posixpath.dirname(absolute), parents=True)
         self.write(absolute, content.encode(errors="surrogateescape") if isinstance(content, str) else bytes(content))

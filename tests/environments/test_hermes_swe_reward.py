@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv
-from environments.hermes_swe_env.verification import VerificationError
+from environments.hermes_swe_env.verification import VerificationError, find_python
 from environments.isolation import sandbox_directory
 
 RIGHT = "def double(n):\n    return 2 * n\n"
@@ -22,6 +22,7 @@ ITEM = {"prompt": "Double a number.", "test": "assert double(4) == 8\n", "entry_
 def reward(make_env: Any, sandbox: Any) -> Any:
     """``reward(item=ITEM, **files)``: what the agent's sandbox, with these files, is worth."""
     env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1", dataset_name=None, test_timeout=20)
+    env.python = find_python(sandbox)
 
     def of(item: Any = ITEM, **files: str) -> float:
         for name, content in files.items():
@@ -135,13 +136,24 @@ def test_files_left_for_the_verifier_earn_nothing(reward, solution):
         "mkdir bin; printf '#!/bin/sh\\nexit 0\\n' > bin/python3; chmod +x bin/python3; export PATH=$PWD/bin:$PATH",
         "mkdir bin; printf '#!/bin/sh\\nfor f; do cat $f; done\\nexit 0\\n' > bin/python3; chmod +x bin/python3; "
         "export PATH=$PWD/bin:$PATH",
+        "mkdir bin; cat > bin/python3 <<'EOF'\n#!/bin/bash\nfor word; do request=$word; done\n"
+        'key=$(sed -n \'s/.*"key": "\\([0-9a-f]*\\)".*/\\1/p\' "$request")\n'
+        "printf %s \"$key\" | sha256sum | cut -d' ' -f1\nEOF\nchmod +x bin/python3; export PATH=$PWD/bin:$PATH",
         "printf 'import os; os._exit(0)' > startup.py; export PYTHONSTARTUP=$PWD/startup.py PYTHONPATH=$PWD PYTHONINSPECT=1",
         "export PATH=/nowhere",
         "trap 'exit 0' EXIT ERR DEBUG; set -e",
         "python3 -m venv --without-pip v && . v/bin/activate && "
         "printf 'import unittest; unittest.TestCase.assertEqual = print\\n' > $(echo v/lib/python3*/site-packages)/hook.pth",
     ],
-    ids=["silent python3", "python3 that shows its files", "variables", "no PATH", "traps", "site hook"],
+    ids=[
+        "silent python3",
+        "python3 that shows its files",
+        "python3 that makes the proof",
+        "variables",
+        "no PATH",
+        "traps",
+        "site hook",
+    ],
 )
 def test_shell_that_the_agent_prepared_earns_nothing(reward, sandbox, command):
     """Variables, a python3 of its own and traps stay in the rollout's shell; none of them gives a proof."""

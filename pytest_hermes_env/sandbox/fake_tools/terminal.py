@@ -247,7 +247,11 @@ class Terminal:
             raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
         answer = self._scripts.take(entry)
         if answer.slow_s:
-            time.sleep(answer.slow_s)
+            limit = integer(run.arguments.get("timeout"), 0) or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
+            is_too_slow = answer.slow_s > limit and not run.arguments.get("background")
+            time.sleep(limit if is_too_slow else answer.slow_s)
+            if is_too_slow:
+                raise Fault(timed_out="")
         for path, content in answer.writes.items():
             self._machine.files[self._machine.files.resolve(path, run.shell.running_in)] = content
         run.broken_json = run.broken_json or answer.broken_json
