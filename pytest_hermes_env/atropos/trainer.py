@@ -60,7 +60,7 @@ class Trainer:
         batch_size: int,
         max_token_len: int = 32768,
         allow_placeholders: bool = False,
-        timeout_s: float = 60.0,
+        timeout_s: float = 120.0,
     ) -> None:
         if not url.startswith("http://"):
             raise UsageError(f"the address of run-api must begin with http://, seen {shorten(repr(url))}")
@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch-size", type=int, default=8, metavar="N", help="sequences in a batch (default: 8)")
     parser.add_argument("--max-token-len", type=int, default=32768, metavar="N", help="longest sequence + 1 (default: 32768)")
     parser.add_argument("--placeholders", action="store_true", help="take the tokens of chat mode, which are not for training")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for a batch (default: 60)")
+    parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds to wait for a batch (default: 120)")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write each batch to this file, one JSON line per step")
     args = parser.parse_args(argv)
     try:

@@ -148,7 +148,7 @@ def train(start: Any, command: Any, home: Path, environ: dict[str, str], key: st
             )
             words = ["--env.rollout_server_url", api.url, *SERVE.split(), "--openai.api_key", key, *flags]
             serve = start("serve.txt", command("serve", *words, server=mock))
-            codes = {"trainer": trainer.wait(120)}
+            codes = {"trainer": trainer.wait(240)}
             codes["serve"] = serve.wait(60) if codes["trainer"] == 0 else None
             output = "\n".join((home / name).read_text() for name in ("trainer.txt", "serve.txt"))
             assert codes == {"trainer": 0, "serve": 0}, output

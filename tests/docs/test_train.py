@@ -83,7 +83,7 @@ def test_the_four_processes_train(start, tmp_path, environ):
             words = words_of(command.replace(API, api.url).replace(MODEL, url))
             with (tmp_path / f"{name}.txt").open("w") as output:
                 running.append(start(words, output))
-        codes = [process.wait(120) for process in running]
+        codes = [process.wait(240) for process in running]
         model.send_signal(signal.SIGINT)
         requests, _ = model.communicate(timeout=30)
     texts = {name: (tmp_path / f"{name}.txt").read_text() for name in ("trainer", "serve")}
