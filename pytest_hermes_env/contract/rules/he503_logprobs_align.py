@@ -61,12 +61,12 @@ def _fault(scenario: Scenario, row: Row) -> str:
     if sequence_fault(scenario):
         return ""  # HE505 reports it; values cannot be compared where tokens are not the sampled ones
     given = sampled_in(row, scenario.sampled)
-    for position in row.trained:
+    for position in (place for place in row.trained if place in given):  # HE501 reports the others
         value = row.logprobs[position]
         at = f"at position {position} (token {row.tokens[position]})"
         if not isinstance(value, int | float) or not math.isfinite(value) or value > 0:
             return f"has the logprob {value} {at}, where a number of at most 0 is expected"
-        own = given.get(position)
+        own = given[position]
         if own is not None and abs(own - value) > NEAR:
             return f"has the logprob {value} {at}, for which the server gave {own}"
     return ""
