@@ -26,12 +26,6 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
-from tools.budget_config import (
-    DEFAULT_PREVIEW_SIZE_CHARS,
-    DEFAULT_RESULT_SIZE_CHARS,
-    DEFAULT_TURN_BUDGET_CHARS,
-    BudgetConfig,
-)
 
 from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
@@ -43,6 +37,14 @@ from environments.scoring import SplitRollouts
 from environments.together import all_or_none, to_the_end
 from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_context import ToolContext
+
+# isort: split
+from tools.budget_config import (
+    DEFAULT_PREVIEW_SIZE_CHARS,
+    DEFAULT_RESULT_SIZE_CHARS,
+    DEFAULT_TURN_BUDGET_CHARS,
+    BudgetConfig,
+)
 
 __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 
