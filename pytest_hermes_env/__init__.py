@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
     from pytest_hermes_env.results import agent_result as agent_result
+    from pytest_hermes_env.rollout.token_view import token_view as token_view
     from pytest_hermes_env.sandbox.answers import Answer as Answer
     from pytest_hermes_env.sandbox.context import FakeToolContext as FakeToolContext
     from pytest_hermes_env.sandbox.fake import FakeSandbox as FakeSandbox
@@ -51,6 +52,7 @@ __all__ = [
     "sampled",
     "say",
     "think",
+    "token_view",
     "turn",
     "unoffered",
 ]
@@ -64,6 +66,7 @@ _HOMES = {
     "agent_result": "pytest_hermes_env.results",
     "check_reward": "pytest_hermes_env.strategies",
     "env_contract": "pytest_hermes_env.contract.decorator",
+    "token_view": "pytest_hermes_env.rollout.token_view",
 }
 
 

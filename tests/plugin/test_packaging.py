@@ -72,7 +72,7 @@ def test_the_public_names_are_these() -> None:
         "garbage",
         "hang",
     ]
-    names += ["sampled", "say", "think", "turn", "unoffered"]
+    names += ["sampled", "say", "think", "token_view", "turn", "unoffered"]
 
     found = [name for name in names if getattr(pytest_hermes_env, name) is not None]
 
