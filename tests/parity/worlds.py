@@ -15,9 +15,6 @@ from .cases import Case, Step, local_files
 VOLATILE = {"pid": int, "uptime_seconds": (int, float), "started_at": str}
 """Keys whose values nobody can foresee; their presence and type are compared."""
 
-SHELL_NOISE = "bash: no job control in this shell\n"
-"""What a login shell without a terminal may say first; hermes cuts it off when it comes with the first piece of output."""
-
 UNORDERED = {"matches", "files", "counts"}
 """Keys of search results: hermes lists them in the order of the file system, or of whichever worker was first."""
 
@@ -127,7 +124,7 @@ def _comparable(value: Any, names: list[tuple[str, str]]) -> Any:
         return value
     for seen, name in names:
         value = value.replace(seen, name) if len(seen) > 1 else value
-    return re.sub(r"\S*bash: line \d+: ", "bash: ", value.replace(SHELL_NOISE, ""))
+    return re.sub(r"\S*bash: line \d+: ", "bash: ", value)
 
 
 def _in_order(key: str, value: Any) -> Any:
