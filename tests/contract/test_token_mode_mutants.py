@@ -194,15 +194,16 @@ def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, server_t
     assert inspect.getsource(env_class).splitlines()[found[mutant.rule].line - 5].lstrip().startswith("async def collect")
 
 
-def test_a_rollout_that_is_kept_in_several_sequences_keeps_the_contract(tmp_path: Path) -> None:
-    """A template that splits rollouts is no breach as long as every sequence is kept."""
+@pytest.mark.parametrize(("policy", "rows"), [("keep", 6), ("reject", 2)])
+def test_a_rollout_that_became_several_sequences_keeps_the_contract(policy: str, rows: int, tmp_path: Path) -> None:
+    """A template that splits rollouts is no breach as long as every sequence is kept, or all are rejected on purpose."""
     path = tmp_path / "split.py"
-    path.write_text(HEAD + SPLIT, encoding="utf-8")
+    path.write_text(HEAD + SPLIT.replace('"template"}', f'"template", "split_rollouts": "{policy}"}}'), encoding="utf-8")
     (env_class,) = find_class(str(path))
     contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type="vllm")
 
     results = [contract.result(rule) for rule in ALL_RULES if rule.severity is Severity.ERROR]
 
-    rows = len(contract.evidence.scenario("happy").group["tokens"])
+    seen = len(contract.evidence.scenario("happy").group["tokens"])
     broken = {result.rule.id: [finding.message for finding in result.findings] for result in results if result.findings}
-    assert (rows, broken) == (6, {})
+    assert (seen, broken) == (rows, {})
