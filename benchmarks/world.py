@@ -38,7 +38,9 @@ def a_reward_test() -> None:
         for _ in range(count):
             started = time.perf_counter()
             sandbox = FakeSandbox({item["path"]: item["content"]})
-            result = agent_result.user("greet").call("terminal", command="ls").returns({"output": "", "exit_code": 0}).say("done")
+            result = (
+                agent_result.user("greet").call("terminal", command="ls").returns({"output": "", "exit_code": 0}).say("done")
+            )
             reward = await env.compute_reward(item, result, FakeToolContext(sandbox))
             times.append(time.perf_counter() - started)
             assert reward == 1.0, reward
