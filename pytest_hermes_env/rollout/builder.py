@@ -27,6 +27,9 @@ BACKEND = "TERMINAL_ENV"
 GROUP_SIZE = 2
 """Rollouts per group, unless the test says otherwise: the smallest size at which rollouts can meet."""
 
+OF_THE_DESKTOP = frozenset({"read_terminal", "close_terminal"})
+"""Tools of toolset ``terminal`` that hermes offers in its desktop application only; no rollout has them."""
+
 _tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 
@@ -285,4 +288,4 @@ def offered_tools(config: Any, backend: str) -> list[str]:
         names = [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
     else:
         names += ["terminal", "file"]
-    return sorted({tool for name in names for tool in toolsets.resolve_toolset(name)})
+    return sorted({tool for name in names for tool in toolsets.resolve_toolset(name)} - OF_THE_DESKTOP)
