@@ -72,7 +72,7 @@ def grep(process: Process) -> int:
         return 0 if found else 1
     for name, data in _grepped(process, operands or ["."], options, is_recursive=is_recursive, shows_dot=bool(operands)):
         if isinstance(data, str):
-            failed = failed or "Is a directory" not in data
+            failed = True
             if "s" not in options:
                 process.complain(f"{name}: {data}")
             continue
@@ -340,6 +340,10 @@ def _unified(process: Process, names: list[str], texts: list[list[str]]) -> None
         process.write(line if line.startswith(("---", "+++", "@@")) else _marked(line[0], line[1:]))
 
 
+DIFF_LETTERS = {"replace": "c", "delete": "d", "insert": "a"}
+"""difflib's word for a change → diff's letter."""
+
+
 def _plain(process: Process, texts: list[list[str]]) -> None:
     import difflib  # noqa: PLC0415
 
@@ -349,7 +353,7 @@ def _plain(process: Process, texts: list[list[str]]) -> None:
     for kind, a, b, c, d in difflib.SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         if kind == "equal":
             continue
-        process.write(f"{span(a, b)}{kind[0] if kind != 'insert' else 'a'}{span(c, d)}\n")
+        process.write(f"{span(a, b)}{DIFF_LETTERS[kind]}{span(c, d)}\n")
         process.write("".join(_marked("< ", line) for line in texts[0][a:b]))
         process.write("---\n" if kind == "replace" else "")
         process.write("".join(_marked("> ", line) for line in texts[1][c:d]))
