@@ -19,4 +19,21 @@ from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE 
 from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
 from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
 
-ALL_RULES = (HE101, HE105, HE301, HE401, HE501, HE502, HE503, HE504, HE505, HE506, HE507, HE601, HE701, HE702, HE801, HE802)
+ALL_RULES = (
+    HE101,
+    HE105,
+    HE301,
+    HE401,
+    HE501,
+    HE502,
+    HE503,
+    HE504,
+    HE505,
+    HE506,
+    HE507,
+    HE601,
+    HE701,
+    HE702,
+    HE801,
+    HE802,
+)

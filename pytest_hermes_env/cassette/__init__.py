@@ -1,0 +1,1 @@
+"""WHAT WAS RECORDED: cassettes, which hold the model calls and tool calls of rollouts, and play them again."""
