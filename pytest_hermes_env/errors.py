@@ -23,6 +23,7 @@
     ├── UseAfterCleanup         a tool context was used although it had been cleaned up
     ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
+    ├── BadCassette             a recording cannot be read, or must not be written
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double was given a batch that cannot be trained on
     ├── EnvironmentSetupError   an environment could not be built for the test
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadBatch",
+    "BadCassette",
     "BadTarget",
     "BadWaiver",
     "CleanupFailed",
@@ -131,6 +133,10 @@ class CleanupFailed(HermesEnvError):
 
 class ServerStartError(HermesEnvError):
     """The mock server could not be started."""
+
+
+class BadCassette(HermesEnvError):
+    """A recording cannot be read (damaged, in conflict, of a newer format), or cannot or must not be written."""
 
 
 class NoBatch(HermesEnvError):
