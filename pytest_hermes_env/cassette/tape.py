@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["BodyKind", "Header", "ModelCall", "ModelReply", "ModelRequest", "RecordedToolCall", "Tape"]
+__all__ = ["BodyKind", "Header", "ModelCall", "ModelReply", "ModelRequest", "RecordedRollout", "RecordedToolCall", "Tape"]
 
 BodyKind: TypeAlias = Literal["none", "json", "text", "events", "bytes"]
 """How a body is kept: as JSON, as text, as the events of a stream (a list of texts), or as base64 text of bytes."""
@@ -86,8 +86,27 @@ class RecordedToolCall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordedRollout:
+    """One rollout: ``opening`` is a digest of what it began with (its item, or its first messages), to know it again by.
+
+    ``reward`` is what compute_reward returned, None when it was not called or raised; ``reward_error`` what it raised,
+    "Type: message".
+    """
+
+    number: int
+    opening: str = ""
+    reward: float | None = None
+    reward_error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tape:
-    """A recording: ``calls`` in the order of their numbers, which count model calls and tool calls together, from 1."""
+    """A recording: ``calls`` in the order of their numbers, which count model calls and tool calls together, from 1.
+
+    The calls of one rollout stand together, in the order in which they happened; those of rollout 0 come first. ``rollouts``
+    are those of the calls, from 1.
+    """
 
     header: Header
     calls: tuple[ModelCall | RecordedToolCall, ...] = ()
+    rollouts: tuple[RecordedRollout, ...] = ()
