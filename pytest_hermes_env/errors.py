@@ -26,6 +26,9 @@
     ├── BadCassette             a recording cannot be read, or must not be written
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double was given a batch that cannot be trained on
+    ├── LiveModeError           the real server of --hermes-live cannot be asked: no key, not there, refused, no such model
+    ├── BudgetSpent             a call was not made, since a limit of --hermes-max-* is reached
+    ├── NetworkBlocked          a test connected to a host that it may not reach
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
 
@@ -39,12 +42,15 @@ __all__ = [
     "BadCassette",
     "BadTarget",
     "BadWaiver",
+    "BudgetSpent",
     "CleanupFailed",
     "EnvironmentSetupError",
     "HermesEnvError",
     "LeftoverAnswers",
     "LeftoverTurns",
+    "LiveModeError",
     "MissingFile",
+    "NetworkBlocked",
     "NoBatch",
     "NotAToolResult",
     "NotText",
@@ -145,6 +151,21 @@ class NoBatch(HermesEnvError):
 
 class BadBatch(HermesEnvError):
     """A trainer double was given a batch that cannot be trained on."""
+
+
+class LiveModeError(HermesEnvError):
+    """The real inference server cannot be asked."""
+
+
+class BudgetSpent(HermesEnvError):
+    """A call to the real inference server was not made, since a limit is reached."""
+
+
+class NetworkBlocked(HermesEnvError, OSError):
+    """A test connected to a host that it may not reach. An OSError, as for a machine without a network."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class EnvironmentSetupError(HermesEnvError):

@@ -10,10 +10,11 @@ __all__ = ["FLAGS", "INI_VALUES", "MARKERS", "Flag", "IniValue"]
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """One command-line flag; ``settings`` go to argparse."""
+    """One command-line flag; ``settings`` go to argparse. ``also`` is a second name, left out where another plugin has it."""
 
     name: str
     help: str
+    also: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -62,6 +63,39 @@ FLAGS = (
         settings={"action": "store_true", "default": False},
     ),
     Flag(
+        name="--hermes-live",
+        help="Run tests marked hermes_live on a real inference server, which must be named: --provider, and what it needs.",
+        settings={"action": "store_true", "default": False},
+    ),
+    Flag(
+        name="--hermes-provider",
+        also="--provider",
+        help="Whose server: openrouter, openai, vllm, sglang, atropos or custom. Also ini hermes_live_provider and "
+        "HERMES_ENV_PROVIDER; so for each of the following.",
+        settings={"default": None, "metavar": "NAME"},
+    ),
+    Flag(
+        name="--hermes-model",
+        help="The model, as the provider names it. Needless where vllm, sglang or atropos serve one model.",
+        settings={"default": None, "metavar": "M"},
+    ),
+    Flag(
+        name="--hermes-base-url",
+        help="Where the server is, /v1 included. Default: the provider's; http://localhost:8000/v1 for vllm, sglang, atropos.",
+        settings={"default": None, "metavar": "URL"},
+    ),
+    Flag(
+        name="--hermes-api-key-env",
+        help="The environment variable that holds the key. Default: OPENROUTER_API_KEY, OPENAI_API_KEY; none for the others.",
+        settings={"default": None, "metavar": "NAME"},
+    ),
+    Flag(
+        name="--hermes-tokenizer",
+        help="The tokenizer of a vllm or sglang server's model: a directory, or a name of the hub that is in the cache. "
+        "Default: the model's name.",
+        settings={"default": None, "metavar": "T"},
+    ),
+    Flag(
         name="--hermes-timeout",
         help="Seconds that one scenario of the contract may take (default: 60).",
         settings={"type": float, "default": 60.0, "metavar": "SECONDS"},
@@ -74,6 +108,17 @@ FLAGS = (
     ),
 )
 
-INI_VALUES = (IniValue(name="hermes_home", help="Like --hermes-home; the flag wins."),)
+INI_VALUES = (
+    IniValue(name="hermes_home", help="Like --hermes-home; the flag wins."),
+    IniValue(name="hermes_live_provider", help="Like --provider; the flag and HERMES_ENV_PROVIDER win."),
+    IniValue(name="hermes_live_model", help="Like --hermes-model."),
+    IniValue(name="hermes_live_base_url", help="Like --hermes-base-url."),
+    IniValue(name="hermes_live_api_key_env", help="Like --hermes-api-key-env."),
+    IniValue(name="hermes_live_tokenizer", help="Like --hermes-tokenizer."),
+)
 
-MARKERS: tuple[str, ...] = ("hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",)
+MARKERS: tuple[str, ...] = (
+    "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
+    "hermes_live(or_mock=False): runs with --hermes-live only, make_env giving the real server. With or_mock=True it runs "
+    "without, too, on the mock model.",
+)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
+from pytest_hermes_env.live_mode import LiveMode, server_of
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
@@ -42,7 +43,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the flags and ini values of `options`."""
     group = parser.getgroup("hermes-env", "Hermes Agent RL environments")
     for flag in FLAGS:
-        group.addoption(flag.name, help=flag.help, **flag.settings)
+        try:
+            group.addoption(flag.name, *filter(None, [flag.also]), help=flag.help, **flag.settings)
+        except ValueError:  # another plugin has the second name, which is no fault of the user's
+            group.addoption(flag.name, help=flag.help, **flag.settings)
     for value in INI_VALUES:
         parser.addini(value.name, help=value.help, default=value.default)
 
@@ -52,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[HOME] = HermesHome(config.getoption("hermes_home") or config.getini("hermes_home") or None)
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    config.pluginmanager.register(LiveMode(config), "hermes-env-live")
     if config.getoption("hermes_env"):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a data set out of reach costs half a minute of retries per class
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
@@ -292,6 +297,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         allow_leftovers=allowed,
         seam=lambda: request.node.stash.get(SEAM, None),
         allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
+        live=server_of(request.node),
     )
     try:
         yield builder.build

@@ -17,6 +17,7 @@ from pytest_hermes_env.rollout.layer import Layer, layer_of
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.inference.providers import LiveServer
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
 __all__ = ["EnvironmentBuilder", "offered_tools", "shared_tokenizer"]
@@ -51,7 +52,8 @@ class EnvironmentBuilder:
     """Builds environments, and releases all that they and their servers hold. One per test.
 
     ``seam`` tells who answers the tools of the environments, when it is not hermes itself; it is asked at each build.
-    ``allow_unconfined`` lets a live model use a terminal of this machine that nothing confines.
+    ``allow_unconfined`` lets a live model use a terminal of this machine that nothing confines. ``live`` is the real server that
+    environments are built on, instead of scripts.
     """
 
     def __init__(
@@ -60,9 +62,11 @@ class EnvironmentBuilder:
         allow_leftovers: bool = False,
         seam: Callable[[], ToolSeam | None] = lambda: None,
         allow_unconfined: bool = False,
+        live: LiveServer | None = None,
     ) -> None:
         self._allow_leftovers = allow_leftovers
         self._allow_unconfined = allow_unconfined
+        self._live = live
         self._seam = seam
         self._servers: list[Any] = []
         self._mocks: list[Any] = []
@@ -95,6 +99,8 @@ class EnvironmentBuilder:
         layer = layer_of(env_class)
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
+        if self._live is not None and server is None:
+            server, script, in_process = self._live.config(), None, False
         config = initial_config(env_class) if config is None else config
         kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)
         if kind.has_tokens and in_process:
