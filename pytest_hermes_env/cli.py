@@ -21,6 +21,7 @@ __all__ = ["main"]
 
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
+FORMATS = ("text", "json")
 
 _EPILOG = """\
 examples:
@@ -80,6 +81,8 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
     check.add_argument("--select", action="append", default=[], metavar="IDS", help="only these rules: HE301,HE8")
     check.add_argument("--ignore", action="append", default=[], metavar="IDS", help="not these rules: HE802")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
+    check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
+    check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
     check.set_defaults(run=_check)
 
     rules = commands.add_parser("rules", help="list the rules")
@@ -99,14 +102,25 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.check import check_paths, select_rules  # noqa: PLC0415
-    from pytest_hermes_env.contract.report import report_lines  # noqa: PLC0415
+    from pytest_hermes_env.contract.command import check  # noqa: PLC0415
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
-    rules = select_rules(_ids(options.select), _ids(options.ignore))
-    report = check_paths(options.paths, rules, processes=_processes())
-    print("\n".join(report_lines(report, is_strict=options.strict, has_colour=_has_colour())))
-    return report.exit_code(is_strict=options.strict)
+    text, code = check(
+        options.paths,
+        select=_ids(options.select),
+        ignore=_ids(options.ignore),
+        is_strict=options.strict,
+        form=options.format,
+        has_colour=_has_colour() and not options.output,
+        processes=_processes(),
+    )
+    if options.output:
+        from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+
+        write_whole(options.output, text)
+    else:
+        sys.stdout.write(text)
+    return code
 
 
 def _rules(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@
     HermesEnvError
     ├── UsageError              a command, option, marker or fixture was used wrongly
     │   ├── UnknownRule         a rule id that the catalogue does not have
+    │   ├── BadSettings         pyproject.toml says something impossible in [tool.hermes-env]
     │   ├── BadWaiver           a waiver without a reason, or one that waives nothing
     │   ├── BadTarget           what was named is not an environment, or cannot be imported
     │   └── StrategyError       a strategy, or check_reward, was asked for what cannot be drawn
@@ -40,6 +41,7 @@ from __future__ import annotations
 __all__ = [
     "BadBatch",
     "BadCassette",
+    "BadSettings",
     "BadTarget",
     "BadWaiver",
     "BudgetSpent",
@@ -83,6 +85,10 @@ class UsageError(HermesEnvError):
 
 class UnknownRule(UsageError):
     """A rule id was named that the catalogue does not have."""
+
+
+class BadSettings(UsageError):
+    """The table ``[tool.hermes-env]`` of a pyproject.toml says something that it cannot mean."""
 
 
 class BadWaiver(UsageError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,10 +33,12 @@ from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["StaticReport", "check_paths", "check_source", "find_rule", "select_rules"]
+__all__ = ["StaticReport", "check_paths", "check_source", "find_rule", "path_of", "select_rules", "whole"]
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 _FILE_RULE = "HE111"
+NOT_SELECTED = "not selected"
+OPINION = "an opinion: it runs where --select or pyproject.toml names it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,24 @@ class StaticReport:
 
 def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
     """Judge one class by the static halves of ``rules``."""
-    return Ledger(subject=source.label, entries=tuple(_entry(rule, source) for rule in rules))
+    return _ledger(source, tuple(_entry(rule, source) for rule in rules))
+
+
+def whole(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
+    """Return one entry for each rule of the catalogue; those that ``entries`` lack were not run, for the reason ``note``."""
+    given = {entry.rule.id: entry for entry in entries}
+    return tuple(
+        given.get(rule.id) or LedgerEntry(rule=rule, outcome=Outcome.NOT_RUN, note=OPINION if _is_off(rule) else note)
+        for rule in ALL_RULES
+    )
+
+
+def _is_off(rule: Rule) -> bool:
+    return rule.severity is Severity.OPINION
+
+
+def _ledger(source: ClassSource, entries: tuple[LedgerEntry, ...]) -> Ledger:
+    return Ledger(subject=source.label, entries=whole(entries, NOT_SELECTED), mode="source", path=source.path, line=source.line)
 
 
 def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> StaticReport:
@@ -105,16 +125,16 @@ def judge_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processe
     """Judge classes, in their order; see `check_paths` for ``processes``."""
     by_id = {rule.id: rule for rule in rules}
 
-    def verdicts(index: int) -> list[tuple[str, Outcome, str, tuple[Finding, ...]]]:
-        entries = check_source(sources[index], rules).entries
-        return [(entry.rule.id, entry.outcome, entry.note, entry.findings) for entry in entries]
+    def verdicts(index: int) -> list[tuple[str, Outcome, str, tuple[Finding, ...], float]]:
+        entries = [_entry(rule, sources[index]) for rule in rules]
+        return [(entry.rule.id, entry.outcome, entry.note, entry.findings, entry.seconds) for entry in entries]
 
     return tuple(
-        Ledger(
-            subject=source.label,
-            entries=tuple(
-                LedgerEntry(rule=by_id[rule_id], outcome=outcome, note=note, findings=findings)
-                for rule_id, outcome, note, findings in rows
+        _ledger(
+            source,
+            tuple(
+                LedgerEntry(rule=by_id[rule_id], outcome=outcome, note=note, findings=findings, seconds=seconds)
+                for rule_id, outcome, note, findings, seconds in rows
             ),
         )
         for source, rows in zip(sources, shared_out(verdicts, len(sources), processes), strict=True)
@@ -146,8 +166,10 @@ def find_rule(word: str) -> Rule:
 
 
 def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
+    start = time.perf_counter()
     verdict = _verdict(rule, source)
-    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings)
+    seconds = time.perf_counter() - start
+    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
 
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:
@@ -159,6 +181,11 @@ def _verdict(rule: Rule, source: ClassSource) -> Verdict:
         return undecided("the source nests too deeply to be followed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
         return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
+
+
+def path_of(target: str) -> str:
+    """Return the path of a target, without the class that it may name."""
+    return _split(target)[0]
 
 
 def _split(target: str) -> tuple[str, str]:

@@ -14,23 +14,37 @@ from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Ledger", "LedgerEntry", "summarise"]
+__all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
 
 WAIVED = "waived"
-_WORDS = ("passed", "failed", WAIVED, "undecided", "not applicable", "not exercised")
-_EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised")
+_EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
+_WORDS = ("passed", "failed", *_EXPLAINED)
 _COLUMN = max(map(len, _WORDS)) + 2
 
 
 @dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """A finding that does not count, why, and where that is written: ``env.py:30``, ``pyproject.toml:12``, a baseline."""
+
+    finding: Finding
+    reason: str
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """What one rule concluded about one class. ``waiver`` is the reason why a breach is accepted, if it is."""
+    """What one rule concluded about one class.
+
+    ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a breach is accepted as a whole.
+    """
 
     rule: Rule
     outcome: Outcome
     note: str = ""
     findings: tuple[Finding, ...] = ()
     waiver: str = ""
+    accepted: tuple[Accepted, ...] = ()
+    seconds: float = 0.0
 
     @property
     def word(self) -> str:
@@ -45,11 +59,17 @@ class LedgerEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """The entries of one class, one for each rule of the run. ``world`` says what answered the tools of its rollouts."""
+    """The entries of one class, one for each rule of the catalogue.
+
+    ``world`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
+    """
 
     subject: str
     entries: tuple[LedgerEntry, ...]
     world: str = ""
+    mode: str = ""
+    path: str = ""
+    line: int = 0
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -81,6 +101,8 @@ class Ledger:
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
+        if self.mode in {"chat", "token"}:
+            lines.append(f"  {'mode':<{_COLUMN}}{self.mode}")
         if self.world:
             lines.append(f"  {'tools':<{_COLUMN}}{self.world}")
         if self.is_vacuous:

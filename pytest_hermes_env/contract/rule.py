@@ -39,6 +39,8 @@ class Outcome(enum.StrEnum):
     """The evidence never occurred: nothing was seen, so nothing has passed."""
     NOT_APPLICABLE = "not applicable"
     """The law does not concern this class, for the reason given."""
+    NOT_RUN = "not run"
+    """Nobody asked for the rule in this run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,7 @@ class Finding:
     """One breach of one law, at one place.
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
+    ``confirmation`` says what rollouts had to say about a finding in the source; rules leave it empty, the engine fills it.
     """
 
     message: str
@@ -54,6 +57,7 @@ class Finding:
     column: int = 1
     seen: str = ""
     scenario: str = ""
+    confirmation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

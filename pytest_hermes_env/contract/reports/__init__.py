@@ -1,0 +1,15 @@
+"""An account of a run in the shapes that machines read: JSON, SARIF, GitHub annotations.
+
+Place in the flow: both doors end with an `Account`; each format is one function from it to text.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.reports.account import Account, account_of
+from pytest_hermes_env.contract.reports.files import write_whole
+from pytest_hermes_env.contract.reports.json_report import json_text
+
+__all__ = ["FORMATS", "Account", "account_of", "json_text", "write_whole"]
+
+FORMATS = {"json": json_text}
+"""From the name of a format to the function that writes it."""

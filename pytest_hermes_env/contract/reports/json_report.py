@@ -1,0 +1,94 @@
+"""The JSON report, described for its readers in docs/reference/reports.md. A change of its shape changes VERSION."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+    from pytest_hermes_env.contract.reports.account import Account
+    from pytest_hermes_env.contract.rule import Finding
+
+__all__ = ["VERSION", "json_text"]
+
+VERSION = 1
+
+
+def json_text(account: Account) -> str:
+    """Return the account as JSON with a final newline."""
+    document = {
+        "version": VERSION,
+        "door": account.door,
+        "mode": account.mode,
+        "versions": account.versions,
+        "strict": account.is_strict,
+        "complete": account.is_complete,
+        "exit_code": account.exit_code,
+        "seconds": round(account.seconds, 3),
+        "files": account.files,
+        "classes": [_class(ledger) for ledger in account.ledgers],
+        "problems": [
+            {
+                "id": item.id,
+                "name": item.name,
+                "path": item.path,
+                "line": item.line,
+                "column": item.column,
+                "message": item.message,
+            }
+            for item in account.problems
+        ],
+        "skipped": [
+            {
+                "path": item.path,
+                "line": item.line,
+                "class": item.name,
+                "reason": item.reason,
+                "is_environment": item.is_environment,
+            }
+            for item in account.skipped
+        ],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _class(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "class": ledger.subject,
+        "path": ledger.path,
+        "line": ledger.line,
+        "mode": ledger.mode,
+        "world": ledger.world,
+        "counts": dict(ledger.counts),
+        "rules": [_rule(entry) for entry in ledger.entries],
+    }
+
+
+def _rule(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "id": entry.rule.id,
+        "name": entry.rule.name,
+        "severity": entry.rule.severity.value,
+        "outcome": entry.word,
+        "note": entry.note,
+        "waiver": entry.waiver,
+        "seconds": round(entry.seconds, 3),
+        "findings": [finding_data(finding) for finding in entry.findings],
+        "accepted": [
+            {"reason": item.reason, "origin": item.origin, "finding": finding_data(item.finding)} for item in entry.accepted
+        ],
+    }
+
+
+def finding_data(finding: Finding) -> dict[str, Any]:
+    """Return a finding as plain data."""
+    return {
+        "message": finding.message,
+        "path": finding.path,
+        "line": finding.line,
+        "column": finding.column,
+        "seen": finding.seen,
+        "scenario": finding.scenario,
+        "confirmation": finding.confirmation,
+    }

@@ -1,0 +1,230 @@
+"""What a project says about its contract: the table ``[tool.hermes-env]`` of its pyproject.toml.
+
+Place in the flow: both doors read it once. The command line wins over it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.errors import BadSettings, shorten
+
+__all__ = ["PathWaiver", "Settings", "read_settings", "settings_for"]
+
+FILE = "pyproject.toml"
+TABLE = "hermes-env"
+_KEYS = ("select", "ignore", "strict", "baseline", "waivers")
+_WAIVER_KEYS = ("paths", "rules", "reason", "expires")
+_HEADER = re.compile(r"""^\s*\[\[\s*tool\s*\.\s*["']?hermes-env["']?\s*\.\s*["']?waivers["']?\s*\]\]""")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathWaiver:
+    """One entry of ``[[tool.hermes-env.waivers]]``: breaches of ``rules`` in files that fit ``paths`` are accepted."""
+
+    paths: tuple[str, ...]
+    rules: tuple[str, ...]
+    reason: str
+    expires: dt.date | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The table, checked. ``file`` is the pyproject.toml that it stands in; empty when there is none."""
+
+    file: str = ""
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    strict: bool = False
+    baseline: str = ""
+    """Absolute path of the baseline file, or empty."""
+    waivers: tuple[PathWaiver, ...] = ()
+
+    @property
+    def root(self) -> str:
+        """The directory that globs start from."""
+        return os.path.dirname(self.file)
+
+
+def settings_for(target: str) -> Settings:
+    """Return the settings that hold for a file or directory: of the nearest pyproject.toml with our table, from there upwards.
+
+    Raises: BadSettings when the table says what it cannot mean.
+    """
+    folder = os.path.abspath(target)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    while True:
+        file = os.path.join(folder, FILE)
+        if os.path.isfile(file):
+            settings = read_settings(file)
+            if settings is not None:
+                return settings
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return Settings()
+        folder = parent
+
+
+def read_settings(file: str) -> Settings | None:
+    """Return the settings in a pyproject.toml, or None when it has no table of ours. Raises: BadSettings."""
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{_shown(file)} cannot be read: {error}") from error
+    if TABLE not in text:
+        return None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(f"{_shown(file)} is not TOML: {error}") from error
+    tool = document.get("tool")
+    table = tool.get(TABLE) if isinstance(tool, dict) else None
+    if table is None:
+        return None
+    return _Reader(file=file, lines=text.splitlines()).settings(table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    """Checks one table and says, for what is wrong, the file, the line, and what was expected."""
+
+    file: str
+    lines: list[str]
+
+    def settings(self, table: object) -> Settings:
+        if not isinstance(table, dict):
+            raise self._wrong(self._line_of(TABLE), f"[tool.{TABLE}] must be a table, not {_kind(table)}")
+        self._check_keys(table, _KEYS, f"[tool.{TABLE}]", self._line_of)
+        waivers = table.get("waivers", [])
+        if not isinstance(waivers, list) or not all(isinstance(item, dict) for item in waivers):
+            raise self._wrong(
+                self._line_of("waivers"),
+                f"waivers must be tables: write [[tool.{TABLE}.waivers]] with {', '.join(_WAIVER_KEYS)}",
+            )
+        baseline = self._text(table, "baseline", self._line_of("baseline"))
+        return Settings(
+            file=self.file,
+            select=self._prefixes(table, "select"),
+            ignore=self._prefixes(table, "ignore"),
+            strict=self._flag(table, "strict"),
+            baseline=os.path.join(os.path.dirname(self.file), baseline) if baseline else "",
+            waivers=tuple(
+                self._waiver(item, line) for item, line in zip(waivers, self._waiver_lines(len(waivers)), strict=True)
+            ),
+        )
+
+    def _waiver(self, entry: Mapping[str, Any], line: int) -> PathWaiver:
+        self._check_keys(entry, _WAIVER_KEYS, f"[[tool.{TABLE}.waivers]]", lambda _: line)
+        rules = tuple(word.upper() for word in self._words(entry, "rules", line))
+        paths = self._words(entry, "paths", line)
+        reason = self._text(entry, "reason", line)
+        if not rules or not paths:
+            missing = "rules" if not rules else "paths"
+            example = '["HE409"]' if missing == "rules" else '["legacy/**"]'
+            raise self._wrong(line, f"a waiver needs {missing}, for example {missing} = {example}")
+        known = [rule.id for rule in ALL_RULES]
+        for rule in rules:
+            if rule not in known:
+                raise self._wrong(line, f"a waiver names {rule!r}, which is no rule.{_nearest(rule, known)}")
+        if not reason.strip():
+            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a breach is accepted")
+        expires = entry.get("expires")
+        if isinstance(expires, str):
+            try:
+                expires = dt.date.fromisoformat(expires)
+            except ValueError as error:
+                raise self._wrong(line, f"expires must be a date such as 2026-12-31, not {shorten(repr(expires))}") from error
+        if isinstance(expires, dt.datetime):
+            expires = expires.date()
+        if expires is not None and not isinstance(expires, dt.date):
+            raise self._wrong(line, f"expires must be a date such as 2026-12-31, not {_kind(expires)}")
+        return PathWaiver(paths=paths, rules=rules, reason=reason.strip(), expires=expires, file=self.file, line=line)
+
+    def _prefixes(self, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        words = self._words(table, key, self._line_of(key))
+        for word in words:
+            if not any(rule.id.startswith(word.upper()) for rule in ALL_RULES):
+                hint = _nearest(word.upper(), [rule.id for rule in ALL_RULES])
+                raise self._wrong(self._line_of(key), f"{key} names {word!r}, which no rule begins with.{hint}")
+        return words
+
+    def _words(self, table: Mapping[str, Any], key: str, line: int) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if isinstance(value, str):
+            value = [value]
+        if not _is_words(value):
+            raise self._wrong(line, f"{key} must be a list of strings, not {_kind(value)}")
+        return tuple(value)
+
+    def _text(self, table: Mapping[str, Any], key: str, line: int) -> str:
+        value = table.get(key, "")
+        if not isinstance(value, str):
+            raise self._wrong(line, f"{key} must be a string, not {_kind(value)}")
+        return value
+
+    def _flag(self, table: Mapping[str, Any], key: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            raise self._wrong(self._line_of(key), f"{key} must be true or false, not {_kind(value)}")
+        return value
+
+    def _check_keys(self, table: Mapping[str, Any], known: Iterable[str], where: str, line_of: Any) -> None:
+        names = list(known)
+        for key in table:
+            if key not in names:
+                hint = _nearest(key, names)
+                raise self._wrong(line_of(key), f"{where} has no key {key!r}.{hint} Its keys are: {', '.join(names)}.")
+
+    def _line_of(self, key: str) -> int:
+        """Return the line in which our table, or a key of it, begins."""
+        is_ours = False
+        table = 1
+        header = re.compile(rf"""^\s*\[+\s*tool\s*\.\s*["']?{TABLE}["']?\s*(\.[^\]]*)?\]""")
+        named = re.compile(rf"""^\s*(?:tool\s*\.\s*)?(?:["']?{TABLE}["']?\s*\.\s*)?["']?{re.escape(key)}["']?\s*[=.]""")
+        for number, text in enumerate(self.lines, 1):
+            if text.lstrip().startswith("["):
+                is_ours = header.match(text) is not None
+                if is_ours and table == 1:
+                    table = number
+                if is_ours and re.search(rf"\.\s*{re.escape(key)}\s*\]", text):
+                    return number
+            elif (is_ours or TABLE in text) and named.match(text):
+                return number
+        return table
+
+    def _waiver_lines(self, count: int) -> list[int]:
+        found = [number for number, text in enumerate(self.lines, 1) if _HEADER.match(text)]
+        return found if len(found) == count else [self._line_of("waivers")] * count
+
+    def _wrong(self, line: int, message: str) -> BadSettings:
+        return BadSettings(f"{_shown(self.file)}:{line}: {message}")
+
+
+def _is_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) and item.strip() for item in value)
+
+
+def _kind(value: object) -> str:
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
+    return f"{names.get(type(value), type(value).__name__)} ({shorten(repr(value))})"
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f" Nearest: {', '.join(near)}." if near else ""
+
+
+def _shown(file: str) -> str:
+    return file.removeprefix(os.getcwd() + os.sep)
