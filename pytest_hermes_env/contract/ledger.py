@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,8 +89,9 @@ class Ledger:
 
     def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
         """Return the entries that fail the run: broken laws of severity error; with ``is_strict`` warnings, too."""
-        weighs = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
-        return tuple(entry for entry in self.entries if entry.word == "failed" and entry.rule.severity in weighs)
+        return tuple(
+            entry for entry in self.entries if entry.word == "failed" and entry.rule.weighs(entry.findings, is_strict=is_strict)
+        )
 
     def headline(self) -> str:
         """Return the counts as one line."""

@@ -49,6 +49,7 @@ class Finding:
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
     ``confirmation`` says what rollouts had to say about a finding in the source; rules leave it empty, the engine fills it.
+    ``severity`` is given where this breach weighs less or more than its rule says.
     """
 
     message: str
@@ -58,6 +59,7 @@ class Finding:
     seen: str = ""
     scenario: str = ""
     confirmation: str = ""
+    severity: Severity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,14 @@ class Rule:
     def label(self) -> str:
         """``HE301-messages-not-final-response``, as pytest items show it."""
         return f"{self.id}-{self.name}"
+
+    def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
+        """Tell whether a breach fails the run: one of its findings is an error, or with ``is_strict`` a warning.
+
+        Where the findings are not at hand, the rule's own severity counts.
+        """
+        heavy = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
+        return not heavy.isdisjoint([finding.severity or self.severity for finding in findings] or [self.severity])
 
     def section(self, title: str) -> str:
         """Return one part of the rule's documentation (What, Why, Fix or Source), unfolded to plain text."""

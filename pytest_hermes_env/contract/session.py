@@ -16,7 +16,7 @@ import pytest
 from pytest_hermes_env.contract.judge import ClassContract, RuleResult
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import finding_lines
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import BadTarget, BadWaiver
 from pytest_hermes_env.rollout.layer import find_class
@@ -113,7 +113,7 @@ class RuleCheck:
         result = contract.result(self.rule)
         is_strict = item.config.getoption("hermes_strict")
         is_breach = result.outcome is Outcome.FAILED
-        fails = is_breach and (self.rule.severity is Severity.ERROR or is_strict)
+        fails = is_breach and self.rule.weighs(result.findings, is_strict=is_strict)
         self._remember(item, result, is_waived=is_breach and bool(self.waiver), world=contract.world)
         if self.waiver and not is_breach:
             raise_usage(

@@ -6,6 +6,7 @@ from pytest_hermes_env.contract.rules.he101_required_methods import RULE as HE10
 from pytest_hermes_env.contract.rules.he105_config_init import RULE as HE105
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
+from pytest_hermes_env.contract.rules.he411_no_cleanup_in_reward import RULE as HE411
 from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
 from pytest_hermes_env.contract.rules.he502_something_trains import RULE as HE502
 from pytest_hermes_env.contract.rules.he503_logprobs_align import RULE as HE503
@@ -24,6 +25,7 @@ ALL_RULES = (
     HE105,
     HE301,
     HE401,
+    HE411,
     HE501,
     HE502,
     HE503,

@@ -19,6 +19,7 @@ Source: environments.agent_loop.AgentResult.
 from __future__ import annotations
 
 import ast
+import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import (
@@ -31,6 +32,7 @@ from pytest_hermes_env.contract.evidence import (
     Kind,
     Reward,
     UnknownRead,
+    Values,
     breach,
     has,
     in_order,
@@ -55,13 +57,12 @@ if TYPE_CHECKING:
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
     frames = source.flow.every_frame()
-    findings = in_order(finding for frame in frames for finding in _breaches(frame))
-    guarded = list(dict.fromkeys(note for frame in frames for call in frame.calls if (note := _guarded(call))))
+    findings = in_order(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
     if findings:
-        return failed(findings, note="; ".join(guarded))
+        return failed(findings)
     if not source.has("compute_reward") and source.unreadable:
         return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return passed("; ".join(guarded) or "only AgentResult's own fields are read")
+    return passed("only AgentResult's own fields are read")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -77,6 +78,42 @@ def _breaches(frame: Frame) -> Iterator[Finding]:
         if name and len(call.node.args) + len(call.node.keywords) == 2:  # noqa: PLR2004  # no default
             what = f"{frame.function.name} reads {_text(call.node.args[0])}.{name} through getattr"
             yield breach(frame.function, call.node, f"{what}, which AgentResult does not have")
+    for node in _dict_reads(frame):
+        what = f"{frame.function.name} reads {_text(node)}"
+        yield breach(frame.function, node, f"{what}, which AgentResult does not have")
+
+
+def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
+    """Yield reads of foreign fields through the result's dict: ``vars(result)["x"]``, ``result.__dict__.get("x")``, asdict."""
+    dicts = {call.node for call in frame.calls if call.name in _AS_DICT and _is_result(call.arguments[:1])}
+    dicts |= {access.node for access in frame.reads if _is_dunder_dict(access)}
+    if not dicts:
+        return
+    named = {
+        target.id: statement.value
+        for statement in frame.function.own_nodes()
+        if isinstance(statement, ast.Assign) and statement.value in dicts
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in frame.function.own_nodes():
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            holder, key, is_guarded = node.value, node.slice, False
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+            holder, key, is_guarded = node.func.value, node.args[0], len(node.args) > 1
+        else:
+            continue
+        is_dict = holder in dicts or (isinstance(holder, ast.Name) and holder.id in named)
+        if is_dict and not is_guarded and isinstance(key, ast.Constant) and key.value not in RESULT_FIELDS:
+            yield node
+
+
+def _is_result(arguments: tuple[Values, ...]) -> bool:
+    return bool(arguments) and only(arguments[0], Kind.RESULT)
+
+
+def _is_dunder_dict(access: Access) -> bool:
+    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and only(access.base, Kind.RESULT)
 
 
 def _foreign_name(access: Access) -> str:
@@ -99,11 +136,16 @@ def _asked_for(call: Call, function: str) -> str:
     return "" if word.value.startswith("__") else word.value
 
 
-def _guarded(call: Call) -> str:
-    name = _asked_for(call, "hasattr")
-    if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
-        name = _asked_for(call, "getattr")
-    return f"guarded read of {name!r} at line {call.node.lineno}: never true on AgentResult" if name else ""
+def _guarded(frame: Frame) -> Iterator[Finding]:
+    """Yield reads that do no harm and find nothing: hasattr, and getattr with a default."""
+    for call in frame.calls:
+        name = _asked_for(call, "hasattr")
+        if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
+            name = _asked_for(call, "getattr")
+        if name and only(call.arguments[0], Kind.RESULT):
+            what = f"{frame.function.name} asks {_text(call.node.args[0])} for {name!r} through {call.name}"
+            message = f"{what}: AgentResult never has it, so that what is found is always the fallback"
+            yield dataclasses.replace(breach(frame.function, call.node, message), severity=Severity.WARNING)
 
 
 def _text(node: ast.expr) -> str:
@@ -112,6 +154,7 @@ def _text(node: ast.expr) -> str:
 
 
 SCENARIOS = ("happy", "silent", "evaluate")
+_AS_DICT = frozenset({"vars", "asdict"})
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.source.calls import MUTATORS, hung_on_self
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Standing, resolve
+from pytest_hermes_env.contract.source.expressions import names_a_tool
 from pytest_hermes_env.contract.source.find import FileReading, Skipped, read_class, read_classes, without_helpers
 from pytest_hermes_env.contract.source.findings import breach, doubts, in_order
-from pytest_hermes_env.contract.source.flow import Access, Call, Change, Flow, Frame, calls_in, constructs, instances
+from pytest_hermes_env.contract.source.flow import (
+    Access,
+    Call,
+    Change,
+    Comparison,
+    Flow,
+    Frame,
+    calls_in,
+    constructs,
+    instances,
+)
 from pytest_hermes_env.contract.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
 from pytest_hermes_env.contract.source.modules import FileProblem, Module, SourceTree, flat_statements
 from pytest_hermes_env.contract.source.names import (
@@ -23,11 +34,23 @@ from pytest_hermes_env.contract.source.names import (
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
-from pytest_hermes_env.contract.source.values import ANYTHING, NOTHING, Kind, Value, Values, has, joined, members, only
+from pytest_hermes_env.contract.source.values import (
+    ANYTHING,
+    DICTS,
+    NOTHING,
+    Kind,
+    Value,
+    Values,
+    has,
+    joined,
+    members,
+    only,
+)
 
 __all__ = [
     "ANYTHING",
     "BASE_METHODS",
+    "DICTS",
     "LAYER_CONTEXT",
     "LAYER_ENV",
     "LAYER_LOOP",
@@ -41,6 +64,7 @@ __all__ = [
     "Call",
     "Change",
     "ClassSource",
+    "Comparison",
     "External",
     "FileProblem",
     "FileReading",
@@ -69,6 +93,7 @@ __all__ = [
     "joined",
     "last_name",
     "members",
+    "names_a_tool",
     "only",
     "read_class",
     "read_classes",

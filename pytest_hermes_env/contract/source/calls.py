@@ -12,8 +12,10 @@ from pytest_hermes_env.contract.source.functions import Function, last_name
 from pytest_hermes_env.contract.source.names import LAYER_NAMES, LAYER_RESULT, LAYER_ROLLOUTS, RESULT_FIELDS
 from pytest_hermes_env.contract.source.values import (
     ANYTHING,
+    DICTS,
     EMPTY,
     FALSE,
+    LISTS,
     NOTHING,
     RESULT,
     SELF,
@@ -22,6 +24,7 @@ from pytest_hermes_env.contract.source.values import (
     Value,
     Values,
     has,
+    inside,
     joined,
     many,
     members,
@@ -207,6 +210,13 @@ class CallReader(ExpressionReader):
 
     def _of_receiver(self, call: Call) -> Values:
         found: Values = NOTHING
+        if call.name in {"get", "pop"} and has(call.receiver, Kind.MESSAGE) and call.node.args:
+            word = call.node.args[0]
+            key = word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "?"
+            inner = joined(inside(value.name, key) for value in call.receiver if value.kind is Kind.MESSAGE)
+            return inner | joined(call.arguments[1:2])
+        if call.name in {"copy", "strip", "lower"} and only(call.receiver, Kind.MESSAGE):
+            return call.receiver
         for attribute in hung_on_self(call.receiver):
             part = one(Kind.PART, attribute)
             if call.name in {"get", "setdefault", "pop", "popleft"}:
@@ -267,12 +277,16 @@ class CallReader(ExpressionReader):
                 if LAYER_RESULT in names:
                     return TRUE
                 return FALSE if set(names) <= _BUILTIN_CLASSES else ANYTHING
+            if only(first, Kind.MESSAGE):
+                return _is_message_of(first, names)
             return ANYTHING
         if not isinstance(word, ast.Constant) or not isinstance(word.value, str):
             return ANYTHING
         if name == "hasattr":
             if only(first, Kind.RESULT):
                 return TRUE if word.value in RESULT_FIELDS else FALSE
+            if only(first, Kind.MESSAGE) and all(value.name in DICTS for value in first):
+                return TRUE if hasattr(dict, word.value) else FALSE
             return ANYTHING
         return self.attribute(first, word.value, call.node) | joined(call.arguments[2:])
 
@@ -313,6 +327,16 @@ class CallReader(ExpressionReader):
             elif name not in found:
                 found[name] = _default(function.defaults.get(name)) if "**" not in keywords else ANYTHING
         return found
+
+
+def _is_message_of(first: Values, names: list[str]) -> Values:
+    """Return what isinstance says of parts of messages: only dicts and lists are known for certain."""
+    kinds = {"dict" if value.name in DICTS else "list" if value.name in LISTS else "" for value in first}
+    if "" in kinds or not set(names) <= _BUILTIN_CLASSES:
+        return ANYTHING
+    if kinds <= set(names) or (kinds == {"dict"} and "Mapping" in names):
+        return TRUE
+    return ANYTHING if kinds & set(names) else FALSE
 
 
 def hung_on_self(values: Values) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Resolved, resolve, resolve_attribute
 from pytest_hermes_env.contract.source.classes import resolve_name as resolve_module_name
-from pytest_hermes_env.contract.source.flow import Access, Flow, Frame
+from pytest_hermes_env.contract.source.flow import Access, Comparison, Flow, Frame
 from pytest_hermes_env.contract.source.functions import Function, children
 from pytest_hermes_env.contract.source.modules import Module
 from pytest_hermes_env.contract.source.names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUTS, REQUIRED_METHODS
@@ -21,6 +21,8 @@ from pytest_hermes_env.contract.source.values import (
     Kind,
     Value,
     Values,
+    has,
+    inside,
     joined,
     many,
     members,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
 _LONGEST_NAME = 8
+_SLICED = frozenset({Kind.MANY, Kind.EMPTY, Kind.MESSAGE})
 _DULL = (ANYTHING, NOTHING)
 _NEVER_NONE = frozenset({Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE})
 
@@ -98,6 +101,10 @@ class ExpressionReader:
             return self._of_self(name, node)
         if kind in {Kind.ATTRIBUTE, Kind.PART}:
             return one(Kind.PART, value.name)
+        if kind is Kind.RESULT:
+            return one(Kind.MESSAGE, name) if name == "messages" else ANYTHING
+        if kind is Kind.CONTEXT:
+            return ANYTHING if value.name else one(Kind.CONTEXT, name)
         if kind is Kind.SUPER:
             owner = value.target if isinstance(value.target, ClassSource) else None
             target = self.flow.source.after(owner, name)
@@ -161,7 +168,12 @@ class ExpressionReader:
         self.value(node.slice)
         self.note_read(node, base)
         if isinstance(node.slice, ast.Slice):
-            return frozenset(value if value.kind in {Kind.MANY, Kind.EMPTY} else Value(Kind.ANYTHING) for value in base)
+            return frozenset(value if value.kind in _SLICED else Value(Kind.ANYTHING) for value in base)
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str) and has(base, Kind.MESSAGE):
+            return joined(
+                inside(value.name, node.slice.value) if value.kind is Kind.MESSAGE else members(frozenset({value}))
+                for value in base
+            )
         if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int) and only(base, Kind.TUPLE):
             index = node.slice.value
             return joined(value.items[index] for value in base if -len(value.items) <= index < len(value.items))
@@ -214,8 +226,9 @@ class ExpressionReader:
 
     def _Compare(self, node: ast.Compare) -> Values:
         left = self.value(node.left)
-        for part in node.comparators:
-            self.value(part)
+        operands = (left, *[self.value(part) for part in node.comparators])
+        if any(map(names_a_tool, operands)):
+            self.frame.compared.append(Comparison(node, operands))
         right = node.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None and len(node.ops) == 1:
             never_none = bool(left) and all(value.kind in _NEVER_NONE for value in left)
@@ -291,6 +304,14 @@ class ExpressionReader:
         self.frame.is_generator = True
         self.frame.yields |= members(self.value(node.value))
         return ANYTHING
+
+
+def names_a_tool(values: Values) -> bool:
+    """Whether ``values`` may be the name of a tool that was called, or a series of such names."""
+    return any(
+        (value.kind is Kind.MESSAGE and value.name == "name") or (value.items and any(map(names_a_tool, value.items)))
+        for value in values
+    )
 
 
 def named(target: Resolved | None) -> Values:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.source.functions import Function
-from pytest_hermes_env.contract.source.values import ANYTHING, NOTHING, RESULT, SELF, Kind, Value, Values
+from pytest_hermes_env.contract.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,6 +58,14 @@ class Access:
 
 
 @dataclass(frozen=True, eq=False)
+class Comparison:
+    """A comparison in which the name of a called tool takes part; ``operands`` are the values from left to right."""
+
+    node: ast.Compare
+    operands: tuple[Values, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Change:
     """A change of something that hangs on self. ``how`` is one of the words below; ``attribute`` is ``*`` when unknown.
 
@@ -81,6 +89,7 @@ class Frame:
     calls: list[Call] = field(default_factory=list)
     reads: list[Access] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    compared: list[Comparison] = field(default_factory=list)
     edges: list[tuple[ast.AST, Frame]] = field(default_factory=list)
     returned: list[tuple[ast.Return, Values]] = field(default_factory=list)
     returns: Values = NOTHING
@@ -180,12 +189,17 @@ class Flow:
             offset = 0 if function.is_static else 1
             for name in names[offset + 1 : offset + 2]:
                 entry[name] = frozenset(value for value in entry[name] if value.kind is not Kind.ANYTHING) or RESULT
+            for name in names[offset + 2 : offset + 3]:
+                entry[name] = frozenset(value for value in entry[name] if value.kind is not Kind.ANYTHING) or CONTEXT
         for name in function.result_parameters:
             if name in entry:
                 known = {value for value in entry[name] if value.kind is not Kind.ANYTHING}
                 entry[name] = frozenset(known) or RESULT
         for item in function.node.args.kwonlyargs:
             entry[item.arg] = given.get(item.arg, ANYTHING)
+        for name in function.context_parameters:
+            if entry.get(name) == ANYTHING:
+                entry[name] = CONTEXT
         return entry
 
 

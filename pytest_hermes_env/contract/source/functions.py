@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.source.names import LAYER_RESULT
+from pytest_hermes_env.contract.source.names import LAYER_CONTEXT, LAYER_RESULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONTEXT_MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
-_QUOTED_RESULT = re.compile(rf"\s*(?:Optional\[)?[\w.]*\b{LAYER_RESULT}\]?(\s*\|\s*None)?\s*")
+_QUOTED = {
+    name: re.compile(rf"\s*(?:Optional\[)?[\w.]*\b{name}\]?(\s*\|\s*None)?\s*") for name in (LAYER_RESULT, LAYER_CONTEXT)
+}
 _PROPERTIES = frozenset({"property", "cached_property"})
 
 
@@ -105,6 +107,13 @@ class Function:
         return tuple(item.arg for item in every if is_result_annotation(item.annotation))
 
     @cached_property
+    def context_parameters(self) -> tuple[str, ...]:
+        """Names of the parameters that are annotated as ToolContext."""
+        arguments = self.node.args
+        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        return tuple(item.arg for item in every if is_annotated_as(LAYER_CONTEXT, item.annotation))
+
+    @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The node around each node of the function."""
         found: dict[ast.AST, ast.AST] = {}
@@ -185,13 +194,18 @@ def last_name(node: ast.AST) -> str:
 
 def is_result_annotation(node: ast.AST | None) -> bool:
     """Whether an annotation says AgentResult, perhaps quoted, perhaps optional."""
+    return is_annotated_as(LAYER_RESULT, node)
+
+
+def is_annotated_as(name: str, node: ast.AST | None) -> bool:
+    """Whether an annotation says ``name``, a class of the layer, perhaps quoted, perhaps optional."""
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and _QUOTED_RESULT.fullmatch(node.value) is not None
+        return isinstance(node.value, str) and _QUOTED[name].fullmatch(node.value) is not None
     if isinstance(node, ast.BinOp):
-        return is_result_annotation(node.left) or is_result_annotation(node.right)
+        return is_annotated_as(name, node.left) or is_annotated_as(name, node.right)
     if isinstance(node, ast.Subscript):
-        return last_name(node.value) == "Optional" and is_result_annotation(node.slice)
-    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == LAYER_RESULT
+        return last_name(node.value) == "Optional" and is_annotated_as(name, node.slice)
+    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == name
 
 
 def annotation_text(node: ast.expr) -> str:

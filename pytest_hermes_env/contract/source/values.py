@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Kind(enum.IntEnum):
@@ -39,6 +39,10 @@ class Kind(enum.IntEnum):
     """What calling a class gave; ``name`` is the known name among its classes, ``node`` the call."""
     RESULT = enum.auto()
     """An AgentResult."""
+    CONTEXT = enum.auto()
+    """The tool context that compute_reward is given; with ``name``, that method of it."""
+    MESSAGE = enum.auto()
+    """Something inside the messages of an AgentResult; ``name`` is which part, one of those in `PARTS`."""
     RUN = enum.auto()
     """The bound ``run`` of a HermesAgentLoop; ``node`` is the loop's construction."""
     TRUE = enum.auto()
@@ -67,6 +71,7 @@ NOTHING: Values = frozenset()
 ANYTHING: Values = frozenset({Value(Kind.ANYTHING)})
 SELF: Values = frozenset({Value(Kind.SELF)})
 RESULT: Values = frozenset({Value(Kind.RESULT)})
+CONTEXT: Values = frozenset({Value(Kind.CONTEXT)})
 EMPTY: Values = frozenset({Value(Kind.EMPTY)})
 TRUE: Values = frozenset({Value(Kind.TRUE)})
 FALSE: Values = frozenset({Value(Kind.FALSE)})
@@ -100,9 +105,33 @@ def members(values: Values) -> Values:
             found = found.union(*value.items)
         elif value.kind in {Kind.ATTRIBUTE, Kind.PART}:
             found |= {Value(Kind.PART, value.name)}
+        elif value.kind is Kind.MESSAGE:
+            found |= inside(value.name)
         elif value.kind is not Kind.EMPTY:
             found |= ANYTHING
     return found
+
+
+PARTS: Mapping[tuple[str, str], str] = {
+    ("messages", ""): "message",
+    ("message", "tool_calls"): "calls",
+    ("calls", ""): "call",
+    ("call", "function"): "function",
+    ("function", "name"): "name",
+    ("function", "arguments"): "text",
+    ("message", "content"): "text",
+}
+"""(part, key in it or "" for a member) -> the part that is found there."""
+
+
+DICTS = frozenset({"message", "call", "function"})
+LISTS = frozenset({"messages", "calls"})
+
+
+def inside(part: str, key: str = "") -> Values:
+    """Return what a part of the messages holds under ``key``, or what its members are."""
+    found = PARTS.get((part, key))
+    return one(Kind.MESSAGE, found) if found else ANYTHING
 
 
 def joined(every: Iterable[Values]) -> Values:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.rule import Outcome, Severity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +66,18 @@ BROKEN = (
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 return len(getattr(result, "tools_used"))  # <- here
+        """,
+    ),
+    Case(
+        name="the result's dict, by vars, by __dict__ and by asdict",
+        source="""
+        class Env(HermesAgentBaseEnv):
+            async def compute_reward(self, item, result, ctx):
+                fields = vars(result)
+                text = fields["output"]  # <- here
+                text += vars(result)["final_response"]  # <- here
+                text += result.__dict__.get("response")  # <- here
+                return len(text) + len(dataclasses.asdict(result)["tool_calls"])  # <- here
         """,
     ),
     Case(
@@ -172,6 +184,16 @@ SOUND = (
         """,
     ),
     Case(
+        name="own fields through the result's dict",
+        source="""
+        class Env(HermesAgentBaseEnv):
+            async def compute_reward(self, item, result, ctx):
+                fields = vars(result)
+                other = vars(self)["output"]
+                return len(fields["messages"]) + len(vars(result).get("output", "")) + len(other)
+        """,
+    ),
+    Case(
         name="all own fields, a dunder, and a field set",
         source="""
         class Env(HermesAgentBaseEnv):
@@ -198,22 +220,25 @@ def test_own_fields_and_other_things_pass_without_a_word(judge, case):
     assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "only AgentResult's own fields are read")
 
 
-def test_a_guarded_read_is_only_noted(judge):
+def test_a_guarded_read_is_a_warning(judge):
+    """A read that cannot fail does no harm, and finds nothing: the finding weighs less than its rule."""
     judgement = judge(
         "HE301",
         """
         class Env(HermesAgentBaseEnv):
             async def compute_reward(self, item, result, ctx):
                 text = getattr(result, "output", "")  # <- here
-                return float(bool(text or (hasattr(result, "response") and result.response)))
+                return float(bool(text or (hasattr(result, "response") and result.response)))  # <- here
         """,
     )
 
-    line = judgement.marked[0]
-    assert (judgement.outcome, judgement.verdict.note) == (
-        Outcome.PASSED,
-        f"guarded read of 'output' at line {line}: never true on AgentResult; "
-        f"guarded read of 'response' at line {line + 1}: never true on AgentResult",
+    assert judgement.lines == judgement.marked
+    assert {finding.severity for finding in judgement.verdict.findings} == {Severity.WARNING}
+    assert judgement.messages == (
+        "compute_reward asks result for 'output' through getattr: AgentResult never has it, so that what is found is always "
+        "the fallback",
+        "compute_reward asks result for 'response' through hasattr: AgentResult never has it, so that what is found is always "
+        "the fallback",
     )
 
 

@@ -1,0 +1,81 @@
+"""HE411 no-cleanup-in-reward
+compute_reward leaves the clean-up of its tool context to whoever opened it.
+
+What: the tool context that compute_reward is given is not cleaned up by compute_reward, nor by what it calls: no
+ctx.cleanup(), no callback that does so. A ToolContext that the reward opens for itself is another matter (HE601).
+
+Why: the sandbox belongs to the rollout. The layer reads from it after the reward, and releases it on every way out; a
+verifier that cleans up first lets later reads meet a fresh, empty machine, which looks like an agent that did
+nothing. In evaluation the same context is often judged a second time.
+
+Fix: take the call away. Where compute_reward needs a machine of its own, open a ToolContext with a task_id of its own
+and clean that one up in a finally.
+
+Source: environments.hermes_base_env.HermesAgentBaseEnv.collect_trajectory: the layer cleans up in a finally.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    Call,
+    ClassSource,
+    Frame,
+    Kind,
+    breach,
+    in_order,
+    only,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CLEANS = "cleanup"
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for a clean-up of the context in compute_reward and in all that it reaches."""
+    start = source.flow.method("compute_reward")
+    if start is None:
+        missing = source.unreadable[0] if source.unreadable else "nowhere"
+        return undecided(f"compute_reward may come from {missing}, which cannot be read")
+    findings = in_order(finding for frame in source.flow.reached_from(start) for finding in _breaches(frame))
+    return judged(findings, "compute_reward does not clean its context up")
+
+
+def _breaches(frame: Frame) -> Iterator[Finding]:
+    name = frame.function.name
+    for access in frame.reads:
+        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and only(access.base, Kind.CONTEXT):
+            message = f"{name} cleans up the tool context that it was given: {ast.unparse(access.node)}"
+            yield breach(frame.function, access.node, message)
+    for call in frame.calls:
+        if _asks_for_cleanup(call):
+            message = f"{name} cleans up the tool context that it was given: {ast.unparse(call.node)}"
+            yield breach(frame.function, call.node, message)
+
+
+def _asks_for_cleanup(call: Call) -> bool:
+    if call.name != "getattr" or len(call.node.args) < 2 or not only(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
+        return False
+    word = call.node.args[1]
+    return isinstance(word, ast.Constant) and word.value == _CLEANS
+
+
+RULE = Rule(
+    id="HE411",
+    name="no-cleanup-in-reward",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+)
