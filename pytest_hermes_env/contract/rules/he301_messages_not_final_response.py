@@ -85,7 +85,7 @@ def _breaches(frame: Frame) -> Iterator[Finding]:
 
 def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
     """Yield reads of foreign fields through the result's dict: ``vars(result)["x"]``, ``result.__dict__.get("x")``, asdict."""
-    dicts = {call.node for call in frame.calls if call.name in _AS_DICT and _is_result(call.arguments[:1])}
+    dicts: set[ast.AST] = {call.node for call in frame.calls if call.name in _AS_DICT and _is_result(call.arguments[:1])}
     dicts |= {access.node for access in frame.reads if _is_dunder_dict(access)}
     if not dicts:
         return

@@ -205,8 +205,8 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (["check", "empty"], "empty holds no Python file"),
         (["check", "note.txt"], "note.txt is not a Python file"),
         (
-            ["check", "good.py", "--select", "HE311"],
-            "there is no rule 'HE311'. Did you mean HE301? `hermes-env rules` lists them: "
+            ["check", "good.py", "--select", "HE3011"],
+            "there is no rule 'HE3011'. Did you mean HE301? `hermes-env rules` lists them: "
             f"{', '.join(rule.id for rule in ALL_RULES)}.",
         ),
         (
