@@ -6,10 +6,10 @@ Place in the flow: ``HermesSweEnv.setup`` loads with `load_items` and splits wit
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
+from environments.data_rows import load_rows
 from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
 
 __all__ = ["CodingItem", "given_tests", "hold_out", "load_items"]
@@ -22,12 +22,6 @@ TEST_COLUMNS = ("test", "test_code", "tests", "test_list")
 MIN_EVAL_ITEMS = 20
 EVAL_SHARE = 10
 """One item in so many is held out, once that is more than `MIN_EVAL_ITEMS`."""
-
-READERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet"}
-"""Files that `datasets` reads, by suffix."""
-
-CONVERTED = "refs/convert/parquet"
-"""The branch on which the Hugging Face hub keeps a data set as Parquet files."""
 
 PREFERRED_CONFIG = "python"
 
@@ -59,7 +53,7 @@ def load_items(name: str | None, *, split: str, prompt_field: str, config_name: 
     if name is None:
         return list(SAMPLE_TASKS)
     try:
-        rows = _load(name, split, config_name)
+        rows = load_rows(name, split, config_name=config_name, preferred_config=PREFERRED_CONFIG)
     except ConnectionError as error:
         logger.warning(
             "dataset_name %r is out of reach (%s): using the %d sample tasks that come with HermesSweEnv. Set dataset_name to "
@@ -70,73 +64,6 @@ def load_items(name: str | None, *, split: str, prompt_field: str, config_name: 
         )
         return list(SAMPLE_TASKS)
     return items_of(rows, name=name, columns=list(rows.column_names), prompt_field=prompt_field)
-
-
-def _load(name: str, split: str, config_name: str | None) -> Any:
-    """Return the rows of one split. Raises: ConnectionError when the hub cannot be reached, ValueError for what is wrong."""
-    import datasets  # noqa: PLC0415 - takes seconds, and items may come from elsewhere
-
-    path = os.path.expanduser(name)
-    try:
-        if os.path.isdir(path) and _was_saved_to_disk(path):
-            return _split_of(datasets.load_from_disk(path), split)
-        if os.path.isfile(path) or _looks_like_a_file(path):
-            return datasets.load_dataset(_reader_of(path), data_files={split.partition("[")[0]: path}, split=split)
-        return _load_by_name(datasets, path, split, config_name)
-    except ConnectionError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"dataset_name {name!r}, split {split!r}, cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None) -> Any:
-    """Load from the hub or a local repository; several configurations without a choice mean the Python one.
-
-    A data set that is a script, which `datasets` no longer runs, is taken from the hub's Parquet copy.
-    """
-    try:
-        return datasets.load_dataset(name, config_name, split=split)
-    except ValueError as error:
-        if config_name is not None or "onfig name is missing" not in str(error):
-            raise
-        return _load_by_name(datasets, name, split, PREFERRED_CONFIG)
-    except RuntimeError as error:
-        if "scripts are no longer supported" not in str(error):
-            raise
-        return datasets.load_dataset(name, config_name or PREFERRED_CONFIG, split=split, revision=CONVERTED)
-
-
-def _was_saved_to_disk(path: str) -> bool:
-    return any(os.path.exists(os.path.join(path, mark)) for mark in ("dataset_info.json", "dataset_dict.json"))
-
-
-def _looks_like_a_file(path: str) -> bool:
-    """Tell a file that is not there from a name on the hub."""
-    return not os.path.isdir(path) and (path.startswith(("/", "./", "../")) or _suffix_of(path) in READERS)
-
-
-def _split_of(loaded: Any, split: str) -> Any:
-    """Return the split of a directory that holds several; a directory that holds one has no names to choose from."""
-    if not isinstance(loaded, dict):
-        return loaded
-    if split not in loaded:
-        raise ValueError(f"its splits are {sorted(loaded)}")
-    return loaded[split]
-
-
-def _suffix_of(path: str) -> str:
-    return os.path.splitext(path)[1].lower()
-
-
-def _reader_of(path: str) -> str:
-    suffix = _suffix_of(path)
-    if not os.path.exists(path):
-        raise FileNotFoundError("there is no such file or directory")
-    if suffix not in READERS:
-        raise ValueError(f"a file with the suffix {suffix!r} is none of {', '.join(READERS)}")
-    return READERS[suffix]
 
 
 # ---------------------------------------------------------------------- rows to items
