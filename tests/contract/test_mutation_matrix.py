@@ -1,0 +1,52 @@
+"""Proof that rules bite: each breakage of a sound environment is caught by its own rule, and by no other that fails a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.contract.judge import ClassContract, RuleResult
+from pytest_hermes_env.contract.rule import Outcome, Severity
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.rollout.layer import find_class
+
+from .mutants import MUTANTS, Mutant
+from .mutants.mutant import CLASSES, SOUND
+
+SERVER_TYPES = ("openai", "vllm", "sglang")
+
+
+def judged(target: str, server_type: str) -> dict[str, RuleResult]:
+    """Return every rule's result on an environment."""
+    (env_class,) = find_class(target)
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type=server_type)
+    return {rule.id: contract.result(rule) for rule in ALL_RULES}
+
+
+def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, tuple[str, ...]]:
+    """Return the findings of the broken rules of these severities."""
+    return {
+        rule: tuple(f"{finding.line}: {finding.message}" for finding in result.findings)
+        for rule, result in results.items()
+        if result.outcome is Outcome.FAILED and result.rule.severity in severities
+    }
+
+
+@pytest.mark.parametrize("server_type", SERVER_TYPES)
+@pytest.mark.parametrize("env", CLASSES)
+def test_a_sound_environment_is_clean(env: str, server_type: str) -> None:
+    """No rule has anything to say about a sound environment, not even as a warning."""
+    results = judged(f"{SOUND / env}.py:{CLASSES[env]}", server_type)
+
+    assert broken(results, *Severity) == {}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
+def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path: Path) -> None:
+    """The law that a breakage breaks is the only one that fails the run."""
+    results = judged(mutant.write(tmp_path), mutant.mode)
+
+    others = {rule: findings for rule, findings in broken(results, Severity.ERROR).items() if rule != mutant.rule}
+    assert results[mutant.rule].outcome is Outcome.FAILED, results[mutant.rule]
+    assert others == {}
