@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
@@ -276,6 +277,8 @@ def initial_config(env_class: Any) -> Any:
         returned = env_class.config_init()
     except Exception:  # noqa: BLE001 - HE105 judges config_init; here it only must not stand in the way
         returned = None
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python would warn of it, in some later test
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import inspect
 import io
 import json
 import logging
@@ -160,9 +161,12 @@ class _Collector:
 
     def _config_init(self) -> tuple[Any, str]:
         try:
-            return self.env_class.config_init(), ""
+            returned = self.env_class.config_init()
         except Exception as error:  # noqa: BLE001 - judged by a rule
             return None, f"{type(error).__name__}: {shorten(str(error))}"
+        if inspect.iscoroutine(returned):
+            returned.close()  # or Python would warn of it, in some later test
+        return returned, ""
 
     @contextlib.asynccontextmanager
     async def _environment(self) -> AsyncIterator[tuple[Any, Any]]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from .of_logging import MUTANTS as LOGGING
+from . import of_classes, of_evaluation, of_logging, of_results, of_rewards, of_sandbox
 from .mutant import Mutant
 
-MUTANTS: tuple[Mutant, ...] = (*LOGGING,)
+MUTANTS: tuple[Mutant, ...] = (
+    *of_classes.MUTANTS,
+    *of_results.MUTANTS,
+    *of_rewards.MUTANTS,
+    *of_sandbox.MUTANTS,
+    *of_evaluation.MUTANTS,
+    *of_logging.MUTANTS,
+)

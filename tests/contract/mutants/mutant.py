@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class Mutant:
 
     def write(self, directory: Path) -> str:
         """Write the broken environment into a package below ``directory`` and return it as a target."""
-        package = directory / f"mutant_{self.env}"
+        package = directory / f"mutant_{zlib.crc32(self.id.encode()):x}"  # a name of its own: modules stay imported
         package.mkdir()
         (package / "__init__.py").touch()
         changed = self.file or self.env

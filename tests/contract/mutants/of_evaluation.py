@@ -1,0 +1,163 @@
+"""HE7: what is wrong with evaluate."""
+
+from __future__ import annotations
+
+from .mutant import Mutant
+
+LEDGER_LOOP = "            result = await loop.run(self.opening(book))\n"
+ASKED_ONCE = (
+    "            completion = await self.server.chat_completion(messages=self.opening(book), n=1, temperature=0.0)\n"
+    '            said = {"role": "assistant", "content": completion.choices[0].message.content}\n'
+    "            result = AgentResult(messages=[*self.opening(book), said], turns_used=1)\n"
+)
+LEDGER_BUILDS = """\
+            loop = HermesAgentLoop(
+                server=self.server,
+                tool_schemas=schemas,
+                valid_tool_names=names,
+                max_turns=self.config.max_agent_turns,
+                task_id=ctx.task_id,
+                temperature=0.0,
+                max_tokens=self.config.max_token_length,
+                extra_body=self.config.extra_body,
+                budget_config=self.config.build_budget_config(),
+            )
+"""
+
+MUTANTS = (
+    Mutant(
+        rule="HE701",
+        name="one chat completion in place of the loop",
+        env="ledger_books",
+        changes=((LEDGER_BUILDS, ""), (LEDGER_LOOP, ASKED_ONCE)),
+    ),
+    Mutant(
+        rule="HE701",
+        name="a loop without tools",
+        env="many_signals",
+        file="signals_base",
+        changes=(("tool_schemas=schemas, valid_tool_names=names", "tool_schemas=[], valid_tool_names=set()"),),
+    ),
+    Mutant(
+        rule="HE701",
+        name="a stub that logs zeros",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        samples = [await self.attempt(item) for item in self.exam]\n"
+                '        mean = sum(sample["score"] for sample in samples) / len(samples)\n'
+                '        await self.evaluate_log({"eval/mean": mean}, samples=samples, start_time=start, end_time=time.time())\n',
+                '        await self.evaluate_log({"eval/mean": 0.0}, samples=[{}], start_time=start, end_time=time.time())\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE701",
+        name="a completion in a helper",
+        env="capitals_exam",
+        changes=(
+            (
+                "            result = await agent.run(messages)\n",
+                "            result = await self.answered(messages)\n",
+            ),
+            (
+                "            agent = HermesAgentLoop(\n"
+                "                server=self.server,\n"
+                "                tool_schemas=schemas,\n"
+                "                valid_tool_names={name for name in names},\n"
+                "                max_turns=self.config.max_agent_turns,\n"
+                "                task_id=ctx.task_id,\n"
+                "                temperature=0.0,\n"
+                "                max_tokens=self.config.max_token_length,\n"
+                "                extra_body=self.config.extra_body,\n"
+                "                budget_config=self.config.build_budget_config(),\n"
+                "            )\n",
+                "",
+            ),
+            (
+                "    async def wandb_log(",
+                "    async def answered(self, messages):\n"
+                "        server = self.server\n"
+                "        answer = await server.chat_completion(messages=messages, max_tokens=200, temperature=0.0)\n"
+                '        messages.append({"role": "assistant", "content": answer.choices[0].message.content})\n'
+                "        return AgentResult(messages=messages)\n\n"
+                "    async def wandb_log(",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE701",
+        name="the loop is built and never run",
+        env="ledger_books",
+        changes=(
+            (
+                LEDGER_LOOP,
+                "            result = AgentResult(messages=self.opening(book))\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="remembers what it evaluated in the training deque",
+        env="ledger_books",
+        changes=(
+            (
+                "                score, turns = await self.examine(book)\n",
+                "                score, turns = await self.examine(book)\n                self.recent.append(score)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="the reward writes a buffer that evaluation shares",
+        env="graded_letters",
+        changes=(
+            (
+                "        reward, _ = await self.graded(item, result)\n        return reward\n",
+                "        reward, _ = await self.graded(item, result)\n"
+                '        self.metrics["reward"].append(reward)\n        return reward\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="rolls back only when nothing raised",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        samples = [await self.attempt(item) for item in self.exam]\n",
+                "        before = len(self.tally.rewards)\n"
+                "        samples = [await self.attempt(item) for item in self.exam]\n"
+                '        self.tally.rewards.extend(sample["score"] for sample in samples)\n'
+                '        if not any("error" in sample for sample in samples):\n'
+                "            del self.tally.rewards[before:]\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="empties the buffers before it begins",
+        env="graded_letters",
+        changes=(
+            (
+                "        start, gate = time.time(), asyncio.Semaphore(4)\n",
+                "        start, gate = time.time(), asyncio.Semaphore(4)\n        self.metrics.clear()\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="counts evaluated answers with the training ones",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n',
+                '            result = await loop.run(self.system_messages() + [{"role": "user", "content": prompt}])\n'
+                "            self.tally.turns += result.turns_used\n",
+            ),
+        ),
+    ),
+)
