@@ -1,39 +1,120 @@
-"""Cassettes as files: what a recorder hands over becomes a JSON document, and that document the same recording again."""
+"""Cassettes as files: what a recorder hands over becomes a JSON document made for reviews, and that file the same recording again."""
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
+import gc
 import json
-import os
-import tempfile
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.document import FORMAT, document_of
+from pytest_hermes_env.cassette.keeping import replace_file
+from pytest_hermes_env.cassette.layout import laid_out
+from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
+from pytest_hermes_env.cassette.tape import Tape
+from pytest_hermes_env.errors import BadCassette, shorten
 
-__all__ = ["FORMAT", "read_tape", "write_tape"]
+__all__ = ["FORMAT", "read_tape", "text_of", "write_tape"]
 
-FORMAT = 1
+_CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7}|={7})(?: .*)?$", re.MULTILINE)
+_TEST = re.compile(r'"test": ("(?:[^"\\]|\\.)*")')
 
 
 def read_tape(path: Path) -> Tape:
-    """Return the recording that a file holds. What calls have in common they share, so it must not be changed."""
-    document = json.loads(Path(path).read_text(encoding="utf-8", errors="surrogatepass"))
-    calls: list[ModelCall | RecordedToolCall] = []
-    for call in document["calls"]:
-        if "request" in call:
-            request, reply = ModelRequest(**call.pop("request")), ModelReply(**call.pop("reply"))
-            calls.append(ModelCall(request=request, reply=reply, **call))
-        else:
-            calls.append(RecordedToolCall(**call))
-    return Tape(header=Header(**document["header"]), calls=tuple(calls))
+    """Return the recording that a file holds. What calls have in common they share, so it must not be changed.
+
+    Raises:
+        BadCassette: the file cannot be read, is damaged, in conflict, of another format, or no recording.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise BadCassette(
+            f"{path}: this cassette cannot be read: {error.strerror}.\n  fix       record it: {_command('')}"
+        ) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise _bad(path, "", line, "it is not UTF-8", data[error.start : error.start + 20].hex(" ")) from error
+    try:
+        with _uncollected():
+            return tape_of(text)
+    except json.JSONDecodeError as error:
+        raise _not_json(path, text, error) from error
+    except NewerFormat as error:
+        raise BadCassette(
+            f"{path}: this cassette has format {error.args[0]}, and this version of pytest-hermes-env reads up to {FORMAT}.\n"
+            f"  fix       pip install --upgrade pytest-hermes-env, or record it again: {_command(text)}"
+        ) from error
+    except Misshapen as error:
+        raise _bad(path, text, _line_of(text, error.call), str(error), "") from error
+    except RecursionError as error:
+        raise _bad(path, text, 1, "it is nested more deeply than Python reads", "") from error
 
 
 def write_tape(path: Path, tape: Tape) -> None:
-    """Put a recording into a file, whole or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    document = {"format": FORMAT, **dataclasses.asdict(tape)}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
-        json.dump(document, file, ensure_ascii=False, indent=1)
-    os.replace(temporary, path)
+    """Put a recording into a file, whole or not at all, as it is: see `keep_tape` for what leaves out secrets.
+
+    Raises:
+        BadCassette: the file cannot be written, or another process is writing it. What it held before, it still holds.
+        ValueError: the calls do not count from 1, or nest more deeply than Python writes.
+    """
+    replace_file(path, text_of(tape).encode())
+
+
+def text_of(tape: Tape) -> str:
+    """Return what a cassette of ``tape`` holds: one JSON document, ASCII and UTF-8 whatever was recorded."""
+    try:
+        with _uncollected():
+            return laid_out(document_of(tape))
+    except RecursionError as error:
+        raise ValueError("a body is nested more deeply than Python writes") from error
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage meanwhile: a recording is many small objects that live on, and looking through them triples the time."""
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_collecting:
+            gc.enable()
+
+
+def _not_json(path: Path, text: str, error: json.JSONDecodeError) -> BadCassette:
+    conflict = _CONFLICT.search(text)
+    if conflict:
+        line = text.count("\n", 0, conflict.start()) + 1
+        return BadCassette(
+            f"{path}, line {line}: this cassette has a merge conflict.\n"
+            f"  seen      {shorten(conflict[0])}\n"
+            f"  fix       take one side: git checkout --ours {path}, or git checkout --theirs {path};\n"
+            f"            or record it again: {_command(text)}"
+        )
+    is_cut = not text.rstrip().endswith("}") or error.pos >= len(text.rstrip())
+    what = "it ends too early: a part of the file is missing" if is_cut else f"it is not JSON: {error.msg}"
+    return _bad(path, text, error.lineno, what, text.split("\n")[error.lineno - 1])
+
+
+def _bad(path: Path, text: str, line: int, what: str, seen: str) -> BadCassette:
+    shown = f"  seen      {shorten(seen)}\n" if seen.strip() else ""
+    return BadCassette(
+        f"{path}, line {line}: this cassette is damaged: {shorten(what)}.\n{shown}"
+        f"  fix       git checkout -- {path}, or record it again: {_command(text)}"
+    )
+
+
+def _line_of(text: str, call: int) -> int:
+    """Return the line on which a call begins; the first for what is wrong with the whole."""
+    at = re.search(rf'^ *\{{?"call": {call}\b', text, re.MULTILINE) if call else None
+    return text.count("\n", 0, at.start()) + 1 if at else 1
+
+
+def _command(text: str) -> str:
+    test = _TEST.search(text)
+    return f"pytest --hermes-record=rewrite {json.loads(test[1]) if test else 'TEST'}"

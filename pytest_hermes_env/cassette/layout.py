@@ -1,0 +1,48 @@
+"""A JSON document as text for reviews: what fits on a line stands on one, numbers always do, all else is opened one level."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_hermes_env.cassette.escape import dumped
+from pytest_hermes_env.types import JsonValue
+
+__all__ = ["laid_out"]
+
+WIDTH = 140
+_NUMBERS = re.compile(r'[\[\]{}0-9eE+\-., :"]*')
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+
+
+def laid_out(document: JsonValue) -> str:
+    r"""Return ``document`` as JSON text that ends in a line break and is UTF-8 whatever it holds.
+
+    Characters that cannot be seen, that turn the direction of writing or that some programs take for a line break are written as
+    ``\uXXXX``, so that a diff shows what there is.
+    """
+    pieces: list[str] = []
+    _write(document, "", pieces)
+    text = "".join(pieces) + "\n"
+    return text if text.isascii() and "\x7f" not in text else _UNSEEN.sub(_escaped, text)
+
+
+def _write(value: JsonValue, margin: str, pieces: list[str]) -> None:
+    """Append the text of ``value``, whose first line stands behind something on a line that begins with ``margin``."""
+    line = dumped(value)
+    if not isinstance(value, dict | list) or len(line) <= WIDTH or _NUMBERS.fullmatch(line):
+        pieces.append(line)
+        return
+    deeper = margin + " "
+    start = "{\n" if isinstance(value, dict) else "[\n"
+    for key, item in value.items() if isinstance(value, dict) else ((None, item) for item in value):
+        pieces.append(start + deeper if key is None else f"{start}{deeper}{dumped(key)}: ")
+        _write(item, deeper, pieces)
+        start = ",\n"
+    pieces.append(f"\n{margin}{'}' if isinstance(value, dict) else ']'}")
+
+
+def _escaped(unseen: re.Match[str]) -> str:
+    units = unseen[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,0 +1,205 @@
+"""A JSON text as a recording again, or what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from pytest_hermes_env.cassette.document import FORMAT
+from pytest_hermes_env.cassette.escape import UNPACKERS
+from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.types import JsonObject, JsonValue
+
+__all__ = ["Misshapen", "NewerFormat", "tape_of"]
+
+_BODY_KINDS = ("none", "json", "text", "events", "bytes")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "str": (str,),
+    "float": (int, float),
+    "bool": (bool,),
+    "JsonObject": (dict,),
+    "Mapping[str, str]": (dict,),
+}
+_Part = TypeVar("_Part")
+
+
+class NewerFormat(Exception):
+    """The text is of a format that this version does not know. Its argument is the number of the format."""
+
+
+class Misshapen(Exception):
+    """The text is JSON, but no recording: what is wrong, and, where it is known, in which call, counted from 1."""
+
+    def __init__(self, what: str, call: int = 0) -> None:
+        super().__init__(what)
+        self.call = call
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Messages:
+    call: int
+    up_to: int | None
+    then: list[JsonValue]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ids:
+    call: int
+    choice: int | None
+    up_to: int | None
+    then: list[JsonValue]
+
+
+def tape_of(text: str) -> Tape:
+    """Return the recording that a text holds. Raises Misshapen, NewerFormat, and what json raises for a text that is not JSON."""
+    document = json.loads(text, object_pairs_hook=_Unpacker().unpacked)
+    if not isinstance(document, dict) or "hermes_cassette" not in document:
+        raise Misshapen('it does not begin with "hermes_cassette", the number of its format')
+    version = document["hermes_cassette"]
+    if isinstance(version, int) and version > FORMAT:
+        raise NewerFormat(version)
+    if version != FORMAT:
+        raise Misshapen(f"its format is {version!r}; this version reads {FORMAT}")
+    _hold(document.keys() == {"hermes_cassette", "calls", "header", "tape"}, f"it has the parts {', '.join(document)}")
+    count, calls = document["calls"], document["tape"]
+    _hold(isinstance(calls, list), '"tape" is not a list')
+    _hold(count == len(calls), f'it says "calls": {count!r}, and holds {len(calls)}')
+    header = _filled(Header, document["header"], "header", {})
+    return Tape(header=header, calls=tuple(_calls(calls)))
+
+
+class _Unpacker:
+    """Undoes the notation of a cassette, object by object, in the order of the text."""
+
+    def __init__(self) -> None:
+        self._defined: dict[str, JsonValue] = {}
+
+    def unpacked(self, pairs: list[tuple[str, Any]]) -> Any:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            keys = [key for key, _ in pairs]
+            raise Misshapen(f"an object has the key {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        if not pairs or pairs[0][0][:1] != "~":
+            return found
+        mark, value = pairs[0]
+        if mark in UNPACKERS and len(pairs) == 1:
+            try:
+                return UNPACKERS[mark](value)
+            except (TypeError, ValueError) as error:
+                raise Misshapen(f"{mark!r} stands before something else than it should: {error}") from error
+        match mark, found:
+            case "~define", {"is": meant, **others} if isinstance(value, str) and len(others) == 1:
+                self._defined[value] = meant
+                return meant
+            case "~shared", {**others} if len(others) == 1 and isinstance(value, str):
+                _hold(value in self._defined, f'"~shared": "{value}" refers to what no call before it defines')
+                return self._defined[value]
+            case "~deep", {**others} if len(others) == 1 and isinstance(value, str):
+                return json.loads(value, object_pairs_hook=self.unpacked)
+            case "~as", {"then": list(then)} if isinstance(value, int) and found.keys() <= {"~as", "up_to", "then"}:
+                return _Messages(value, found.get("up_to"), then)
+            case "~ids_of", {"then": list(then)} if found.keys() <= {"~ids_of", "choice", "up_to", "then"}:
+                return _Ids(value, found.get("choice"), found.get("up_to"), then)
+        raise Misshapen(f"{mark!r} is not known, or has other parts than it should: {', '.join(found)}")
+
+
+def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
+    known: dict[int, ModelCall] = {}
+    for number, call in enumerate(calls, start=1):
+        try:
+            _hold(isinstance(call, dict), "it is not an object")
+            _hold(isinstance(call, dict) and call.get("call") == number, f'call {number} says "call": {_get(call, "call")!r}')
+            made = _call(call, number, known)  # type: ignore[arg-type]
+        except Misshapen as error:
+            error.call = number
+            raise
+        if isinstance(made, ModelCall):
+            known[number] = made
+        yield made
+
+
+def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> ModelCall | RecordedToolCall:
+    said = {key: value for key, value in call.items() if key != "call"}
+    if "request" not in said:
+        return _filled(RecordedToolCall, said, "a tool call", {"number": number})
+    request, reply = said.pop("request"), said.pop("reply", None)
+    heard = _filled(ModelRequest, *_body_of(request, "request"))
+    _resolve(heard.body, known)
+    parts = {"number": number, "request": heard, "reply": _filled(ModelReply, *_body_of(reply, "reply"))}
+    return _filled(ModelCall, said, "a model call", parts)
+
+
+def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
+    if not isinstance(part, dict):
+        raise Misshapen(f"its {what} is missing or no object")
+    kinds = [kind for kind in _BODY_KINDS if kind in part]
+    _hold(len(kinds) <= 1, f"its {what} has several bodies: {', '.join(kinds)}")
+    body: JsonObject = {"body": part[kinds[0]], "body_kind": kinds[0]} if kinds else {}
+    return {key: value for key, value in part.items() if key not in kinds}, what, body
+
+
+def _resolve(body: JsonValue, known: Mapping[int, ModelCall]) -> None:
+    """Put messages and ids where a request's body refers to those of an earlier call."""
+    if not isinstance(body, dict):
+        return
+    messages: object = body.get("messages")
+    if isinstance(messages, _Messages):
+        earlier = known.get(messages.call)
+        said = earlier.request.body.get("messages") if earlier and isinstance(earlier.request.body, dict) else None
+        body["messages"] = _beginning(said, messages.up_to, f'"~as": {messages.call}') + messages.then
+    place = prompt_ids(body)
+    ids: object = place[0][place[1]] if place else None
+    if place and isinstance(ids, _Ids):
+        place[0][place[1]] = _beginning(_source(ids, known), ids.up_to, f'"~ids_of": {ids.call}') + ids.then
+
+
+def _source(ids: _Ids, known: Mapping[int, ModelCall]) -> JsonValue:
+    earlier = known.get(ids.call)
+    place = prompt_ids(earlier.request.body) if earlier else None
+    said = place[0][place[1]] if place else None
+    if ids.choice is None or earlier is None or not isinstance(said, list):
+        return said
+    answers = answered_ids(earlier.reply.body)
+    return [*said, *answers[ids.choice]] if 0 <= ids.choice < len(answers) else None
+
+
+def _beginning(said: JsonValue, up_to: int | None, what: str) -> list[JsonValue]:
+    if not isinstance(said, list):
+        raise Misshapen(f"{what} refers to what no call before it has")
+    _hold(up_to is None or (isinstance(up_to, int) and 0 <= up_to <= len(said)), f'{what} has no beginning "up_to": {up_to!r}')
+    return said if up_to is None else said[:up_to]
+
+
+def _filled(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, Any]) -> _Part:
+    """Return a dataclass from what a file says about it."""
+    if not isinstance(said, dict):
+        raise Misshapen(f"the {what} is no object")
+    fields = {field.name: field for field in dataclasses.fields(made)}  # type: ignore[arg-type]
+    for name, value in said.items():
+        if name not in fields or name in more:
+            raise Misshapen(f"{what} has a key that is not known: {name!r}")
+        allowed = _TYPES.get(str(fields[name].type))
+        if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
+            raise Misshapen(f"{name!r} of {what} should be {fields[name].type}: {value!r}")
+    try:
+        return made(**said, **more)
+    except TypeError as error:
+        missing = [name for name, field in fields.items() if name not in said and name not in more and _is_needed(field)]
+        raise Misshapen(f"{what} lacks {', '.join(missing)}") from error
+
+
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _get(value: JsonValue, key: str) -> JsonValue:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _hold(holds: bool, what: str) -> None:
+    if not holds:
+        raise Misshapen(what)
