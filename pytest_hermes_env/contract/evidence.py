@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -74,6 +73,7 @@ from pytest_hermes_env.contract.source import (
 )
 from pytest_hermes_env.rollout.buffers import changed
 from pytest_hermes_env.rollout.journal import (
+    Asked,
     Cleaned,
     ContextOpened,
     EvaluationLogged,
@@ -84,10 +84,10 @@ from pytest_hermes_env.rollout.journal import (
     Reward,
     UnknownRead,
 )
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pytest_hermes_env.rollout.driver import Collection
 
@@ -106,6 +106,7 @@ __all__ = [
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
     "Access",
+    "Asked",
     "Call",
     "Change",
     "ClassSource",
@@ -122,6 +123,7 @@ __all__ = [
     "Function",
     "FunctionNode",
     "ItemScored",
+    "ItemSeen",
     "Kind",
     "LoopEnded",
     "LoopStarted",
@@ -173,16 +175,16 @@ class Evidence:
     env_class: type
     source: ClassSource | None
     layer_base: type
-    collect: Callable[[], Collection]
+    collect: Callable[[Iterable[str]], Collection]
 
-    @functools.cached_property
+    @property
     def collection(self) -> Collection:
-        """The record of all scenarios; they are run when the first rule asks."""
-        return self.collect()
+        """What is known without a scenario, and the scenarios that were collected so far."""
+        return self.collect(())
 
     def scenario(self, name: str) -> Scenario:
-        """Return the record of one scenario."""
-        return self.collection.scenarios[name]
+        """Return the record of one scenario, which is run when the first rule asks for it or for one of its family."""
+        return self.collect((name,)).scenarios[name]
 
     def scenarios(self, *names: str) -> list[Scenario]:
         """Return the records of those scenarios that were run."""

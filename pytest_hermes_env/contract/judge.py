@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import ClassSource, Evidence
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.source import read_class
 from pytest_hermes_env.rollout.layer import layer_of
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.driver import Collection
+    from pytest_hermes_env.rollout.driver import Collection, Collector
 
 __all__ = ["ClassContract", "RuleResult", "joined"]
 
@@ -39,15 +40,26 @@ class RuleResult:
 class ClassContract:
     """The contract of one class: its source and its collected scenarios, each read once.
 
-    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode.
+    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` are those that will be asked about: what they
+    need is collected in one go; by default all.
     """
 
-    def __init__(self, env_class: type, *, sandbox: str, timeout_s: float, server_type: str = "openai") -> None:
+    def __init__(
+        self,
+        env_class: type,
+        *,
+        sandbox: str,
+        timeout_s: float,
+        server_type: str = "openai",
+        rules: Iterable[Rule] | None = None,
+    ) -> None:
         self.env_class = env_class
         self._sandbox = sandbox
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._failure: Exception | None = None
+        chosen = ALL_RULES if rules is None else rules
+        self._wanted = frozenset(name for rule in chosen for name in rule.scenarios)
 
     @functools.cached_property
     def source(self) -> ClassSource | None:
@@ -62,13 +74,13 @@ class ClassContract:
     def evidence(self) -> Evidence:
         """What the dynamic halves may look at; the scenarios are run when the first rule asks for one."""
 
-        def run_scenarios() -> Collection:
-            from pytest_hermes_env.rollout.driver import collect  # noqa: PLC0415 - only where rollouts are run
-
+        def run_scenarios(names: Iterable[str]) -> Collection:
+            asked = frozenset(names)
             if self._failure is not None:
                 raise self._failure
             try:
-                return collect(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s, server_type=self._server_type)
+                # what other rules will ask for is played at the same time
+                return self._collector.collect(asked | self._wanted if asked else ())
             except Exception as error:
                 self._failure = error  # once is enough: every other rule fails with the same error, at once
                 raise
@@ -80,11 +92,17 @@ class ClassContract:
             collect=run_scenarios,
         )
 
+    @functools.cached_property
+    def _collector(self) -> Collector:
+        from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - only where rollouts are run
+
+        return Collector(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s, server_type=self._server_type)
+
     @property
     def world(self) -> str:
         """What answered the tools of the scenarios; empty when none were run."""
-        collected = vars(self.evidence).get("collection")
-        return collected.world if collected is not None else ""
+        collector: Collector | None = vars(self).get("_collector")
+        return collector.world if collector is not None else ""
 
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""

@@ -10,9 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_hermes_env.inference.sampling import sampled
-from pytest_hermes_env.inference.steps import as_turn, call, fail, say, think, turn
+from pytest_hermes_env.inference.steps import as_turn, call, empty_choices, fail, say, think, turn
 
-__all__ = ["arguments_for", "brief_policy", "drifting", "failing_policy", "silent_policy", "thinking", "tool_using_policy"]
+__all__ = [
+    "arguments_for",
+    "brief_policy",
+    "choiceless_policy",
+    "drifting",
+    "endless_policy",
+    "failing_in_one",
+    "failing_later_policy",
+    "failing_policy",
+    "silent_policy",
+    "thinking",
+    "tool_using_policy",
+    "with_judge",
+]
 
 JUDGE_ANSWER = '{"score": 0.5, "reasoning": "half of it is right"}'
 FINAL_ANSWER = "The task is done."
@@ -61,6 +74,46 @@ def failing_policy(conversation: Any) -> Any:
     """Fail every request, as a server does that ran out of memory."""
     del conversation
     return fail(500)
+
+
+def failing_later_policy(conversation: Any) -> Any:
+    """Answer the first request of a conversation, and fail every later one; a judge is answered."""
+    return fail(500) if conversation.turn else brief_policy(conversation)
+
+
+def choiceless_policy(conversation: Any) -> Any:
+    """Answer every request of an agent with a completion that has no choices; a judge is answered."""
+    return empty_choices() if _schemas(conversation) else say(JUDGE_ANSWER)
+
+
+def endless_policy(conversation: Any) -> Any:
+    """Call the first tool in every turn, and never come to an end."""
+    schemas = _schemas(conversation)
+    if not schemas:
+        return say(JUDGE_ANSWER)
+    name = _sorted(schemas)[0]
+    return call(name, **arguments_for(name, schemas[name]))
+
+
+def failing_in_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a policy that does what ``policy`` does, and fails every request of the first conversation with tools that begins."""
+    chosen: list[str] = []
+
+    def failing_in_one_policy(conversation: Any) -> Any:
+        if not chosen and _schemas(conversation):
+            chosen.append(conversation.id)
+        return fail(500) if conversation.id in chosen else policy(conversation)
+
+    return failing_in_one_policy
+
+
+def with_judge(policy: Callable[[Any], Any], answer: Any) -> Callable[[Any], Any]:
+    """Return a policy that does what ``policy`` does, and gives ``answer`` to every question without tools."""
+
+    def judged_policy(conversation: Any) -> Any:
+        return policy(conversation) if _schemas(conversation) else answer
+
+    return judged_policy
 
 
 def thinking(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:

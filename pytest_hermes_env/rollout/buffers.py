@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections import deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-__all__ = ["Snapshot", "changed", "snapshot"]
+__all__ = ["Snapshot", "changed", "copied", "picture", "snapshot"]
 
 LONG = 2_000
 """Collections longer than this are compared by length and ends: a dataset is not copied for every scenario."""
@@ -23,15 +24,26 @@ _IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers"
 def snapshot(env: Any) -> Snapshot:
     """Return a picture of every attribute that can hold metrics: containers, numbers, dataclasses, objects of these."""
     return {
-        name: picture
-        for name, value in vars(env).items()
-        if name not in _IGNORED and (picture := _picture(value, DEEP)) is not None
+        name: seen for name, value in vars(env).items() if name not in _IGNORED and (seen := _picture(value, DEEP)) is not None
     }
 
 
 def changed(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     """Return the attributes whose picture differs, sorted."""
     return tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name]))
+
+
+def picture(value: Any) -> Any:
+    """Return a frozen picture of one value, to compare with another; None where nothing can be told."""
+    return _picture(value, DEEP)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy that later changes do not reach; the value itself when it cannot be copied."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - objects of the environment, which may refuse in any way; they are judged as they are
+        return value
 
 
 def _picture(value: Any, depth: int) -> Any:

@@ -6,14 +6,20 @@ scenario share its journal and no other's.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.faults import Faults
 
 __all__ = [
+    "Asked",
     "Cleaned",
     "ContextOpened",
     "EvaluationLogged",
@@ -26,6 +32,7 @@ __all__ = [
     "Reward",
     "UnknownRead",
     "current_journal",
+    "current_rollout",
     "recording",
 ]
 
@@ -62,7 +69,10 @@ class Cleaned:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopStarted:
-    """An agent loop began; ``tools`` are the names that it offers to the model. ``by_layer`` as in `ContextOpened`."""
+    """An agent loop began; ``tools`` are the names that it offers to the model. ``by_layer`` as in `ContextOpened`.
+
+    ``messages`` are those that it was given, as they were then. The other fields are what the loop was built with.
+    """
 
     task_id: str
     by_layer: bool
@@ -70,6 +80,19 @@ class LoopStarted:
     temperature: float | None
     max_turns: int | None
     place: Place
+    max_tokens: int | None = None
+    extra_body: dict[str, Any] | None = None
+    messages: tuple[Any, ...] = ()
+
+    @property
+    def system_prompt(self) -> str | None:
+        """The text of the first system message, None without one."""
+        return _text_of(self.messages, "system")
+
+    @property
+    def prompt(self) -> str | None:
+        """The text of the first user message, None without one."""
+        return _text_of(self.messages, "user")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +106,20 @@ class LoopEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class Reward:
-    """compute_reward came back with ``value``, or raised ``error``; ``injected`` when the scenario made it fail."""
+    """compute_reward came back with ``value``, or raised ``error``; ``injected`` when the scenario made it fail.
+
+    ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are its arguments as they were before; ``changed`` names
+    those of the two that are different afterwards.
+    """
 
     value: Any
     error: str
     injected: bool
     place: Place
+    task_id: str = ""
+    item: Any = None
+    messages: tuple[Any, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +140,21 @@ class EvaluationLogged:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Asked:
+    """The model was asked. ``phase`` is "loop" or "reward" of rollout ``task_id``, or "" outside of both.
+
+    A question without tools is a judge's (``has_tools`` is False). ``conversation`` is the mock's id of the conversation, the
+    same for all rollouts of an item. In token mode, where requests come over a socket, the rollout is not known.
+    """
+
+    task_id: str
+    phase: str
+    has_tools: bool
+    conversation: str
+    turn: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemScored:
     """collect_trajectory gave a scored item; ``tokens [T]``, ``masks [T]`` and ``logprobs [T]`` as they were then.
 
@@ -121,15 +167,29 @@ class ItemScored:
     score: Any = None
 
 
-Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | ItemScored
+Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | Asked | ItemScored
+
+
+def _text_of(messages: tuple[Any, ...], role: str) -> str | None:
+    contents = [message.get("content") for message in messages if isinstance(message, dict) and message.get("role") == role]
+    return contents[0] if contents and isinstance(contents[0], str) else None
 
 
 @dataclass
 class Journal:
-    """Events of one scenario, appended from any thread."""
+    """Events of one scenario, appended from any thread.
+
+    ``faults`` says which step fails in it, ``world`` answers its tools, ``log`` takes what it gives to wandb, ``tasks`` are those
+    that were begun in it.
+    """
 
     events: list[Event] = field(default_factory=list)
     tool_calls: list[Any] = field(default_factory=list)
+    faults: Faults | None = None
+    world: Any = None
+    log: Callable[[dict[str, Any]], None] | None = None
+    warnings: list[str] = field(default_factory=list)
+    tasks: weakref.WeakSet[asyncio.Task[Any]] = field(default_factory=weakref.WeakSet)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _contexts: int = 0
 
@@ -147,11 +207,14 @@ class Journal:
 
 current_journal: ContextVar[Journal | None] = ContextVar("hermes_env_journal", default=None)
 
+current_rollout: ContextVar[tuple[str, str]] = ContextVar("hermes_env_rollout", default=("", ""))
+"""(task_id, phase) of the rollout that the running code belongs to; the phase is "loop" or "reward"."""
+
 
 @contextlib.contextmanager
-def recording() -> Iterator[Journal]:
-    """Make a new journal the current one while the context lasts."""
-    journal = Journal()
+def recording(journal: Journal | None = None) -> Iterator[Journal]:
+    """Make a journal, by default a new one, the current one while the context lasts."""
+    journal = Journal() if journal is None else journal
     token = current_journal.set(journal)
     try:
         yield journal

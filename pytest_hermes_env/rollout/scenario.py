@@ -1,4 +1,4 @@
-"""The named situations that an environment is put into, and the frozen record of each.
+"""The frozen record of one named situation that an environment is put into. `scenarios` says which there are.
 
 Rules read these records; they never run anything. A scenario that could not be run says why in ``unavailable``.
 """
@@ -12,24 +12,23 @@ from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.journal import Event
 from pytest_hermes_env.rollout.sampling import SampledReply
 
-__all__ = ["SCENARIOS", "Scenario"]
+__all__ = ["ItemSeen", "Scenario"]
 
-SCENARIOS: dict[str, str] = {
-    "setup": "setup() is called and the first training item is taken",
-    "happy": "a group is collected while the model uses every tool once and then answers",
-    "silent": "a group is collected while the model answers at once, without a tool",
-    "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
-    "speechless": "a group is collected while the model's server fails every request",
-    "reward_raises": "a group is collected while compute_reward raises",
-    "evaluate": "evaluate() runs after a training group has filled the buffers",
-    "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
-    "evaluate_loop_raises": "evaluate() runs while the agent loop raises after its rollout",
-    "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",
-    "wandb_log": "wandb_log(metrics) is called with full buffers",
-    "wandb_log_none": "wandb_log(None) is called with full buffers",
-    "wandb_log_without": "wandb_log() is called without an argument, with empty buffers",
-}
-"""Name -> what happens in it, in the order in which they are run."""
+
+@dataclass(frozen=True, kw_only=True)
+class ItemSeen:
+    """An item that get_next_item gave, as it was then, and what format_prompt made of it.
+
+    ``key`` is equal for equal items. ``prompt`` is what came back, whatever its type; ``error`` is what was raised instead;
+    both are empty where format_prompt was not asked (``is_formatted``). ``is_changed``: formatting changed the item.
+    """
+
+    value: Any
+    key: str
+    prompt: Any = None
+    error: str = ""
+    is_formatted: bool = False
+    is_changed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +37,9 @@ class Scenario:
 
     ``group`` is what collect_trajectories gave (a ScoredDataGroup), ``before`` and ``after`` picture the environment's
     attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
-    ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api would not take the group, if it would not.
+    ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
+    run-api would not take the group, if it would not.
+    ``items`` are those of the scenario of that name; ``note`` says what else is worth knowing, such as why it ended.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Scenario:
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
     requests: tuple[dict[str, Any], ...] = ()
+    judge_questions: int = 0
     sampled: tuple[SampledReply, ...] = ()
     group: Any = None
     refusal: str = ""
@@ -55,6 +57,8 @@ class Scenario:
     after: Snapshot = field(default_factory=dict)
     logged: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    items: tuple[ItemSeen, ...] = ()
+    note: str = ""
 
     @property
     def happened(self) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
-__all__ = ["WORLDS", "describe", "world_of"]
+__all__ = ["WORLDS", "another_world", "describe", "world_of"]
 
 WORLDS = ("fake", "local")
 """Names of what may answer."""
@@ -45,6 +45,15 @@ def world_of(name: str) -> Iterator[FakeSandbox | LocalSandbox]:
         raise UsageError(f"there is no sandbox named {name!r} for the contract. Known: {', '.join(WORLDS)}")
 
 
+def another_world(world: Any) -> Any:
+    """Return a further world like this one: another in-memory machine, or the same local sandbox, of which there is one."""
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    if not isinstance(world, FakeSandbox):
+        return world
+    return _with_a_little_web(FakeSandbox(unscripted="not found", allow_leftovers=True))
+
+
 def _with_a_little_web(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSandbox:
     def search(arguments: dict[str, object]) -> dict[str, object]:
         del arguments
@@ -58,9 +67,10 @@ def _with_a_little_web(world: FakeSandbox | LocalSandbox) -> FakeSandbox | Local
     return world.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
 
 
-def describe(world: FakeSandbox | LocalSandbox) -> str:
-    """Return what answered, and what was asked for and not there, as a line of the ledger."""
-    counts = Counter(text.split()[0] if text.split() else text for text in world.not_found)
+def describe(world: Any, not_found: Iterable[str] | None = None) -> str:
+    """Return what answered, and what was asked for and not there (by default in ``world``), as a line of the ledger."""
+    missed = world.not_found if not_found is None else not_found
+    counts = Counter(text.split()[0] if text.split() else text for text in missed)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     hint = "; --hermes-sandbox local has what this computer has" if world.backend == "fake" else ""

@@ -1,0 +1,67 @@
+"""What a scenario lets fail or hang, on purpose. The journal of the scenario carries it; the observers ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pytest_hermes_env.rollout.journal import current_journal
+
+__all__ = ["Fault", "Faults", "InjectedFault", "current_faults"]
+
+Fault = Literal[
+    "none",
+    "loop_raises",
+    "loop_hangs",
+    "reward_raises",
+    "reward_hangs",
+    "reward_waits",
+    "tools_fail",
+    "tool_hangs",
+    "wandb_raises",
+]
+"""``waits`` goes on when it is released, ``hangs`` ends with a cancellation."""
+
+
+class InjectedFault(RuntimeError):
+    """Raised by a scenario in place of what an environment could meet; never a finding by itself."""
+
+
+@dataclass
+class Faults:
+    """Which step fails. ``reached`` is set when a hanging step was entered; a waiting one goes on when ``released`` is set."""
+
+    fault: Fault = "none"
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    tool_released: threading.Event = field(default_factory=threading.Event)
+    expected: int = 0
+    """How many waiting rewards release each other; 0 leaves that to the scenario."""
+    waiting: int = 0
+    loop: asyncio.AbstractEventLoop | None = None
+    """The loop that the scenario runs in, for steps that hang in a thread."""
+
+    def hang_in_thread(self) -> None:
+        """Hold a tool's thread until the scenario goes on. In the loop's own thread nothing could let go again: go on there."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(self.reached.set)
+            self.tool_released.wait()
+
+    async def wait_in_reward(self) -> None:
+        """Wait until the scenario, or the last of the expected rewards, releases this one."""
+        self.reached.set()
+        self.waiting += 1
+        if self.expected and self.waiting >= self.expected:
+            self.released.set()
+        await self.released.wait()
+
+
+def current_faults() -> Faults:
+    """Return what fails in the running scenario; nothing fails outside of one."""
+    journal = current_journal.get()
+    return Faults() if journal is None or journal.faults is None else journal.faults

@@ -1,0 +1,40 @@
+"""The named situations that an environment is put into: one file per family, and the list of them all.
+
+To add a scenario, add its name and what happens in it to a family's ``scenarios`` and a call of ``stage.play`` to its ``play``;
+to add a family, write a file like the others and name it here. Modules here load nothing heavy.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.rollout.scenarios import (
+    cancelled,
+    evaluation,
+    failures,
+    items,
+    judged,
+    metrics,
+    training,
+)
+from pytest_hermes_env.rollout.scenarios.family import Family
+
+__all__ = ["FAMILIES", "SCENARIOS", "families_of"]
+
+FAMILIES: tuple[Family, ...] = (
+    training.FAMILY,
+    items.FAMILY,
+    failures.FAMILY,
+    judged.FAMILY,
+    cancelled.FAMILY,
+    evaluation.FAMILY,
+    metrics.FAMILY,
+)
+
+SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in family.scenarios.items()}
+"""Name -> what happens in it."""
+
+
+def families_of(names: frozenset[str]) -> tuple[Family, ...]:
+    """Return the families that these scenarios belong to, in order. Raises: KeyError for an unknown name."""
+    if unknown := sorted(names - SCENARIOS.keys()):
+        raise KeyError(f"there is no scenario {unknown[0]!r}; known: {', '.join(SCENARIOS)}")
+    return tuple(family for family in FAMILIES if names & family.scenarios.keys())

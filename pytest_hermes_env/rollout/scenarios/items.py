@@ -1,0 +1,87 @@
+"""The training items one after the other, until they repeat, and the prompt of each."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.rollout.buffers import copied, picture
+from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.rollout.scenarios.family import Family
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.stage import Stage
+
+__all__ = ["FAMILY"]
+
+MOST = 300
+"""How many items are asked for, at most."""
+FORMATTED = 40
+"""How many of them are given to format_prompt."""
+MOST_S = 2.0
+"""How long items are asked for, in seconds."""
+AGAIN = 3
+"""How many further items are asked for after the first one came again."""
+
+
+async def play(stage: Stage) -> None:
+    """Set up and take items."""
+    seen: list[ItemSeen] = []
+    notes: list[str] = []
+
+    async def take() -> None:
+        left, first = MOST, ""
+        begun = time.monotonic()
+        while left:
+            item = await stage.env.get_next_item()
+            if item is None:
+                notes.append(f"get_next_item gave None after {len(seen)} items")
+                return
+            seen.append(_seen(stage.env, item, is_formatted=len(seen) < FORMATTED))
+            first = first or seen[0].key
+            left -= 1
+            if len(seen) > 1 and seen[-1].key == first and left > AGAIN:
+                notes.append(f"the first item came again after {len(seen) - 1}")
+                left = AGAIN
+            if time.monotonic() - begun > MOST_S:
+                notes.append(f"stopped after {len(seen)} items and {MOST_S:g} s")
+                return
+        if not notes:
+            notes.append(f"stopped after {len(seen)} items, none of which was the first one again")
+
+    async def only_setup() -> None:
+        await stage.env.setup()
+
+    record = await stage.play("setup of the items", only_setup)
+    if record.error:
+        stage.skip(f"setup failed: {record.error}")
+        return
+    await stage.play("items", take, more=lambda _: {"items": tuple(seen), "note": "; ".join(notes)})
+
+
+def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
+    kept = copied(item)
+    key = repr(picture(item))
+    if not is_formatted:
+        return ItemSeen(value=kept, key=key)
+    prompt, error = None, ""
+    try:
+        prompt = env.format_prompt(item)
+    except Exception as raised:  # noqa: BLE001 - the record says it; a rule judges it
+        error = f"{type(raised).__name__}: {shorten(str(raised))}"
+    return ItemSeen(
+        value=kept,
+        key=key,
+        prompt=prompt,
+        error=error,
+        is_formatted=True,
+        is_changed=repr(picture(item)) != key,
+    )
+
+
+FAMILY = Family(
+    name="items",
+    scenarios={"items": "get_next_item is called until its items repeat, and format_prompt is asked for the prompt of each"},
+    play=play,
+)
