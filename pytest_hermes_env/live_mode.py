@@ -1,26 +1,57 @@
-"""``--hermes-live``: the hooks that let marked tests run on a real inference server.
+"""``--hermes-live``: the hooks that let marked tests run on a real inference server, and keep all others from the network.
 
 Place in the flow: `plugin` registers `LiveMode` in every run. It chooses the server and asks whether it is there before any test,
-skips marked tests where there is none, and tells ``make_env`` what to build on.
+skips marked tests where there is none, tells ``make_env`` what to build on, guards the tests that use this plugin, and reports
+what was spent.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.live_report import spent_line, spent_table, turn_line
+from pytest_hermes_env.live_settings import allowed_hosts, is_fine_on_mock, read_limits, setting
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.inference.metering import Progress
+    from pytest_hermes_env.inference.network_guard import NetworkGuard
+    from pytest_hermes_env.inference.prices import Price
     from pytest_hermes_env.inference.providers import LiveServer
+    from pytest_hermes_env.inference.spending import Spending
+    from pytest_hermes_env.rollout.live import LiveAccess
 
-__all__ = ["MARKER", "LiveMode", "live_server", "setting"]
+__all__ = ["MARKER", "LiveMode", "live_access", "live_server"]
 
 MARKER = "hermes_live"
+NAME = "hermes-env-live"
 NOT_LIVE = "needs a real inference server: run with --hermes-live --provider ..."
+FIXTURES = frozenset(
+    {
+        "agent_result",
+        "fake_sandbox",
+        "hermes_rule",
+        "hermes_tokenizer",
+        "local_sandbox",
+        "make_env",
+        "mock_server",
+        "recorded_server",
+        "tool_context",
+        "tool_journal",
+    }
+)
+"""Whose tests are kept from the network."""
+
 SERVER: pytest.StashKey[LiveServer] = pytest.StashKey()
+GUARD: pytest.StashKey[NetworkGuard] = pytest.StashKey()
+ACCESS: pytest.StashKey[LiveAccess] = pytest.StashKey()
 
 
 def live_server(config: pytest.Config) -> LiveServer | None:
@@ -28,60 +59,206 @@ def live_server(config: pytest.Config) -> LiveServer | None:
     return config.stash.get(SERVER, None)
 
 
-def setting(config: pytest.Config, name: str) -> str:
-    """Return what the flag ``--hermes-<name>`` says, else the variable HERMES_ENV_<NAME>, else the ini value hermes_live_<name>."""
-    given = config.getoption(f"hermes_{name}", None)
-    if given is not None:
-        return str(given)
-    return os.environ.get(f"HERMES_ENV_{name.upper()}", "").strip() or str(config.getini(f"hermes_live_{name}")).strip()
+def live_access(item: pytest.Item) -> LiveAccess | None:
+    """Return what ``make_env`` builds on in this test, with its meter: only in marked tests, and only when run live."""
+    mark = item.get_closest_marker(MARKER)
+    mode: Any = item.config.pluginmanager.get_plugin(NAME)
+    if mark is None or not isinstance(mode, LiveMode) or mode.spending is None:
+        return None
+    if ACCESS not in item.stash:
+        item.stash[ACCESS] = mode.access(item.nodeid, has_mock=is_fine_on_mock(mark))
+    return item.stash[ACCESS]
 
 
 class LiveMode:
-    """The hooks of one run."""
+    """The hooks of one run. ``spending`` is None without ``--hermes-live``."""
 
     def __init__(self, config: pytest.Config) -> None:
-        """Choose the server. Raises: pytest.UsageError."""
+        """Choose the server, and ask whether it is there. Raises: pytest.UsageError."""
+        self.spending: Spending | None = None
         self._config = config
-        if not config.getoption("hermes_live"):
-            return
-        from pytest_hermes_env.inference.providers import choose_server  # noqa: PLC0415 - only where it is used
+        self._directory = ""
+        self._remark = ""
+        self._prices: dict[str, Price] = {}
+        if config.getoption("hermes_live"):
+            try:
+                self._begin()
+            except HermesEnvError as error:
+                raise pytest.UsageError(f"{type(error).__name__}: {error}") from None
+        elif config.getoption("hermes_compare"):
+            raise pytest.UsageError("--hermes-compare compares with a real server: add --hermes-live --provider ...")
 
-        try:
-            config.stash[SERVER] = choose_server(
-                provider=setting(config, "provider"),
-                model=setting(config, "model"),
-                base_url=setting(config, "base_url"),
-                key_name=setting(config, "api_key_env"),
-                tokenizer=setting(config, "tokenizer"),
-                environ=os.environ,
-            )
-        except HermesEnvError as error:
-            raise pytest.UsageError(f"{type(error).__name__}: {error}") from None
+    def _begin(self) -> None:
+        from pytest_hermes_env.inference.spending import Spending  # noqa: PLC0415 - only where it is used
+
+        told: dict[str, str] | None = getattr(self._config, "workerinput", {}).get("hermes_live")
+        server = self._chosen(told or {})
+        limits, self._prices = read_limits(self._config, server)
+        if told is not None:
+            directory = told["directory"]
+        elif self._config.option.collectonly:
+            directory = self._directory = tempfile.mkdtemp(prefix="pytest-hermes-live-")
+        else:
+            from pytest_hermes_env.inference.preflight import preflight  # noqa: PLC0415 - httpx takes 100 ms
+
+            is_unlisted_fine = self._config.getoption("hermes_unlisted_model")
+            server, self._remark = preflight(server, accepts_unlisted=is_unlisted_fine)
+            directory = self._directory = tempfile.mkdtemp(prefix="pytest-hermes-live-")
+        self.spending = Spending(Path(directory, "calls.sqlite"), limits)
+        self._config.stash[SERVER] = server
+
+    def _chosen(self, told: dict[str, str]) -> LiveServer:
+        from pytest_hermes_env.inference.providers import choose_server  # noqa: PLC0415
+
+        return choose_server(
+            provider=setting(self._config, "provider"),
+            model=told.get("model") or setting(self._config, "model"),
+            base_url=setting(self._config, "base_url"),
+            key_name=setting(self._config, "api_key_env"),
+            tokenizer=told.get("tokenizer") or setting(self._config, "tokenizer"),
+            environ=os.environ,
+        )
+
+    def access(self, test: str, *, has_mock: bool = False) -> LiveAccess:
+        """Return the real server with a meter that counts for ``test``. Raises: not live → AssertionError."""
+        from pytest_hermes_env.inference.metering import Meter  # noqa: PLC0415
+        from pytest_hermes_env.rollout.live import LiveAccess  # noqa: PLC0415
+
+        server = live_server(self._config)
+        if server is None or self.spending is None:
+            raise AssertionError("asked for only when live")
+        meter = Meter(
+            spending=self.spending,
+            test=test,
+            price=self._prices.get(server.model),
+            extra={"usage": {"include": True}} if server.provider == "openrouter" else {},
+            tell=self._show,
+        )
+        return LiveAccess(server=server, meter=meter, has_mock=has_mock)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell an xdist worker what was found, and where calls are counted; the key it has from its environment."""
+        server = live_server(self._config)
+        if server is not None and self.spending is not None:
+            directory = str(self.spending.path.parent)
+            node.workerinput["hermes_live"] = {"model": server.model, "tokenizer": server.tokenizer, "directory": directory}
+
+    def pytest_unconfigure(self) -> None:
+        """Remove the counts."""
+        if self._directory:
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Name the server."""
         server = live_server(config)
-        return [] if server is None else [f"live: {server.describe()}"]
+        remark = f"; {self._remark}" if self._remark else ""
+        return [] if server is None else [f"live: {server.describe()}{remark}"]
 
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        """Skip a test that needs a real server, where there is none."""
-        mark = item.get_closest_marker(MARKER)
-        if mark is not None and live_server(self._config) is None and not is_fine_on_mock(mark):
-            pytest.skip(NOT_LIVE)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Skip tests that need a real server, where there is none. Raises: wrong marker arguments → pytest.UsageError."""
+        for item in items:
+            mark = item.get_closest_marker(MARKER)
+            if mark is not None and not is_fine_on_mock(mark) and live_server(self._config) is None:
+                item.add_marker(pytest.mark.skip(reason=NOT_LIVE))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Guard a test that uses this plugin from here on."""
+        if _uses_this_plugin(item):
+            item.stash[GUARD] = self._guard_of(item)
+        return (yield from self._guarded(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Guard the test."""
+        return (yield from self._guarded(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Guard the teardown; then say what was spent, and fail a test that reached for the network, once more."""
+        __tracebackhide__ = True
+        try:
+            result = yield from self._guarded(item)
+        finally:
+            if ACCESS in item.stash:
+                spent = item.stash[ACCESS].meter.spent()
+                item.user_properties += [("hermes_live_calls", spent.calls), ("hermes_live_tokens", spent.tokens)]
+                item.user_properties.append(("hermes_live_usd", spent.cost()))
+                item.user_properties.append(("hermes_live_spent", spent.describe()))
+        if GUARD in item.stash:
+            try:
+                item.stash[GUARD].verify()
+            except HermesEnvError as error:
+                text = f"{type(error).__name__}: {error}"
+            else:
+                return result
+            pytest.fail(text, pytrace=False)
+        return result
+
+    def _guarded(self, item: pytest.Item) -> Generator[None, object, object]:
+        __tracebackhide__ = True
+        if GUARD not in item.stash:
+            return (yield)
+        with item.stash[GUARD]:
+            return (yield)
+
+    def _guard_of(self, item: pytest.Item) -> NetworkGuard:
+        from pytest_hermes_env.inference.network_guard import NetworkGuard  # noqa: PLC0415
+
+        allowed, server = allowed_hosts(item), live_server(self._config)
+        is_live = server is not None and item.get_closest_marker(MARKER) is not None
+        if is_live and server is not None:
+            allowed |= server.hosts()
+        return NetworkGuard(test=item.nodeid, allowed=allowed, is_live=is_live)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Take the key out of what a failed test shows."""
+        report = yield
+        server = live_server(self._config)
+        if server is not None and server.key:
+            report.sections = [(name, server.without_key(text)) for name, text in report.sections]
+            text = report.longreprtext
+            if server.without_key(text) != text:
+                report.longrepr = server.without_key(text)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """With ``-v``, say after a test what it spent."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.when == "teardown" and reporter is not None and self._config.get_verbosity() > 0:
+            for name, value in report.user_properties:
+                if name == "hermes_live_spent":
+                    reporter.ensure_newline()
+                    reporter.write_line(spent_line(str(value)))
+
+    def _show(self, progress: Progress) -> None:
+        """Show one answered call while its rollout runs, where somebody looks on: not in a worker of xdist."""
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        if reporter is None or hasattr(self._config, "workerinput"):
+            return
+        if self._config.get_verbosity() > 0 or (reporter.isatty and self._config.get_verbosity() == 0):
+            with capture.global_and_fixture_disabled():
+                reporter.ensure_newline()
+                reporter.write_line(turn_line(progress))
+                reporter.flush()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Print what was spent, also when the run was aborted."""
+        server = live_server(self._config)
+        if server is None or self.spending is None or hasattr(self._config, "workerinput"):
+            return
+        terminalreporter.write_sep("=", "live inference")
+        for line in spent_table(server, self.spending):
+            terminalreporter.write_line(line)
 
 
-def is_fine_on_mock(mark: pytest.Mark) -> bool:
-    """Tell whether a test marked so runs on the mock when there is no real server. Raises: wrong arguments → pytest.UsageError."""
-    arguments: dict[str, Any] = dict(mark.kwargs)
-    or_mock = arguments.pop("or_mock", False)
-    if mark.args or arguments or not isinstance(or_mock, bool):
-        raise pytest.UsageError(
-            "@pytest.mark.hermes_live takes or_mock=True or nothing.\n"
-            f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
-        )
-    return or_mock
-
-
-def server_of(item: pytest.Item) -> LiveServer | None:
-    """Return the real server that ``make_env`` builds on in this test: only in tests that are marked, and only when run live."""
-    return None if item.get_closest_marker(MARKER) is None else live_server(item.config)
+def _uses_this_plugin(item: pytest.Item) -> bool:
+    """Tell whether a test has a fixture or a marker of this plugin, or judges a rule."""
+    return (
+        hasattr(item, "check")
+        or not FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        or any(mark.name.startswith("hermes_") for mark in item.iter_markers())
+    )

@@ -90,6 +90,42 @@ FLAGS = (
         settings={"default": None, "metavar": "NAME"},
     ),
     Flag(
+        name="--hermes-unlisted-model",
+        help="Accept a model that the server does not list.",
+        settings={"action": "store_true", "default": False},
+    ),
+    Flag(
+        name="--hermes-max-calls",
+        help="How many calls the whole run may make, retries included; all workers of xdist share the limits.",
+        settings={"default": None, "metavar": "N"},
+    ),
+    Flag(
+        name="--hermes-max-tokens",
+        help="How many tokens of prompts and answers the whole run may take; the call that goes over is the last.",
+        settings={"default": None, "metavar": "N"},
+    ),
+    Flag(
+        name="--hermes-max-usd",
+        help="How much the whole run may cost; the call that goes over is the last. OpenRouter tells the cost of each call; for "
+        "others, --hermes-prices is needed.",
+        settings={"default": None, "metavar": "USD"},
+    ),
+    Flag(
+        name="--hermes-prices",
+        help="What models cost: a TOML, JSON or YAML file with, for each model, input and output in USD per million tokens.",
+        settings={"default": None, "metavar": "FILE"},
+    ),
+    Flag(
+        name="--hermes-compare",
+        help="With --hermes-live: report where the answers of the real server and those of the mock model differ in shape.",
+        settings={"action": "store_true", "default": False},
+    ),
+    Flag(
+        name="--hermes-allow-hosts",
+        help="Hosts, separated by commas, that tests of this plugin may reach besides this machine: names, *.example.org, or *.",
+        settings={"action": "append", "default": [], "metavar": "HOSTS"},
+    ),
+    Flag(
         name="--hermes-tokenizer",
         help="The tokenizer of a vllm or sglang server's model: a directory, or a name of the hub that is in the cache. "
         "Default: the model's name.",
@@ -115,10 +151,18 @@ INI_VALUES = (
     IniValue(name="hermes_live_base_url", help="Like --hermes-base-url."),
     IniValue(name="hermes_live_api_key_env", help="Like --hermes-api-key-env."),
     IniValue(name="hermes_live_tokenizer", help="Like --hermes-tokenizer."),
+    IniValue(name="hermes_live_max_calls", help="Like --hermes-max-calls."),
+    IniValue(name="hermes_live_max_tokens", help="Like --hermes-max-tokens."),
+    IniValue(name="hermes_live_max_usd", help="Like --hermes-max-usd."),
+    IniValue(name="hermes_live_prices", help="Like --hermes-prices."),
+    IniValue(
+        name="hermes_allow_hosts", help="Hosts that tests of this plugin may reach, besides those of --hermes-allow-hosts."
+    ),
 )
 
 MARKERS: tuple[str, ...] = (
     "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
     "hermes_live(or_mock=False): runs with --hermes-live only, make_env giving the real server. With or_mock=True it runs "
     "without, too, on the mock model.",
+    "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
-from pytest_hermes_env.live_mode import LiveMode, server_of
+from pytest_hermes_env.live_mode import LiveMode, live_access
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
@@ -297,7 +297,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         allow_leftovers=allowed,
         seam=lambda: request.node.stash.get(SEAM, None),
         allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
-        live=server_of(request.node),
+        live=live_access(request.node),
     )
     try:
         yield builder.build

@@ -23,7 +23,8 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
     the ``finally`` of one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, proxy: str | None = None) -> None:
+        self._proxy = proxy
         self._pools: dict[asyncio.AbstractEventLoop, httpx.AsyncHTTPTransport] = {}
         self._guards: dict[asyncio.AbstractEventLoop, AsyncGenerator[None]] = {}
 
@@ -31,7 +32,7 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
         """Send over the running loop's pool."""
         loop = asyncio.get_running_loop()
         if loop not in self._pools:
-            self._pools[loop] = httpx.AsyncHTTPTransport()
+            self._pools[loop] = httpx.AsyncHTTPTransport(proxy=self._proxy)
             guard = self._guards[loop] = self._close_with(loop)
             await guard.__anext__()
         return await self._pools[loop].handle_async_request(request)
@@ -52,10 +53,11 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
             await guard.aclose()
 
 
-def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None) -> None:
+def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None, *, retries: int = 0) -> None:
     """Make one atroposlib server fail at the first failure, and close its connections with the event loop.
 
-    ``transport`` carries its requests instead of sockets.
+    ``transport`` carries its requests instead of sockets. ``retries`` leaves the openai client that many of its own, which wait
+    as the server's ``retry-after`` says; a mock model needs none.
     """
     from tenacity import stop_after_attempt  # noqa: PLC0415 - atroposlib's own
 
@@ -68,7 +70,7 @@ def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None) -> None
     client = getattr(server, "openai", None)
     if client is not None:
         http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout)
-        server.openai = client.copy(max_retries=0, http_client=http_client)
+        server.openai = client.copy(max_retries=retries, http_client=http_client)
         _finish(client.close())
 
 

@@ -7,6 +7,7 @@ into a `LiveServer`, `preflight` asks that one whether it is there, and ``make_e
 from __future__ import annotations
 
 import difflib
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PRESETS", "SET_UPS", "LiveServer", "Preset", "choose_server"]
 
+HIDDEN = "[key]"
+SHORTEST_SECRET = 6
+"""What is shorter, such as the `x` that stands for no key, is no secret, and would be found in every other word."""
 NO_KEY = "not-needed"
 """What stands for a key where none is needed: the openai client refuses an empty one."""
 
@@ -28,7 +32,7 @@ class Preset:
     """What a provider's name stands for. ``base_url`` and ``key_name`` are empty where only the user can know them.
 
     ``is_checked`` tells whether ``/health`` is asked, once, before any test. ``lists_its_model`` whether the server has one model
-    and tells its name, so that none need be given. ``tells_cost`` whether its answers say what they cost.
+    and tells its name, so that none need be given. ``may_tell_cost`` whether its answers may say what they cost.
     """
 
     name: str
@@ -37,19 +41,19 @@ class Preset:
     key_name: str = ""
     is_checked: bool = False
     lists_its_model: bool = False
-    tells_cost: bool = False
+    may_tell_cost: bool = False
 
 
 LOCAL = "http://localhost:8000/v1"
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset(name="openrouter", base_url="https://openrouter.ai/api/v1", key_name="OPENROUTER_API_KEY", tells_cost=True),
+        Preset(name="openrouter", base_url="https://openrouter.ai/api/v1", key_name="OPENROUTER_API_KEY", may_tell_cost=True),
         Preset(name="openai", base_url="https://api.openai.com/v1", key_name="OPENAI_API_KEY"),
         Preset(name="vllm", server_type="vllm", base_url=LOCAL, is_checked=True, lists_its_model=True),
         Preset(name="sglang", server_type="sglang", base_url=LOCAL, is_checked=True, lists_its_model=True),
         Preset(name="atropos", base_url=LOCAL, lists_its_model=True),
-        Preset(name="custom"),
+        Preset(name="custom", may_tell_cost=True),
     )
 }
 
@@ -74,12 +78,18 @@ class LiveServer:
     tokenizer: str = ""
     is_checked: bool = False
     lists_its_model: bool = False
-    tells_cost: bool = False
+    may_tell_cost: bool = False
 
     @property
     def host(self) -> str:
         """The host, without a port."""
         return urlsplit(self.base_url).hostname or ""
+
+    def hosts(self) -> set[str]:
+        """Return the hosts that asking this server reaches: its own, and that of the proxy before it."""
+        proxy = urllib.request.getproxies()
+        through = {urlsplit(proxy[kind]).hostname or "" for kind in (urlsplit(self.base_url).scheme, "all") if kind in proxy}
+        return {host for host in (self.host, *through) if host}
 
     @property
     def root(self) -> str:
@@ -93,8 +103,14 @@ class LiveServer:
         server of type openai each time with a chat completion that costs money.
         """
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
+        from pydantic import Field  # noqa: PLC0415
 
-        return APIServerConfig(
+        class LiveServerConfig(APIServerConfig):  # type: ignore[misc]
+            """Like its base, whose repr shows the key in every traceback that it stands in."""
+
+            api_key: str | None = Field(default="", repr=False)
+
+        return LiveServerConfig(
             base_url=self.base_url,
             model_name=self.model,
             api_key=self.key or NO_KEY,
@@ -102,6 +118,10 @@ class LiveServer:
             tokenizer_name=self.tokenizer or "none",
             health_check=False,
         )
+
+    def without_key(self, text: str) -> str:
+        """Return a text without the key."""
+        return text.replace(self.key, HIDDEN) if len(self.key) >= SHORTEST_SECRET else text
 
     def named(self, model: str) -> LiveServer:
         """Return this server with that model."""
@@ -148,7 +168,7 @@ def choose_server(
         tokenizer=tokenizer,
         is_checked=preset.is_checked,
         lists_its_model=preset.lists_its_model,
-        tells_cost=preset.tells_cost,
+        may_tell_cost=preset.may_tell_cost,
     )
 
 

@@ -18,7 +18,7 @@ from pytest_hermes_env.rollout.layer import Layer, layer_of
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.inference.providers import LiveServer
+    from pytest_hermes_env.rollout.live import LiveAccess
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
 __all__ = ["EnvironmentBuilder", "offered_tools", "shared_tokenizer"]
@@ -63,7 +63,7 @@ class EnvironmentBuilder:
         allow_leftovers: bool = False,
         seam: Callable[[], ToolSeam | None] = lambda: None,
         allow_unconfined: bool = False,
-        live: LiveServer | None = None,
+        live: LiveAccess | None = None,
     ) -> None:
         self._allow_leftovers = allow_leftovers
         self._allow_unconfined = allow_unconfined
@@ -101,7 +101,10 @@ class EnvironmentBuilder:
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
         if self._live is not None and server is None:
-            server, script, in_process = self._live.config(), None, False
+            server, script, in_process = _live_endpoint(self._live, script, server_type), None, False
+            server_type = None
+            if self._live.server.tokenizer:
+                fields.setdefault("tokenizer_name", self._live.server.tokenizer)
         config = initial_config(env_class) if config is None else config
         kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)
         if kind.has_tokens and in_process:
@@ -126,7 +129,10 @@ class EnvironmentBuilder:
             missing = ", ".join(sorted(env_class.__abstractmethods__))  # type: ignore[attr-defined]
             raise EnvironmentSetupError(f"{env_class.__name__} cannot be built: it lacks {missing}") from error
         for held in env.server.servers:
-            clients.tame(held, server.transport if in_process else None)
+            if self._live is not None and self._live.is_asked_by(held):
+                self._live.connect(held)
+            else:
+                clients.tame(held, server.transport if in_process else None)
             self._servers.append(held)
         if seam is not None:
             self._enter(seam, layer, settings)
@@ -146,7 +152,7 @@ class EnvironmentBuilder:
     def close(self) -> None:
         """Release clients and servers; then raise if a mock model was asked for something that its script does not hold.
 
-        Raises: UnexpectedRequest, LeftoverTurns, ScriptError.
+        Raises: UnexpectedRequest, LeftoverTurns, ScriptError; a limit of the real server refused a call → BudgetSpent.
         """
         self._world.close()
         self._counted.clear()
@@ -158,6 +164,8 @@ class EnvironmentBuilder:
             mock.stop()
         for mock in mocks:
             mock.verify()
+        if self._live is not None:
+            self._live.meter.verify()
 
     def _mock(self, script: Any, settings: Any, *, is_listening: bool) -> Any:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
@@ -232,6 +240,23 @@ class EnvironmentBuilder:
         except ValidationError as error:
             rows = "; ".join(f"{'.'.join(map(str, row['loc'])) or 'settings'}: {row['msg']}" for row in error.errors())
             raise EnvironmentSetupError(f"{type(config).__name__} does not accept these settings: {rows}") from None
+
+
+def _live_endpoint(live: LiveAccess, script: Any, server_type: str | None) -> Any:
+    """Return the configuration of the real server, when the test can run on it. Raises: EnvironmentSetupError."""
+    __tracebackhide__ = True
+    if script is not None and not live.has_mock:
+        raise EnvironmentSetupError(
+            "make_env was given a script in a test marked hermes_live, which never runs on a mock model.\n"
+            "  fix       leave the script out, or mark it hermes_live(or_mock=True): it then runs on the script without --hermes-live"
+        )
+    if server_type not in {None, live.server.server_type}:
+        raise EnvironmentSetupError(
+            f"make_env was given server_type={server_type!r}, and the real server is of type {live.server.server_type!r}: "
+            f"{live.server.describe()}.\n"
+            "  fix       leave server_type out, or choose a --provider of that type"
+        )
+    return live.server.config()
 
 
 def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) -> None:

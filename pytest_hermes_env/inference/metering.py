@@ -1,0 +1,215 @@
+"""Counts live calls where they leave: an httpx transport for the openai client, and what it shares with `/generate`.
+
+Every try counts, also those of the client's own retries. When a limit is reached nothing is sent, and the refusal is kept: the
+agent loop swallows what a server raises, so that the test must be failed once more at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from pytest_hermes_env.errors import BudgetSpent
+from pytest_hermes_env.inference.prices import Price
+from pytest_hermes_env.inference.spending import Spending, Spent, Usage
+
+__all__ = ["Meter", "MeteredTransport", "Progress", "usage_of"]
+
+EVENTS = "text/event-stream"
+ERRORS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """One answered call, for a line while the rollout runs. ``rollout`` and ``turn`` count from 1; turn 0 offered no tools."""
+
+    test: str
+    rollout: int
+    turn: int
+    status: int | str
+    usage: Usage | None
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Meter:
+    """Counts the calls of one test. ``extra`` is put into every request body, where the provider wants to be asked for the cost."""
+
+    spending: Spending
+    test: str
+    price: Price | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    tell: Callable[[Progress], None] = lambda _: None
+    refused: int = 0
+    refusal: str = ""
+    _rollouts: weakref.WeakKeyDictionary[Any, int] = field(default_factory=weakref.WeakKeyDictionary)
+    _begun: int = 0
+
+    def begin(self) -> int:
+        """Note a call, and return its number. Raises: a limit is reached → BudgetSpent."""
+        try:
+            return self.spending.begin(self.test)
+        except BudgetSpent as error:
+            self.refused += 1
+            self.refusal = str(error)
+            raise
+
+    def end(self, number: int, usage: Usage | None, *, status: int | str, seconds: float, turn: int) -> None:
+        """Note what a call took; None says that it failed."""
+        if usage is not None and usage.usd is None:
+            usage = self._priced(usage)
+        self.spending.end(number, usage, seconds=seconds)
+        self.tell(
+            Progress(test=self.test, rollout=self._rollout(), turn=turn, status=status, usage=usage, seconds=seconds),
+        )
+
+    def spent(self) -> Spent:
+        """Return what this test spent so far."""
+        return self.spending.by_test().get(self.test, Spent())
+
+    def verify(self) -> None:
+        """Raise what a call of this test was refused with. Raises: BudgetSpent."""
+        if self.refused:
+            raise BudgetSpent(f"{self.refusal}\n  refused   {self.refused} call{'s' * (self.refused != 1)} of this test")
+
+    def _priced(self, usage: Usage) -> Usage:
+        if self.price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+            return usage
+        usd = self.price.of(usage.prompt_tokens, usage.completion_tokens)
+        return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, usd=usd)
+
+    def _rollout(self) -> int:
+        """Return the number of the running task: a group gives each of its rollouts one."""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return 0
+        if task is None:
+            return 0
+        if task not in self._rollouts:
+            self._begun += 1
+            self._rollouts[task] = self._begun
+        return self._rollouts[task]
+
+
+class MeteredTransport(httpx.AsyncBaseTransport):
+    """Counts what passes to ``inner``; only POST requests ask a model."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter) -> None:
+        self._inner = inner
+        self._meter = meter
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send, unless a limit is reached. Raises: BudgetSpent."""
+        if request.method != "POST":
+            return await self._inner.handle_async_request(request)
+        body = _json(await request.aread())
+        turn = _turn(body)
+        if self._meter.extra and isinstance(body, dict):
+            request = _with_body(request, {**self._meter.extra, **body})
+        number, began = self._meter.begin(), time.monotonic()
+
+        def end(usage: Usage | None, status: int | str) -> None:
+            self._meter.end(number, usage, status=status, seconds=time.monotonic() - began, turn=turn)
+
+        try:
+            response = await self._inner.handle_async_request(request)
+            if response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS:
+                response.stream = _Tee(response.stream, lambda said: end(usage_of_events(said), response.status_code))
+                return response
+            await response.aread()
+        except BaseException as error:
+            end(None, type(error).__name__)
+            raise
+        is_answer = response.status_code < ERRORS
+        end(usage_of(_json(response.content)) if is_answer else None, response.status_code)
+        return response
+
+    async def aclose(self) -> None:
+        """Close the inner transport."""
+        await self._inner.aclose()
+
+
+class _Tee(httpx.AsyncByteStream):
+    """A stream that passes its bytes on, and tells all of them when it is closed."""
+
+    def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
+        self._stream = stream
+        self._tell: Callable[[bytes], None] | None = tell
+        self._seen = bytearray()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            self._seen += chunk
+            yield chunk
+
+    async def aclose(self) -> None:
+        tell, self._tell = self._tell, None
+        if tell is not None:
+            tell(bytes(self._seen))
+        await self._stream.aclose()
+
+
+def usage_of(body: Any) -> Usage:
+    """Return what a body of the chat API says it took.
+
+    The cost is OpenRouter's: ``usage.cost`` in USD, and for a key of one's own at the upstream provider what that one takes, too.
+    """
+    said = body.get("usage") if isinstance(body, dict) else None
+    if not isinstance(said, dict):
+        return Usage()
+    return Usage(
+        prompt_tokens=_count(said.get("prompt_tokens")),
+        completion_tokens=_count(said.get("completion_tokens")),
+        usd=_cost(said),
+    )
+
+
+def usage_of_events(said: bytes) -> Usage:
+    """Return what the last chunk with a usage says."""
+    rows = [_json(line.removeprefix(b"data:").strip()) for line in said.splitlines() if line.startswith(b"data:")]
+    found = [usage_of(row) for row in rows if isinstance(row, dict) and row.get("usage")]
+    return found[-1] if found else Usage()
+
+
+def _cost(said: Mapping[str, Any]) -> float | None:
+    usd, details = _amount(said.get("cost")), said.get("cost_details")
+    if usd is None or not said.get("is_byok") or not isinstance(details, dict):
+        return usd
+    return usd + (_amount(details.get("upstream_inference_cost")) or 0.0)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _amount(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _turn(body: Any) -> int:
+    """Return the turn that a request asks for: one after the answers that it holds. 0 when it offers no tools: a judge's."""
+    if not isinstance(body, dict) or not body.get("tools"):
+        return 0
+    messages = body.get("messages")
+    rows: list[Any] = messages if isinstance(messages, list) else []
+    return 1 + len([row for row in rows if isinstance(row, dict) and row.get("role") == "assistant"])
+
+
+def _with_body(request: httpx.Request, body: dict[str, Any]) -> httpx.Request:
+    headers = [(name, value) for name, value in request.headers.raw if name.lower() != b"content-length"]
+    return httpx.Request(request.method, request.url, headers=headers, content=json.dumps(body), extensions=request.extensions)
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None

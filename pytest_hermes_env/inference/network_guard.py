@@ -1,0 +1,192 @@
+"""Keeps a test from the network: no connection and no DNS query to a host other than this one, from any thread of the process.
+
+The methods of ``socket.socket`` that name a peer, and the functions that resolve names, ask the guard first; asyncio, httpx,
+aiohttp, requests and urllib all pass there. What starts in another process does not, nor what is written in C and opens its own
+sockets (uvloop, grpc). A refusal is an `OSError`, as on a machine without a network; it is kept, too, since environments catch
+such errors, and fails the test at its end.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pytest_hermes_env.errors import NetworkBlocked
+
+__all__ = ["ANY_HOST", "NetworkGuard"]
+
+ANY_HOST = "*"
+PEERS = ("connect", "connect_ex", "sendto", "sendmsg")
+RESOLVERS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr")
+ADDRESS_OF_SENDMSG = 3
+SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refusal:
+    host: str
+    what: str
+
+
+class NetworkGuard:
+    """A context in which only this machine and ``allowed`` hosts can be reached. ``*.example.org`` allows all below that name.
+
+    ``test`` is named in refusals, ``is_live`` words their way out. May be entered again after it was left.
+    """
+
+    def __init__(self, *, test: str, allowed: Iterable[str] = (), is_live: bool = False) -> None:
+        self._test = test
+        self._allowed = frozenset(host.lower().rstrip(".") for host in allowed)
+        self._is_live = is_live
+        self._resolved: set[str] = set()
+        self._refusals: list[_Refusal] = []
+        self._lock = threading.Lock()
+        self._own: dict[str, Any] = {}
+        self._methods: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        for name in PEERS:
+            self._methods[name] = vars(socket.socket).get(name)  # another guard's, where a test runs tests
+            setattr(socket.socket, name, self._guarded_method(name))
+        for name in RESOLVERS:
+            self._own[name] = getattr(socket, name)
+            setattr(socket, name, self._guarded_function(name, self._own[name]))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name, method in self._methods.items():
+            if method is None:
+                delattr(socket.socket, name)  # what it inherits from _socket.socket shows again
+            else:
+                setattr(socket.socket, name, method)
+        for name, function in self._own.items():
+            setattr(socket, name, function)
+        self._own.clear()
+
+    @property
+    def is_breached(self) -> bool:
+        """Whether something was refused."""
+        return bool(self._refusals)
+
+    def verify(self) -> None:
+        """Raise when something was refused. Raises: NetworkBlocked, naming every host."""
+        with self._lock:
+            refusals = list(dict.fromkeys(self._refusals))
+        if refusals:
+            hosts = list(dict.fromkeys(refusal.host for refusal in refusals))
+            shown = "; ".join(refusal.what for refusal in refusals[:SHOWN])
+            more = f"; and {len(refusals) - SHOWN} more" if len(refusals) > SHOWN else ""
+            raise NetworkBlocked(self._text(f"this test reached for {', '.join(hosts)}", shown + more, hosts[0]))
+
+    def _guarded_method(self, name: str) -> Callable[..., Any]:
+        real = getattr(socket.socket, name)
+
+        def method(held: socket.socket, *args: Any) -> Any:
+            if held.family in {socket.AF_INET, socket.AF_INET6}:
+                address = _peer(name, args)
+                if isinstance(address, tuple) and address:
+                    self._check_peer(str(address[0]), f"{name} to {address[0]}:{address[1] if len(address) > 1 else '?'}")
+            return real(held, *args)
+
+        return method
+
+    def _guarded_function(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def function(host: Any, *args: Any, **kwargs: Any) -> Any:
+            text = _text_of(host)
+            if name == "gethostbyaddr":
+                self._check_peer(text, f"{name}({text!r})")
+            is_listed = self._check_name(text, f"{name}({text!r})")
+            found = real(host, *args, **kwargs)
+            if is_listed:
+                self._resolved.update(_addresses(name, found))
+            return found
+
+        return function
+
+    def _check_name(self, host: str, what: str) -> bool:
+        """Return whether the name is among the allowed. Raises: neither allowed, nor known without a DNS query → NetworkBlocked."""
+        if self._is_allowed(host):
+            return True
+        if not (_is_own_name(host) or _as_address(host) is not None):
+            self._refuse(host, what)
+        return False
+
+    def _check_peer(self, host: str, what: str) -> None:
+        address = _as_address(host)
+        if address is None:
+            self._check_name(host, what)
+        elif not (_is_this_machine(address) or host in self._resolved or self._is_allowed(host)):
+            self._refuse(host, what)
+
+    def _is_allowed(self, host: str) -> bool:
+        host = host.lower().rstrip(".")
+        return (
+            ANY_HOST in self._allowed
+            or host in self._allowed
+            or any(host.endswith(pattern[1:]) for pattern in self._allowed if pattern.startswith("*."))
+        )
+
+    def _refuse(self, host: str, what: str) -> None:
+        with self._lock:
+            self._refusals.append(_Refusal(host=host, what=what))
+        raise NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
+
+    def _text(self, happened: str, seen: str, host: str) -> str:
+        out = (
+            f"--hermes-live lets tests reach their server ({', '.join(sorted(self._allowed)) or 'on this machine'}) and nothing else"
+            if self._is_live
+            else "tests reach no host but this one; a real model is asked with --hermes-live, in tests marked hermes_live"
+        )
+        return (
+            f"{happened}.\n"
+            f"  expected  {out}\n"
+            f"  seen      {seen}\n"
+            f"  test      {self._test}\n"
+            f'  fix       answer it with a double, or allow it: @pytest.mark.hermes_allow_hosts("{host}"),\n'
+            f"            --hermes-allow-hosts {host}, or the ini value hermes_allow_hosts"
+        )
+
+
+def _peer(name: str, args: tuple[Any, ...]) -> Any:
+    """Return the address in the arguments of a socket's method; None where the socket is connected already."""
+    match name:
+        case "sendto":
+            return args[-1] if len(args) > 1 else None
+        case "sendmsg":
+            return args[ADDRESS_OF_SENDMSG] if len(args) > ADDRESS_OF_SENDMSG else None
+        case _:
+            return args[0] if args else None
+
+
+def _text_of(host: Any) -> str:
+    if host is None:
+        return ""
+    return host.decode("idna", "replace") if isinstance(host, bytes | bytearray) else str(host)
+
+
+def _is_own_name(host: str) -> bool:
+    """Tell whether a name is one of this machine: resolved by its own files, mostly to loopback. What it gives is checked, too."""
+    name = host.lower().rstrip(".")
+    return name in {"", "localhost", socket.gethostname().lower()} or name.endswith(".localhost")
+
+
+def _as_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _is_this_machine(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address.is_loopback or address.is_unspecified or (mapped is not None and mapped.is_loopback)
+
+
+def _addresses(name: str, found: Any) -> list[str]:
+    if name == "getaddrinfo":
+        return [str(row[4][0]) for row in found]
+    return [found] if isinstance(found, str) else [str(address) for address in found[2]]

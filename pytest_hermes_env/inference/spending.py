@@ -1,0 +1,186 @@
+"""What live calls cost so far, and whether one more may be made: a file that all workers of a run share.
+
+Place in the flow: a `Meter` asks `begin` before each call and tells `end` after it; the summary of the run reads `by_test`, also
+after the run was aborted. The file is SQLite's, whose locks hold between processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_hermes_env.errors import BudgetSpent
+
+__all__ = ["Limits", "Spending", "Spent", "Usage"]
+
+PATIENCE_S = 30.0
+"""How long a worker waits for the others' writes, which take a millisecond each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How much a run may spend; None is no limit."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What an answer says it took. None is what it did not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """A sum. ``unfinished`` calls were begun and have no answer; ``uncounted`` answers did not say their tokens, ``unpriced`` ones
+    not their cost.
+    """
+
+    calls: int = 0
+    failed: int = 0
+    unfinished: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: float = 0.0
+    uncounted: int = 0
+    unpriced: int = 0
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and of answers."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def cost(self) -> str:
+        """Return the cost as a word: with what is missing from it."""
+        priced = self.calls - self.failed - self.unfinished - self.unpriced
+        if not self.unpriced:
+            return f"${self.usd:.4f}"
+        return "cost unknown" if priced <= 0 else f"${self.usd:.4f} + {self.unpriced} calls of unknown cost"
+
+    def describe(self) -> str:
+        """Return the sum as a part of a line."""
+        return (
+            f"{self.calls} call{'s' * (self.calls != 1)}, {self.tokens:,} tokens"
+            + (f" + {self.uncounted} calls of unknown tokens" if self.uncounted else "")
+            + f", {self.cost()}"
+            + (f", {self.failed} failed" if self.failed else "")
+        )
+
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+    test TEXT NOT NULL, state TEXT NOT NULL, prompt INTEGER, completion INTEGER, usd REAL, seconds REAL NOT NULL DEFAULT 0
+)
+"""
+SUMS = """
+COUNT(*), SUM(state = 'failed'), SUM(state = 'begun'), SUM(COALESCE(prompt, 0)), SUM(COALESCE(completion, 0)),
+SUM(COALESCE(usd, 0.0)), SUM(state = 'answered' AND (prompt IS NULL OR completion IS NULL)),
+SUM(state = 'answered' AND usd IS NULL), SUM(seconds)
+"""
+
+
+class Spending:
+    """The calls of a run, in the file at ``path``, which is made when it is not there. May be used from any thread and process."""
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.path = path
+        self.limits = limits
+        with self._open() as connection:
+            connection.execute(SCHEMA)
+
+    def begin(self, test: str) -> int:
+        """Note that a call is made for a test, and return its number.
+
+        Raises: a limit is reached → BudgetSpent, and nothing is noted.
+        """
+        with self._open() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            reached = self._reached(_sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
+            if reached:
+                raise BudgetSpent(reached)
+            number = connection.execute("INSERT INTO calls (test, state) VALUES (?, 'begun')", (test,)).lastrowid
+        if number is None:
+            raise AssertionError("an inserted row has a number")
+        return number
+
+    def end(self, number: int, usage: Usage | None, *, seconds: float) -> None:
+        """Note what a call took; ``usage`` None says that it failed."""
+        state, said = ("failed", Usage()) if usage is None else ("answered", usage)
+        with self._open() as connection:
+            connection.execute(
+                "UPDATE calls SET state = ?, prompt = ?, completion = ?, usd = ?, seconds = ? WHERE rowid = ?",
+                (state, said.prompt_tokens, said.completion_tokens, said.usd, seconds, number),
+            )
+
+    def total(self) -> Spent:
+        """Return what all tests spent."""
+        with self._open() as connection:
+            return _sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone())  # noqa: S608 - constant
+
+    def by_test(self) -> Mapping[str, Spent]:
+        """Return what each test spent, in the order of their first calls."""
+        with self._open() as connection:
+            rows = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)").fetchall()  # noqa: S608
+        return {test: _sum(sums) for test, *sums in rows}
+
+    def _reached(self, spent: Spent) -> str:
+        limits = self.limits
+        if limits.calls is not None and spent.calls >= limits.calls:
+            return self._refusal("--hermes-max-calls", str(limits.calls), "is reached", spent)
+        if limits.tokens is not None:
+            if spent.uncounted:
+                return self._refusal("--hermes-max-tokens", str(limits.tokens), "cannot be held: answers say no tokens", spent)
+            if spent.tokens >= limits.tokens:
+                return self._refusal("--hermes-max-tokens", str(limits.tokens), "is reached", spent)
+        if limits.usd is not None:
+            if spent.unpriced:
+                return self._refusal(
+                    "--hermes-max-usd",
+                    f"{limits.usd:g}",
+                    "cannot be held: answers say no cost, nor does --hermes-prices",
+                    spent,
+                )
+            if spent.usd >= limits.usd:
+                return self._refusal("--hermes-max-usd", f"{limits.usd:g}", "is reached", spent)
+        return ""
+
+    def _refusal(self, flag: str, limit: str, why: str, spent: Spent) -> str:
+        fix = {
+            "is reached": f"raise {flag}, or choose fewer tests",
+            "cannot be held: answers say no tokens": "limit --hermes-max-calls instead: this server does not count",
+        }.get(why, "give --hermes-prices FILE, or limit --hermes-max-calls or --hermes-max-tokens instead")
+        return f"a call was not made, since {flag} {limit} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        connection = sqlite3.connect(self.path, timeout=PATIENCE_S)
+        try:
+            connection.execute("PRAGMA synchronous = OFF")  # a crash of the machine may lose it
+            with connection:
+                yield connection
+        finally:
+            connection.close()
+
+
+def _sum(row: list[float | None] | tuple[float | None, ...]) -> Spent:
+    calls, failed, unfinished, prompt, completion, usd, uncounted, unpriced, seconds = (value or 0 for value in row)
+    return Spent(
+        calls=int(calls),
+        failed=int(failed),
+        unfinished=int(unfinished),
+        prompt_tokens=int(prompt),
+        completion_tokens=int(completion),
+        usd=float(usd),
+        uncounted=int(uncounted),
+        unpriced=int(unpriced),
+        seconds=float(seconds),
+    )
