@@ -21,7 +21,7 @@ class WordCountEnv(HermesAgentBaseEnv):
         return config, server
 
     async def setup(self):
-        self.items = [{"text": "one two three", "answer": "3"}, {"text": "a b", "answer": "2"}]
+        self.items, self.held_out = [{"text": "one two three", "answer": "3"}], [{"text": "a b", "answer": "2"}]
         self.rewards = []
         self.next_index = 0
 
@@ -40,7 +40,7 @@ class WordCountEnv(HermesAgentBaseEnv):
 
     async def evaluate(self, *args, **kwargs):
         tools, names = self._resolve_tools_for_group()
-        for item in self.items:
+        for item in self.held_out:
             task_id = str(uuid.uuid4())
             agent = HermesAgentLoop(self.server, tools, names, task_id=task_id, temperature=0.0)
             result = await agent.run([{"role": "user", "content": self.format_prompt(item)}])

@@ -53,12 +53,14 @@ class StaticReport:
     @cached_property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
         """All findings by place; one in a base that several environments share comes once."""
+        told = {(problem.id, os.path.abspath(problem.path), problem.line) for problem in self.problems}
         found = {
             (finding.path, finding.line, finding.column, entry.rule.id, finding.message): (entry.rule, finding)
             for ledger in self.ledgers
             for entry in ledger.entries
             if not entry.waiver
             for finding in entry.findings
+            if (entry.rule.id, os.path.abspath(finding.path), finding.line) not in told
         }
         return tuple(found[key] for key in sorted(found))
 
@@ -144,8 +146,13 @@ def judge_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processe
 def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
     """Return the rules whose ids begin with one of ``select`` (by default all but opinions), less ``ignore``.
 
-    Raises: UnknownRule when a word fits no rule.
+    Raises: UnknownRule when a word fits no rule, or when HE111 itself is to be ignored.
     """
+    for word in ignore:
+        if word.upper() == _FILE_RULE:
+            raise UnknownRule(
+                f"{_FILE_RULE} file-parses cannot be ignored: nothing in a file that does not parse can be judged"
+            )
     for word in (*select, *ignore):
         if not any(rule.id.startswith(word.upper()) for rule in ALL_RULES):
             raise UnknownRule(_unknown(word))
@@ -262,7 +269,5 @@ def _unknown(word: str) -> str:
     names = {rule.name: rule.id for rule in ALL_RULES}
     near = difflib.get_close_matches(word.upper(), ids, n=1, cutoff=0.4)
     near = near or [names[name] for name in difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.4)]
-    if word.upper() == _FILE_RULE:
-        return f"{_FILE_RULE} file-parses is not a rule to choose: a file that does not parse is always reported"
     hint = f" Did you mean {near[0]}?" if near else ""
     return f"there is no rule {word!r}.{hint} `hermes-env rules` lists them: {', '.join(ids)}."

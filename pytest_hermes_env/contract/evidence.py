@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,16 +32,19 @@ from pytest_hermes_env.contract.source import (
     NOTHING,
     REQUIRED_METHODS,
     RESULT_FIELDS,
+    UNKNOWN,
     Access,
     Call,
     Change,
     ClassSource,
     Comparison,
+    ConfigField,
     External,
     FileProblem,
     FileReading,
     Flow,
     Frame,
+    FromEnvironment,
     Function,
     FunctionNode,
     Kind,
@@ -53,16 +57,25 @@ from pytest_hermes_env.contract.source import (
     annotation_text,
     breach,
     calls_in,
+    config_calls,
+    config_class,
     constructs,
     doubts,
+    fields_of,
     flat_statements,
     function_of,
     has,
     hung_on_self,
     in_order,
     instances,
+    is_config,
     joined,
+    keyword,
+    known_distributions,
+    known_fields,
+    known_toolsets,
     last_name,
+    literal,
     members,
     names_a_tool,
     only,
@@ -105,6 +118,7 @@ __all__ = [
     "NOTHING",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
+    "UNKNOWN",
     "Access",
     "Asked",
     "Call",
@@ -112,6 +126,7 @@ __all__ = [
     "ClassSource",
     "Cleaned",
     "Comparison",
+    "ConfigField",
     "ContextOpened",
     "EvaluationLogged",
     "Evidence",
@@ -120,6 +135,7 @@ __all__ = [
     "FileReading",
     "Flow",
     "Frame",
+    "FromEnvironment",
     "Function",
     "FunctionNode",
     "ItemScored",
@@ -142,8 +158,11 @@ __all__ = [
     "breach",
     "calls_in",
     "changed",
+    "config_calls",
+    "config_class",
     "constructs",
     "doubts",
+    "fields_of",
     "flat_statements",
     "function_of",
     "groups_of",
@@ -151,10 +170,16 @@ __all__ = [
     "hung_on_self",
     "in_order",
     "instances",
+    "is_config",
     "is_rejected",
     "items_of",
     "joined",
+    "keyword",
+    "known_distributions",
+    "known_fields",
+    "known_toolsets",
     "last_name",
+    "literal",
     "members",
     "names_a_tool",
     "only",
@@ -214,6 +239,14 @@ class Evidence:
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
             return not_exercised("the model server was never asked for tokens: rollouts fell back to chat mode")
         return None
+
+    @property
+    def toolsets(self) -> frozenset[str]:
+        """Names of toolsets that hermes knows in this process, those that environments registered when they were imported."""
+        loaded = getattr(sys.modules.get("toolsets"), "TOOLSETS", None)
+        registry = getattr(sys.modules.get("tools.registry"), "registry", None)
+        names = registry.get_registered_toolset_names() if registry is not None else ()
+        return frozenset(loaded or ()) | frozenset(names)
 
     def is_own(self, method: str) -> bool:
         """Tell whether a method is the environment's, or inherited from another one, and not the layer's."""

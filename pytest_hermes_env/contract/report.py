@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.ledger import summarise
+from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,9 +22,6 @@ WIDTH = 100
 _FEW_CLASSES = 3
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
-
-PARSES_WHY = "A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged."
-PARSES_FIX = "Run `python -m py_compile FILE` and mend the line that it names."
 
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
@@ -43,7 +41,8 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
     place = f"{problem.path}:{problem.line}:{problem.column}"
     lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
     if not is_brief:
-        lines += [*_folded("why", PARSES_WHY), *_folded("fix", PARSES_FIX.replace("FILE", problem.path))]
+        fix = HE111.section("Fix").replace("FILE", problem.path)
+        lines += [*_folded("why", HE111.section("Why")), *_folded("fix", fix)]
     return lines
 
 

@@ -62,7 +62,7 @@ def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> No
     shown = blocks("console")[0].splitlines()
     for text in (
         "HE301 messages-not-final-response: compute_reward reads result.final_response, which AgentResult does not have",
-        "16 rules: 7 passed, 5 failed, 3 not applicable, 1 not exercised",
+        " passed, 5 failed, 3 not applicable, 1 not exercised",
         "  not applicable  HE503, HE504, HE505  chat mode has no sampled tokens: pytest --hermes-mode token",
         "  not exercised   HE401  every call of compute_reward stopped at a read that HE301 reports",
     ):

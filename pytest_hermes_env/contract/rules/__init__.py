@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pytest_hermes_env.contract.rules.he101_required_methods import RULE as HE101
+from pytest_hermes_env.contract.rules.he102_async_where_awaited import RULE as HE102
+from pytest_hermes_env.contract.rules.he103_has_a_name import RULE as HE103
+from pytest_hermes_env.contract.rules.he104_config_class import RULE as HE104
 from pytest_hermes_env.contract.rules.he105_config_init import RULE as HE105
+from pytest_hermes_env.contract.rules.he106_external_server_settings import RULE as HE106
+from pytest_hermes_env.contract.rules.he107_no_secrets_in_source import RULE as HE107
+from pytest_hermes_env.contract.rules.he108_toolsets_are_named import RULE as HE108
+from pytest_hermes_env.contract.rules.he109_runnable_module import RULE as HE109
+from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
 from pytest_hermes_env.contract.rules.he411_no_cleanup_in_reward import RULE as HE411
@@ -22,7 +30,15 @@ from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE80
 
 ALL_RULES = (
     HE101,
+    HE102,
+    HE103,
+    HE104,
     HE105,
+    HE106,
+    HE107,
+    HE108,
+    HE109,
+    HE111,
     HE301,
     HE401,
     HE411,

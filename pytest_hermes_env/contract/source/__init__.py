@@ -8,6 +8,15 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.source.calls import MUTATORS, hung_on_self
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Standing, resolve
+from pytest_hermes_env.contract.source.configs import (
+    ConfigField,
+    config_calls,
+    config_class,
+    fields_of,
+    is_config,
+    keyword,
+)
+from pytest_hermes_env.contract.source.constants import UNKNOWN, FromEnvironment, literal
 from pytest_hermes_env.contract.source.expressions import names_a_tool
 from pytest_hermes_env.contract.source.find import FileReading, Skipped, read_class, read_classes, without_helpers
 from pytest_hermes_env.contract.source.findings import breach, doubts, in_order
@@ -23,6 +32,7 @@ from pytest_hermes_env.contract.source.flow import (
     instances,
 )
 from pytest_hermes_env.contract.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
+from pytest_hermes_env.contract.source.installed import known_distributions, known_fields, known_toolsets
 from pytest_hermes_env.contract.source.modules import FileProblem, Module, SourceTree, flat_statements
 from pytest_hermes_env.contract.source.names import (
     BASE_METHODS,
@@ -60,16 +70,19 @@ __all__ = [
     "NOTHING",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
+    "UNKNOWN",
     "Access",
     "Call",
     "Change",
     "ClassSource",
     "Comparison",
+    "ConfigField",
     "External",
     "FileProblem",
     "FileReading",
     "Flow",
     "Frame",
+    "FromEnvironment",
     "Function",
     "FunctionNode",
     "Kind",
@@ -82,16 +95,25 @@ __all__ = [
     "annotation_text",
     "breach",
     "calls_in",
+    "config_calls",
+    "config_class",
     "constructs",
     "doubts",
+    "fields_of",
     "flat_statements",
     "function_of",
     "has",
     "hung_on_self",
     "in_order",
     "instances",
+    "is_config",
     "joined",
+    "keyword",
+    "known_distributions",
+    "known_fields",
+    "known_toolsets",
     "last_name",
+    "literal",
     "members",
     "names_a_tool",
     "only",

@@ -116,6 +116,12 @@ class ClassSource:
         return tuple(item for item in self.mro if isinstance(item, ClassSource))
 
     @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """The files that the class and its readable bases stand in, each once; a file of the layer's own is left out."""
+        layer = {item.module for item in self.readable if item.name in LAYER_NAMES}
+        return tuple(dict.fromkeys(item.module for item in self.readable if item.module not in layer))
+
+    @cached_property
     def unreadable(self) -> tuple[str, ...]:
         """What may give the class methods that were not read: bases, metaclasses, decorators."""
         found = [item.dotted for item in self.mro if isinstance(item, External) and not item.is_known]

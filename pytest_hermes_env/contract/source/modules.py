@@ -107,6 +107,21 @@ class Module:
         """Return the module that ``dotted`` means in an import of this file, if it is a file of the same tree."""
         return self.reader.find(dotted, self.file)
 
+    @cached_property
+    def imports(self) -> tuple[str, ...]:
+        """Dotted names of what the file imports at module level; a name taken from a module may be a module itself."""
+        found = list(self.stars)
+        for bindings in self.names.values():
+            for item in bindings:
+                if item.module:
+                    found += [item.module, f"{item.module.rstrip('.')}.{item.attribute}" if item.attribute else item.module]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def problems_of_imports(self) -> tuple[FileProblem, ...]:
+        """The files of the same tree that this one imports and that cannot be read or parsed."""
+        return tuple(problem for dotted in self.imports if (problem := self.reader.problem_of(dotted, self.file)))
+
 
 class SourceTree:
     """Reads files, each at most once. It lives as long as one check."""
@@ -135,6 +150,13 @@ class SourceTree:
             return None
         module = self.read(_shown(file))
         return module if isinstance(module, Module) else None
+
+    def problem_of(self, dotted: str, importer: str) -> FileProblem | None:
+        """Return what is wrong with the file that ``dotted`` names when imported by ``importer``, None where nothing is."""
+        self.find(dotted, importer)
+        file = self._found.get((os.path.dirname(importer), dotted))
+        module = self._modules.get(file) if file is not None else None
+        return module if isinstance(module, FileProblem) else None
 
     def _locate(self, dotted: str, folder: str) -> str | None:
         name = dotted.lstrip(".")

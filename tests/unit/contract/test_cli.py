@@ -25,10 +25,10 @@ from environments.tool_context import ToolContext
 class Good(HermesAgentBaseEnv):
     @classmethod
     def config_init(cls):
-        return cls.env_config_cls(), [APIServerConfig()]
+        return cls.env_config_cls(enabled_toolsets=["file"]), [APIServerConfig()]
 
     async def setup(self):
-        self.items = [{"q": "2 + 2", "a": "4"}]
+        self.items, self.held_out = [{"q": "2 + 2", "a": "4"}], [{"q": "3 + 3", "a": "6"}]
 
     async def get_next_item(self):
         return self.items[0]
@@ -44,12 +44,18 @@ class Good(HermesAgentBaseEnv):
         ctx = ToolContext(str(uuid.uuid4()))
         try:
             agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
-            return await self.compute_reward(self.items[0], await agent.run([]), ctx)
+            return await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
         finally:
             ctx.cleanup()
+
+    name = "good"
+
+
+if __name__ == "__main__":
+    Good.cli()
 """
 
-BAD = GOOD.replace("class Good", "class Bad").replace(
+BAD = GOOD.replace("Good", "Bad").replace(
     'any(item["a"] in (message.get("content") or "") for message in result.messages)',
     'item["a"] in result.final_response and item["a"] in result.output',
 )
@@ -150,6 +156,18 @@ def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
     )
 
 
+def test_a_file_that_does_not_parse_is_a_finding_of_what_imports_it_too(capsys, tmp_path):
+    (tmp_path / "rows.py").write_text("ROWS = [\n", encoding="utf-8")
+    (tmp_path / "good.py").write_text("import rows\n" + GOOD, encoding="utf-8")
+
+    alone = run(capsys, "check", "good.py", "--select", "HE111")
+    together = run(capsys, "check", "good.py", "rows.py", "--select", "HE111")
+
+    line = "rows.py:1:8: HE111 file-parses: the file does not parse: '[' was never closed"
+    assert (alone[0], alone[1].splitlines()[0], alone[1].count("HE111 file-parses")) == (1, line, 1)
+    assert (together[0], together[1].splitlines()[0], together[1].count("HE111 file-parses")) == (1, line, 1)
+
+
 def test_a_directory_is_read_without_hidden_and_installed_files(capsys, tmp_path):
     for name in (".hidden/bad.py", "node_modules/bad.py", "env/bad.py"):
         (tmp_path / name).parent.mkdir()
@@ -221,6 +239,10 @@ def test_a_run_that_exercises_nothing_fails(capsys):
             "  seen        Row, Plain (not a Hermes environment (it leads to Atropos' BaseEnv without "
             "HermesAgentBaseEnv): not judged)\n"
             "  fix         name the file that defines the environment, or its directory",
+        ),
+        (
+            ["check", "good.py", "--ignore", "HE111"],
+            "HE111 file-parses cannot be ignored: nothing in a file that does not parse can be judged",
         ),
         (
             ["check", "plain.py:Plain"],

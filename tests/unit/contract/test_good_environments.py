@@ -201,7 +201,7 @@ class Files(Benchmark):
     def config_init(cls):
         servers = []
         servers.append(APIServerConfig(model_name="m"))
-        return cls.env_config_cls(), servers
+        return cls.env_config_cls(enabled_toolsets=["file"]), servers
 
     def load(self):
         return [{"prompt": "make a.txt", "path": "a.txt"}]
@@ -209,6 +209,14 @@ class Files(Benchmark):
     async def compute_reward(self, item, result, ctx):
         found = ctx.read_file(item["path"])
         return 1.0 if found.get("content") else 0.0
+
+
+def main():
+    Files.cli()
+
+
+if __name__ == "__main__":
+    main()
 '''
 
 COUNTED = '''
@@ -222,6 +230,9 @@ from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_context import ToolContext
 
 
+TOOLSETS = ["terminal", "file"]
+
+
 @dataclasses.dataclass
 class Stats:
     passed: int = 0
@@ -229,17 +240,21 @@ class Stats:
 
 
 class TestsEnv(HermesAgentBaseEnv[dict]):
+    name: str = "tests"
+
     @classmethod
     def config_init(cls):
         config, servers = cls.env_config_cls(), [APIServerConfig(server_type="vllm")]
+        config.enabled_toolsets = TOOLSETS
         return config, servers
 
     async def setup(self):
         self.stats, self.recent = Stats(), deque(maxlen=100)
-        self.items = [{"q": str(i)} for i in range(10)]
+        rows = [{"q": str(i)} for i in range(10)]
+        self.items, self.held_out = deque(rows[:-3]), rows[-3:]
 
     async def get_next_item(self):
-        item = self.items.pop(0)
+        item = self.items.popleft()
         self.items.append(item)
         return item
 
@@ -264,7 +279,7 @@ class TestsEnv(HermesAgentBaseEnv[dict]):
 
     async def evaluate(self):
         self.schemas, self.names = self._resolve_tools_for_group()
-        for number, item in enumerate(self.items[-3:]):
+        for number, item in enumerate(self.held_out):
             ctx = ToolContext(f"eval-{number}")
             try:
                 score = await self.compute_reward(item, await self._rollout(item, ctx.task_id), ctx)
@@ -281,6 +296,10 @@ class TestsEnv(HermesAgentBaseEnv[dict]):
             metrics["train/pass_rate"] = self.stats.passed / self.stats.total
         self.stats = Stats()
         return await super().wandb_log(metrics)
+
+
+if "__main__" == __name__:
+    TestsEnv.cli()
 '''
 
 

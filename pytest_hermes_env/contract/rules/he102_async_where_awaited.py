@@ -1,0 +1,208 @@
+"""HE102 async-where-awaited
+What Atropos awaits is async, format_prompt is not, and evaluate can be called without arguments.
+
+What: setup, get_next_item, compute_reward, evaluate and wandb_log are coroutine functions, or return something that can
+be awaited; format_prompt is a plain function; evaluate has no parameter without a default.
+
+Why: Python finds the mistake at the first await, with "object float can't be used in 'await' expression": after the model
+answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
+format_prompt gives the model "<coroutine object ...>" as its task.
+
+Fix: write async def for the five, def for format_prompt, and evaluate(self, *args, **kwargs) or evaluate(self).
+
+Source: atroposlib 0.4.0, envs/base.py: await self.setup(), self.get_next_item(), self.evaluate(), self.wandb_log();
+environments.hermes_base_env, collect_trajectory: await self.compute_reward(), self.format_prompt().
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Evidence,
+    External,
+    Function,
+    Kind,
+    Value,
+    breach,
+    in_order,
+    resolve,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, not_exercised, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AWAITED = ("setup", "get_next_item", "compute_reward", "evaluate", "wandb_log")
+_PLAIN_DECORATORS = frozenset(
+    {"abstractmethod", "classmethod", "final", "no_type_check", "override", "retry", "staticmethod", "typechecked"}
+)
+_AWAITABLE = frozenset(
+    {"create_task", "ensure_future", "gather", "run_in_executor", "shield", "sleep", "to_thread", "wait_for"}
+)
+_NEVER_AWAITABLE = (
+    ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.JoinedStr, ast.Compare, ast.BinOp, ast.UnaryOp, ast.ListComp,
+    ast.DictComp, ast.SetComp, ast.Subscript,
+)  # fmt: skip
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at how each of the six methods is defined, wherever the class has it from."""
+    findings: list[Finding] = []
+    doubts: list[str] = []
+    for name in (*AWAITED, "format_prompt"):
+        function, reason = _given(source, name)
+        if function is None:
+            doubts += [reason] if reason else []
+            continue
+        fault, doubt = _fault(source, name, function)
+        if fault:
+            findings.append(breach(function, function.node, fault))
+        elif doubt:
+            doubts.append(doubt)
+        if name == "evaluate" and not fault and (demanded := _demanded(function)):
+            findings.append(breach(function, function.node, _demands(demanded)))
+    if findings:
+        return failed(in_order(findings))
+    return undecided(doubts[0]) if doubts else passed("what is awaited is async, and format_prompt is not")
+
+
+def _demands(names: list[str]) -> str:
+    return f"evaluate demands {', '.join(names)}; Atropos calls evaluate() without an argument"
+
+
+def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
+    """Return the method, or why it cannot be told what it is; neither where the class simply has none (that is HE101's)."""
+    function = source.methods.get(name)
+    given = source.attribute(name)
+    if given is not None and (function is None or function.owner not in source.readable[: source.readable.index(given[0])]):
+        owner, node = given
+        inside = owner.own_methods.get(node.id) if isinstance(node, ast.Name) else None
+        target = inside or resolve(owner.module, node)
+        if isinstance(target, Function):
+            return target, ""
+        return None, f"{name} is a class-level value that is computed"
+    if function is None and source.unreadable:
+        return None, f"{name} may come from {source.unreadable[0]}, which cannot be read"
+    return function, ""
+
+
+def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str]:
+    """Return what is certainly wrong with a method, and what cannot be known of it."""
+    if strange := sorted(function.decorators - _PLAIN_DECORATORS):
+        return "", f"the decorator @{strange[0]} may change what {name} returns"
+    frame = source.flow.entry(function)
+    if name == "format_prompt":
+        if function.is_async:
+            return "format_prompt is async, but its result is used without an await: the model gets a coroutine's name", ""
+        return ("format_prompt is a generator; it must return the prompt", "") if frame.is_generator else ("", "")
+    if function.is_async:
+        return (f"{name} is an async generator, which cannot be awaited", "") if frame.is_generator else ("", "")
+    if frame.is_generator:
+        return f"{name} is a generator; an async def is needed, because it is awaited", ""
+    returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)]
+    kinds = {_is_awaitable(source, function, node.value) for node in returns} or {False}
+    if False in kinds:
+        return f"{name} is not async, but it is awaited", ""
+    return "", f"{name} is not async, and what it returns comes from code that cannot be read" if None in kinds else ""
+
+
+def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None) -> bool | None:
+    """Whether an expression certainly can, certainly cannot, or may be awaited (None)."""
+    if node is None or isinstance(node, _NEVER_AWAITABLE[:-1]):
+        return False
+    if not isinstance(node, ast.Call):
+        return None
+    frame = source.flow.entry(function)
+    callees = [value for call in frame.calls if call.node is node for value in call.callee]
+    answers = {_gives_awaitable(value) for value in callees}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def _gives_awaitable(value: Value) -> bool | None:
+    if isinstance(value.target, Function):
+        return True if value.target.is_async else None if value.target.decorators - _PLAIN_DECORATORS else False
+    if value.kind is Kind.LOCAL:
+        return isinstance(value.node, ast.AsyncFunctionDef)
+    if value.kind is Kind.BASE_METHOD:
+        return value.name in {*AWAITED, "collect_trajectory", "collect_trajectories", "evaluate_log"} or None
+    if value.kind is Kind.EXTERNAL:
+        dotted = External(dotted=value.name)
+        if dotted.last in _AWAITABLE:
+            return True
+        return False if dotted.is_known else None
+    return None
+
+
+def _demanded(function: Function) -> list[str]:
+    """Return the parameters without a default, self left out."""
+    arguments = function.node.args
+    positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
+    every = [*positional, *(item.arg for item in arguments.kwonlyargs)]
+    return [name for name in every if name not in function.defaults]
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the functions that the class really has."""
+    own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
+    if not own:
+        return not_exercised("the class has none of these methods")
+    findings = [
+        Finding(message=message, path=path, line=line)
+        for name in own
+        for message in _seen(evidence, name)
+        for path, line in [evidence.at_method(name)]
+    ]
+    return judged(findings, f"{', '.join(own)} are what they must be")
+
+
+def _function(evidence: Evidence, name: str) -> object:
+    owner = evidence.owner(name)
+    found = vars(owner)[name] if owner is not None else None
+    return getattr(found, "__func__", found)
+
+
+def _seen(evidence: Evidence, name: str) -> Iterator[str]:
+    function = _function(evidence, name)
+    is_async = inspect.iscoroutinefunction(function)
+    if name == "format_prompt":
+        if is_async or inspect.isasyncgenfunction(function):
+            yield "format_prompt is async, but its result is used without an await: the model gets a coroutine's name"
+        return
+    if not is_async and not _may_be_awaited(evidence, name):
+        yield f"{name} is not async, but it is awaited"
+    elif name == "evaluate" and (demanded := _without_default(getattr(evidence.env_class, name))):
+        yield _demands(demanded)
+
+
+def _may_be_awaited(evidence: Evidence, name: str) -> bool:
+    """Whether a plain function hands on something that can be awaited, as far as its source tells."""
+    if evidence.source is None:
+        return True
+    function, _ = _given(evidence.source, name)
+    return function is None or not _fault(evidence.source, name, function)[0]
+
+
+def _without_default(function: object) -> list[str]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
+    required = [item.name for item in parameters if item.default is item.empty and item.kind not in _COLLECTING]
+    return required[1:] if required[:1] == [parameters[0].name] else required
+
+
+_COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+RULE = Rule(
+    id="HE102",
+    name="async-where-awaited",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

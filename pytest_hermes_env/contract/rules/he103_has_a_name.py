@@ -1,0 +1,81 @@
+"""HE103 has-a-name
+An environment has a name of its own.
+
+What: `name` is set to a text that is not empty and not the layer's "hermes-agent", in the class or in an environment that
+it inherits from.
+
+Why: Atropos names evaluations, wandb runs and saved files after it. Under the base's name two environments write into one
+another's results, and nobody sees which curve is whose.
+
+Fix: name = "my-environment" in the class body.
+
+Source: environments.hermes_base_env, HermesAgentBaseEnv.name; atroposlib 0.4.0, envs/base.py, evaluate_log and
+register_env.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import UNKNOWN, ClassSource, Evidence, FromEnvironment, breach, literal
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+
+_OF_THE_BASE = "hermes-agent"
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at the class-level value of name, and at what the constructor sets."""
+    given = source.attribute("name")
+    if given is None:
+        return _without_value(source)
+    owner, node = given
+    value = literal(node, owner.module)
+    if value is UNKNOWN or isinstance(value, FromEnvironment):
+        return undecided("name is computed")
+    if fault := _fault(value):
+        return failed([breach(owner, node, fault)])
+    return passed(f"the name is {value!r}")
+
+
+def _without_value(source: ClassSource) -> Verdict:
+    if "name" in source.methods:
+        return undecided("name is computed by a property")
+    constructor = source.flow.reached("__init__")
+    if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
+        return passed("the constructor sets name")
+    if source.unreadable:
+        return undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
+    return failed(
+        [breach(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
+    )
+
+
+def _fault(value: object) -> str:
+    if not isinstance(value, str):
+        return f"name is {value!r}; a text is needed"
+    if not value.strip():
+        return "name is empty"
+    return f"name is {value!r}, which is the base's own" if value == _OF_THE_BASE else ""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the name that the class really has."""
+    value = getattr(evidence.env_class, "name", None)
+    inherited = getattr(evidence.layer_base, "name", _OF_THE_BASE)
+    if isinstance(value, property):
+        return passed("name is a property")
+    fault = _fault(value)
+    if not fault and value == inherited:
+        fault = f"name is {value!r}, which is the base's own"
+    if not fault:
+        return passed(f"the name is {value!r}")
+    path, line = evidence.at_class()
+    return failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
+
+
+RULE = Rule(
+    id="HE103",
+    name="has-a-name",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

@@ -1,0 +1,157 @@
+"""HE104 config-class
+An environment's settings are a subclass of HermesAgentEnvConfig that env_config_cls names, and every one is described.
+
+What: env_config_cls, where it is given, is HermesAgentEnvConfig or a subclass of it; config_init returns an instance of
+that class; each field that the environment adds has a description. An environment without settings of its own needs no
+class of its own.
+
+Why: Atropos builds the command line from env_config_cls. A field of another class cannot be set by --env.field, is lost
+when a flag is given, and a class that does not lead to HermesAgentEnvConfig has no toolsets. The description is all that
+--help says about a field.
+
+Fix: class MyConfig(HermesAgentEnvConfig) with Field(default=..., description="..."), and env_config_cls = MyConfig.
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.env_config_cls and cli(); environments.hermes_base_env.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    ConfigField,
+    Evidence,
+    External,
+    Kind,
+    breach,
+    config_class,
+    fields_of,
+    in_order,
+    is_config,
+    known_fields,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LAYER_CONFIG = "HermesAgentEnvConfig"
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at env_config_cls, at what config_init makes, and at the fields."""
+    given = source.attribute("env_config_cls")
+    named = config_class(source)
+    if given is None and source.has("env_config_cls"):
+        return undecided("env_config_cls is computed")
+    findings: list[Finding] = []
+    doubt = ""
+    if given is not None:
+        answer = is_config(named)
+        if answer is False:
+            name = named.name if isinstance(named, ClassSource) else getattr(named, "last", "this")
+            findings.append(breach(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
+        elif answer is None:
+            doubt = "env_config_cls leads to a class that cannot be read"
+    elif source.unreadable:
+        doubt = f"env_config_cls may come from {source.unreadable[0]}, which cannot be read"
+    made = {item.target: item.node for item in _made(source) if isinstance(item.target, ClassSource)}
+    configs = [named] if isinstance(named, ClassSource) else []
+    for target in made:
+        assert isinstance(target, ClassSource)
+        configs.append(target)
+        fault = _fault_of_made(source, target, named, is_given=given is not None)
+        if fault and not doubt and not findings:
+            findings.append(fault)
+    fields = {(field.owner, field.name): field for config in configs for field in fields_of(config) if field.is_own}
+    findings += _undescribed(fields.values())
+    if findings:
+        return failed(in_order(findings))
+    if doubt:
+        return undecided(doubt)
+    if not fields:
+        return passed(f"the environment adds no settings to {LAYER_CONFIG}")
+    return passed(f"{len(fields)} own settings, each described")
+
+
+def _made(source: ClassSource) -> Iterator[Any]:
+    """Yield the configurations that config_init returns."""
+    frame = source.flow.method("config_init")
+    for _, values in frame.returned if frame else ():
+        for value in values:
+            if value.kind is Kind.TUPLE and value.items:
+                yield from (item for item in value.items[0] if item.kind is Kind.INSTANCE)
+
+
+def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_given: bool) -> Finding | None:
+    if not is_config(made):
+        return None
+    if isinstance(named, ClassSource) and (named is made or (named in made.readable[1:] and not _adds(made, named))):
+        return None
+    if isinstance(named, ClassSource) and made in named.readable:
+        return None
+    if not _adds(made, named if isinstance(named, ClassSource) else None):
+        return None
+    if is_given and not isinstance(named, (ClassSource, External)):
+        return None
+    function = source.methods["config_init"]
+    name = named.name if isinstance(named, ClassSource) else LAYER_CONFIG
+    return breach(
+        function,
+        function.node,
+        f"config_init returns a {made.name}, but env_config_cls is {name}: its own fields cannot be set by a flag",
+    )
+
+
+def _adds(made: ClassSource, named: ClassSource | None) -> bool:
+    """Whether a configuration has fields that the named one has not."""
+    known = {field.name for field in fields_of(named)} if named is not None else set()
+    return any(field.is_own and field.name not in known for field in fields_of(made))
+
+
+def _undescribed(fields: Any) -> Iterator[Finding]:
+    if not known_fields():
+        return  # without Atropos' sources an own field cannot be told from one that was given another default
+    field: ConfigField
+    for field in fields:
+        if not field.is_described:
+            yield breach(field.owner, field.node, f"the setting {field.name} has no description")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the class that env_config_cls names, at its fields, and at what config_init returned."""
+    named = getattr(evidence.env_class, "env_config_cls", None)
+    base = getattr(evidence.layer_base, "env_config_cls", None)
+    path, line = evidence.at_class()
+    bases = named.__mro__ if isinstance(named, type) else ()
+    if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
+        name = getattr(named, "__name__", repr(named))
+        message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
+        return failed([Finding(message=message, path=path, line=line)])
+    name, fields = getattr(named, "__name__", ""), _fields(named)
+    own = {word: field for word, field in fields.items() if word not in _fields(base)}
+    bare = ", ".join(word for word, field in own.items() if not field.description)
+    findings = [Finding(message=f"settings of {name} have no description: {bare}", path=path, line=line)] if bare else []
+    returned = evidence.collection.config_init
+    made = type(returned[0]) if isinstance(returned, tuple) and returned else None
+    if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
+        path, line = evidence.at_method("config_init")
+        made_name = getattr(made, "__name__", "")
+        message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
+        findings.append(Finding(message=message, path=path, line=line))
+    return judged(findings, f"{name} adds {len(own)} settings, each described")
+
+
+def _fields(config: object) -> dict[str, Any]:
+    return dict(getattr(config, "model_fields", {}))
+
+
+RULE = Rule(
+    id="HE104",
+    name="config-class",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

@@ -1,0 +1,175 @@
+"""HE107 no-secrets-in-source
+API keys, tokens and passwords come from the environment, never from the source.
+
+What: no text in the environment's files has the shape of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face, GitHub,
+Google, AWS, Slack, ...), and nothing that is called a key, token, secret or password is given a text that looks random.
+Placeholders ("", "x", "none", "EMPTY", "sk-your-key") and os.environ are fine.
+
+Why: source is committed, copied into logs, images and datasets, and read by other people's agents. A key in it is public
+from then on: it is found by scanners within minutes, and taking the line away does not take it out of the history.
+
+Fix: api_key=os.environ.get("OPENROUTER_API_KEY", ""), and revoke the key that was in the file.
+
+Source: the key formats as the providers document them; GitHub's secret scanning patterns.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import ClassSource, FromEnvironment, breach, in_order, literal
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_hermes_env.contract.evidence import Module
+
+_SHAPES = (
+    ("an OpenRouter key", r"sk-or-(?:v\d-)?[A-Za-z0-9]{24,}"),
+    ("an Anthropic key", r"sk-ant-[A-Za-z0-9_-]{24,}"),
+    ("an OpenAI key", r"sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,}"),
+    ("a Hugging Face token", r"hf_[A-Za-z0-9]{20,}"),
+    ("a GitHub token", r"(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,})"),
+    ("a GitLab token", r"glpat-[A-Za-z0-9_-]{20,}"),
+    ("an AWS key id", r"(?:AKIA|ASIA)[A-Z0-9]{16}"),
+    ("a Google API key", r"AIza[A-Za-z0-9_-]{35}"),
+    ("a Groq key", r"gsk_[A-Za-z0-9]{30,}"),
+    ("an xAI key", r"xai-[A-Za-z0-9]{30,}"),
+    ("a Perplexity key", r"pplx-[A-Za-z0-9]{30,}"),
+    ("a Replicate token", r"r8_[A-Za-z0-9]{30,}"),
+    ("a Tavily key", r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}"),
+    ("an E2B key", r"e2b_[a-f0-9]{30,}"),
+    ("a Slack token", r"xox[abprs]-[A-Za-z0-9-]{20,}"),
+    ("a JSON web token", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
+    ("a private key", r"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----"),
+)
+_KNOWN = tuple((what, re.compile(rf"(?<![A-Za-z0-9_-]){shape}")) for what, shape in _SHAPES)
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:api_?keys?|apikey|secret(?:_?key)?|access_?(?:key|token)|auth_?token|bearer_?token|password|passwd|private_?key|"
+    r"(?:hf|wandb|github|openai|openrouter|anthropic)_?(?:key|token))$",
+    re.IGNORECASE,
+)
+_PLACEHOLDER = re.compile(
+    r"your|example|placeholder|dummy|changeme|change-me|replace|insert|xxx|\.\.\.|<|>|\$\{|redacted|fake|mock|test|not[-_ ]?needed|"
+    r"empty|none|todo|\*{3}|(.)\1{7}|0123456|12345678|abcdef",
+    re.IGNORECASE,
+)
+_SHORTEST = 16
+_LEAST_BITS = 3.0
+"""Shannon entropy per character, in bits, below which a text reads like words."""
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at every text of the files that the class and its bases stand in."""
+    findings = [finding for module in source.modules for finding in _in_module(source, module)]
+    return judged(in_order(findings), "no text looks like a key")
+
+
+def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
+    where = next(item for item in source.readable if item.module is module)
+    seen: set[int] = set()
+    for node in ast.walk(module.tree):
+        for name, value in _named_values(node):
+            if _SECRET_NAME.search(name) and (text := _text_of(value, module)) and _looks_random(text) and not _shape(text):
+                seen.add(value.lineno)
+                yield breach(where, value, f"{name} is given a text that looks like a real secret ({_start(text)})")
+    for node in ast.walk(module.tree):
+        text = _whole_text(node, module)
+        what = _shape(text) if text else ""
+        if what and getattr(node, "lineno", 0) not in seen:
+            seen.add(getattr(node, "lineno", 0))
+            yield breach(where, node, f"the text looks like {what}")
+
+
+def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield (name, value) of every place that gives a value a name: keywords, assignments, dict entries, defaults."""
+    if isinstance(node, ast.Call):
+        yield from ((word.arg, word.value) for word in node.keywords if word.arg)
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in {"get", "getenv", "setdefault", "putenv"} and len(node.args) > 1:
+            yield _word(node.args[0]), node.args[1]
+    elif isinstance(node, ast.Assign):
+        yield from ((_target(target), node.value) for target in node.targets)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield _target(node.target), node.value
+    elif isinstance(node, ast.Dict):
+        yield from ((_word(key), value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
+    elif isinstance(node, ast.arguments):
+        every = [*node.posonlyargs, *node.args]
+        yield from ((item.arg, value) for item, value in zip(every[::-1], node.defaults[::-1], strict=False))
+        yield from ((item.arg, value) for item, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value)
+
+
+def _target(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Subscript):
+        return _word(node.slice)
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _word(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _text_of(node: ast.expr, module: Module) -> str:
+    value = literal(node, module)
+    value = value.default if isinstance(value, FromEnvironment) else value
+    return value if isinstance(value, str) else ""
+
+
+def _whole_text(node: ast.AST, module: Module) -> str:
+    if isinstance(node, ast.Constant):
+        value = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
+        return value if isinstance(value, str) else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not isinstance(node.left, ast.BinOp):
+        whole = literal(node, module)
+        return whole if isinstance(whole, str) else ""
+    return ""
+
+
+def _shape(text: str) -> str:
+    """Return what known key a text holds, placeholders left out."""
+    if len(text) < _SHORTEST:
+        return ""
+    for what, pattern in _KNOWN:
+        for match in pattern.finditer(text):
+            found = match.group()
+            if "PRIVATE KEY" in found or (not _PLACEHOLDER.search(found) and _is_mixed(found)):
+                return what
+    return ""
+
+
+def _is_mixed(text: str) -> bool:
+    """Whether a key's body has letters and digits, as random ones do and words joined by hyphens do not."""
+    body = re.split(r"[-_]", text, maxsplit=1)[-1]
+    return any(char.isdigit() for char in body) and any(char.isalpha() for char in body) and _entropy(body) >= _LEAST_BITS
+
+
+def _looks_random(text: str) -> bool:
+    if len(text) < _SHORTEST or re.search(r"\s", text) or _PLACEHOLDER.search(text) or text.startswith(("http", "/", ".")):
+        return False
+    return _is_mixed(f"-{text}") and _entropy(text) >= _LEAST_BITS
+
+
+def _entropy(text: str) -> float:
+    counts = Counter(text)
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values()) if text else 0.0
+
+
+def _start(text: str) -> str:
+    return f"{text[:3]}…, {len(text)} characters"
+
+
+RULE = Rule(
+    id="HE107",
+    name="no-secrets-in-source",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+)

@@ -1,0 +1,218 @@
+"""HE108 toolsets-are-named
+The configuration names the toolsets that the model gets, or a distribution of them, and hermes knows every name.
+
+What: config_init sets enabled_toolsets or distribution, not both; the names are hermes' own, or those of toolsets that the
+environment makes itself. `default_toolsets` is only a hint for readers: nothing reads it.
+
+Why: without either the model is offered every tool that hermes has, sending messages included, and each request carries
+their schemas. A name that is misspelt gives no tools: upstream's base let the model answer without any, and every reward
+was that of a model that did nothing.
+
+Fix: enabled_toolsets=["terminal", "file"]; hermes' names are in its toolsets.py, the distributions in
+toolset_distributions.py.
+
+Source: hermes-agent 0.19, toolsets.TOOLSETS, model_tools.get_tool_definitions, toolset_distributions.DISTRIBUTIONS;
+environments.offered_tools.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    UNKNOWN,
+    Call,
+    ClassSource,
+    Evidence,
+    Kind,
+    breach,
+    config_calls,
+    config_class,
+    fields_of,
+    in_order,
+    keyword,
+    known_distributions,
+    known_toolsets,
+    literal,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_hermes_env.contract.evidence import Frame
+
+ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
+_NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"
+_BOTH = "enabled_toolsets and distribution are both set; one of them chooses the tools"
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at every configuration that config_init makes, and at what it sets on it afterwards."""
+    frames = source.flow.reached("config_init")
+    calls = list(config_calls(frames))
+    if not calls:
+        return undecided("config_init makes no configuration that can be seen" if frames else "there is no config_init to read")
+    later = _set_later(frames)
+    names = _own_toolsets(source)
+    findings: list[Finding] = []
+    doubts: list[str] = []
+    for call in calls:
+        fault, node, doubt = _fault(source, call, later, names)
+        if fault:
+            findings.append(breach(call.function, node, fault))
+        elif doubt:
+            doubts.append(doubt)
+    if findings:
+        return failed(in_order(findings))
+    return undecided(doubts[0]) if doubts else passed("the toolsets are named, and hermes knows them")
+
+
+def _fault(source: ClassSource, call: Call, later: dict[str, object], names: frozenset[str]) -> tuple[str, ast.AST, str]:
+    """Return what is wrong with one configuration, where, and what cannot be known of it."""
+    node = call.node
+    given = {name: _value(source, call, later, name) for name in (ENABLED, DISTRIBUTION)}
+    enabled, distribution = given[ENABLED], given[DISTRIBUTION]
+    if any(word.arg is None for word in node.keywords) and None in given.values():
+        return "", node, f"the configuration on line {node.lineno} is given fields that are computed"
+    if enabled is None and distribution is None:
+        if _is_open(call):
+            return "", node, "the configuration's own class cannot be read"
+        return _NEITHER, node, ""
+    if enabled not in (None, UNKNOWN) and distribution not in (None, UNKNOWN):
+        return _BOTH, keyword(node, DISTRIBUTION) or node, ""
+    at = keyword(node, ENABLED if enabled is not None else DISTRIBUTION) or node
+    if isinstance(enabled, str):
+        return f"enabled_toolsets is the text {enabled!r}; a list of names is needed", at, ""
+    words = enabled if isinstance(enabled, list) else [enabled] if enabled is not None else []
+    if enabled == []:
+        return "enabled_toolsets is empty: the model would have no tool", at, ""
+    known = known_toolsets()
+    strange = [word for word in words if isinstance(word, str) and known and word not in known and word not in names]
+    if strange:
+        return _unknown("toolset", strange[0], known), at, ""
+    if isinstance(distribution, str) and known_distributions() and distribution not in known_distributions():
+        return _unknown("distribution", distribution, known_distributions()), at, ""
+    if UNKNOWN in words or distribution is UNKNOWN:
+        return "", node, f"the toolsets on line {node.lineno} are computed"
+    return "", node, "" if known else "hermes-agent is not installed here: its names are not known"
+
+
+def _unknown(kind: str, word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"hermes has no {kind} {word!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+def _value(source: ClassSource, call: Call, later: dict[str, object], name: str) -> object:
+    """Return what a setting is: given in the call, set afterwards, or the default of the configuration's own class."""
+    if name in later:
+        return later[name]
+    given = keyword(call.node, name)
+    if given is not None:
+        return literal(given, call.function.module, call.function)
+    for config in _classes(source, call):
+        for field in fields_of(config):
+            if field.name == name and field.node.value is not None:
+                return _default(field.node.value, config)
+    return None
+
+
+def _classes(source: ClassSource, call: Call) -> list[ClassSource]:
+    found = [value.target for value in call.callee if isinstance(value.target, ClassSource)]
+    named = config_class(source)
+    return found or ([named] if isinstance(named, ClassSource) else [])
+
+
+def _default(node: ast.expr, config: ClassSource) -> object:
+    if not isinstance(node, ast.Call):
+        return literal(node, config.module)
+    if node.args:
+        return literal(node.args[0], config.module)
+    if (default := keyword(node, "default")) is not None:
+        return literal(default, config.module)
+    factory = keyword(node, "default_factory")
+    return literal(factory.body, config.module) if isinstance(factory, ast.Lambda) else UNKNOWN
+
+
+def _is_open(call: Call) -> bool:
+    """Whether the configuration's class, or a base of it, was not read and may set the toolsets."""
+    for value in call.callee:
+        if isinstance(value.target, ClassSource):
+            if [item for item in value.target.unreadable if item.rpartition(".")[2] not in _KNOWN_BASES]:
+                return True
+        elif value.kind is not Kind.EXTERNAL and value.name != "env_config_cls":
+            return True
+    return False
+
+
+_KNOWN_BASES = frozenset({"HermesAgentEnvConfig", "BaseEnvConfig", "BaseModel"})
+
+
+def _set_later(frames: Iterable[Frame]) -> dict[str, object]:
+    """Return the settings that are assigned to an attribute: config.enabled_toolsets = [...]."""
+    found: dict[str, object] = {}
+    for frame in frames:
+        for node in frame.function.own_nodes():
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Attribute) and target.attr in {ENABLED, DISTRIBUTION}:
+                        found[target.attr] = literal(node.value, frame.function.module, frame.function)
+    return found
+
+
+def _own_toolsets(source: ClassSource) -> frozenset[str]:
+    """Return the names of toolsets that the environment's files make themselves."""
+    return frozenset(word for module in source.modules for node in ast.walk(module.tree) for word in _made(node))
+
+
+def _made(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Call):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in {"create_custom_toolset", "register"}:
+            values = [*node.args[:1], *(word.value for word in node.keywords if word.arg in {"name", "toolset"})]
+            yield from (item.value for item in values if isinstance(item, ast.Constant) and isinstance(item.value, str))
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.slice, ast.Constant):
+        holder = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        if holder == "TOOLSETS":
+            yield str(node.slice.value)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the configuration that config_init really returned."""
+    returned = evidence.collection.config_init
+    config = returned[0] if isinstance(returned, tuple) and returned else None
+    if config is None or not hasattr(config, ENABLED):
+        return not_exercised(
+            f"config_init gave no configuration with toolsets {evidence.collection.config_init_error}".rstrip()
+        )
+    enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
+    own = _own_toolsets(evidence.source) if evidence.source is not None else frozenset()
+    known = known_toolsets() | evidence.toolsets
+    strange = [name for name in enabled or () if known and name not in known and name not in own]
+    fault = ""
+    if enabled is None and distribution is None:
+        fault = _NEITHER
+    elif enabled is not None and distribution is not None:
+        fault = _BOTH
+    elif enabled == []:
+        fault = "enabled_toolsets is empty: the model would have no tool"
+    elif strange:
+        fault = _unknown("toolset", strange[0], known)
+    elif distribution is not None and known_distributions() and distribution not in known_distributions():
+        fault = _unknown("distribution", distribution, known_distributions())
+    if not fault:
+        return passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
+    path, line = evidence.at_method("config_init")
+    return failed([Finding(message=fault, path=path, line=line)])
+
+
+RULE = Rule(
+    id="HE108",
+    name="toolsets-are-named",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+)

@@ -1,0 +1,100 @@
+"""HE109 runnable-module
+The environment's file starts it: if __name__ == "__main__": MyEnv.cli().
+
+What: a file with an environment, or the __main__.py beside it, has a block under `if __name__ == "__main__"` that calls
+cli() of the environment, itself or in a function of the file; no file calls cli() outside of such a block.
+
+Why: serve, process and evaluate are started as `python my_env.py ...`. Without the block the command ends at once, with
+exit code 0 and without a word, and a job script takes that for success. Outside of the block the command runs whenever
+somebody imports the file: in every test.
+
+Fix: if __name__ == "__main__": MyEnv.cli() at the end of the file.
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.cli.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import ClassSource, Function, Module, breach, flat_statements, resolve
+from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DEEPEST = 4
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for the block and for what it calls."""
+    module = source.module
+    blocks = [item for item in flat_statements(module.tree.body) if isinstance(item, ast.If) and _is_guard(item)]
+    if outside := next(_outside(module, blocks), None):
+        return failed([breach(source, outside, "cli() is called when the file is imported, not only when it is run")])
+    started = [target for block in blocks for target in _started(module, block.body, 0)]
+    if not started:
+        started = list(_beside(module))
+    if not started:
+        what = 'the block under if __name__ == "__main__" calls no cli()' if blocks else 'no if __name__ == "__main__": block'
+        return failed([breach(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")])
+    names = {target for target in started if isinstance(target, ClassSource)}
+    if names and len(names) == len(started) and not any(item is source or source in item.readable for item in names):
+        other = min(item.name for item in names)
+        return failed([breach(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
+    return passed("the file starts the environment")
+
+
+def _is_guard(node: ast.If) -> bool:
+    return any(
+        isinstance(item, ast.Compare)
+        and {"__name__", "__main__"} <= {getattr(part, "id", getattr(part, "value", None)) for part in _sides(item)}
+        for item in ast.walk(node.test)
+    )
+
+
+def _sides(node: ast.Compare) -> list[ast.expr]:
+    found = [node.left, *node.comparators]
+    return found + [part for item in found if isinstance(item, (ast.Tuple, ast.List, ast.Set)) for part in item.elts]
+
+
+def _started(module: Module, body: list[ast.stmt], depth: int) -> Iterator[object]:
+    """Yield what cli() is called on, or handed over of, in a block and in the functions of the tree that it calls."""
+    for statement in body:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute) and node.attr == "cli":
+                yield resolve(module, node.value)
+            elif isinstance(node, ast.Call) and depth < _DEEPEST:
+                target = resolve(module, node.func)
+                if isinstance(target, Function):
+                    yield from _started(target.module, target.node.body, depth + 1)
+
+
+def _beside(module: Module) -> Iterator[object]:
+    """Yield what the __main__.py of the same package starts."""
+    entry = module.imported(".__main__")
+    if entry is not None and entry is not module:
+        yield from _started(entry, entry.tree.body, 0)
+
+
+def _outside(module: Module, blocks: list[ast.If]) -> Iterator[ast.AST]:
+    """Yield calls of cli() at module level that no block guards."""
+    if os.path.basename(module.file) == "__main__.py":
+        return
+    guarded = {id(node) for block in blocks for node in ast.walk(block)}
+    for statement in flat_statements(module.tree.body):
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and id(statement) not in guarded:
+            func = statement.value.func
+            if isinstance(func, ast.Attribute) and func.attr == "cli" and isinstance(resolve(module, func.value), ClassSource):
+                yield statement
+
+
+RULE = Rule(
+    id="HE109",
+    name="runnable-module",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+)

@@ -1,0 +1,102 @@
+"""What the installed hermes-agent, Atropos and environment layer name: read from their files, never imported."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import os
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["known_distributions", "known_fields", "known_toolsets"]
+
+_REGISTERED = re.compile(rb"""\btoolset\s*=\s*["']([\w-]+)["']""")
+_EVERYTHING = frozenset({"all", "*"})
+"""Names that hermes takes for all toolsets."""
+
+_LAYER_FIELDS = frozenset(
+    {
+        "agent_temperature", "dataset_name", "dataset_split", "default_result_size_chars", "disabled_toolsets", "distribution",
+        "enabled_toolsets", "extra_body", "max_agent_turns", "preview_size_chars", "prompt_field", "system_prompt",
+        "terminal_backend", "terminal_lifetime", "terminal_timeout", "tool_call_parser", "tool_pool_size",
+        "tool_result_overrides", "turn_budget_chars",
+    }
+)  # fmt: skip
+"""Fields that every HermesAgentEnvConfig has."""
+
+
+@functools.lru_cache(maxsize=1)
+def known_toolsets() -> frozenset[str]:
+    """Return the names that the installed hermes-agent takes as toolsets; empty where it is not installed."""
+    found = set(_keys_of("toolsets", "TOOLSETS"))
+    if not found:
+        return frozenset()
+    found |= set(_keys_of("model_tools", "_LEGACY_TOOLSET_MAP"))
+    for folder in _folders("tools"):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                found |= {word.decode() for word in _REGISTERED.findall(_read(os.path.join(folder, name)))}
+    return frozenset(found) | _EVERYTHING
+
+
+@functools.lru_cache(maxsize=1)
+def known_distributions() -> frozenset[str]:
+    """Return the names of hermes' toolset distributions; empty where it is not installed."""
+    return frozenset(_keys_of("toolset_distributions", "DISTRIBUTIONS"))
+
+
+@functools.lru_cache(maxsize=1)
+def known_fields() -> frozenset[str]:
+    """Return the configuration fields of Atropos and of the layer; empty where Atropos is not installed."""
+    files = [
+        *(os.path.join(folder, "envs", "base.py") for folder in _folders("atroposlib")),
+        *(os.path.join(folder, "hermes_base_env.py") for folder in _folders("environments")),
+    ]
+    found = {name for file in files for name in _fields_in(_read(file))}
+    return frozenset(found | _LAYER_FIELDS) if found else frozenset()
+
+
+def _fields_in(text: bytes) -> Iterator[str]:
+    for node in _parsed(text).body:
+        if isinstance(node, ast.ClassDef) and node.name in {"BaseEnvConfig", "HermesAgentEnvConfig"}:
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    yield item.target.id
+
+
+def _keys_of(module: str, name: str) -> list[str]:
+    """Return the keys of the dict ``name`` that a top-level module of hermes defines."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        return []
+    for node in _parsed(_read(spec.origin)).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Dict) and any(isinstance(item, ast.Name) and item.id == name for item in targets):
+            return [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    return []
+
+
+def _folders(package: str) -> list[str]:
+    spec = importlib.util.find_spec(package)
+    found = list(spec.submodule_search_locations or ()) if spec is not None else []
+    return [folder for folder in found if os.path.isdir(folder)]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _parsed(text: bytes) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module(body=[], type_ignores=[])
