@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.live_report import spent_line, spent_table, turn_line
+from pytest_hermes_env.live_report import comparison, spent_line, spent_table, turn_line
 from pytest_hermes_env.live_settings import allowed_hosts, is_fine_on_mock, read_limits, setting
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ __all__ = ["MARKER", "LiveMode", "live_access", "live_server"]
 
 MARKER = "hermes_live"
 NAME = "hermes-env-live"
+PROBES = "--hermes-compare"
 NOT_LIVE = "needs a real inference server: run with --hermes-live --provider ..."
 FIXTURES = frozenset(
     {
@@ -133,8 +134,21 @@ class LiveMode:
             price=self._prices.get(server.model),
             extra={"usage": {"include": True}} if server.provider == "openrouter" else {},
             tell=self._show,
+            is_compared=self._config.getoption("hermes_compare") and test != PROBES,
         )
         return LiveAccess(server=server, meter=meter, has_mock=has_mock)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Ask the probes of a comparison, unless the run was aborted."""
+        is_asked = self._config.getoption("hermes_compare") and not self._config.option.collectonly
+        is_whole = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED}
+        if is_asked and is_whole and not hasattr(self._config, "workerinput"):
+            import asyncio  # noqa: PLC0415 - only where it is used
+
+            from pytest_hermes_env.rollout.live import probe  # noqa: PLC0415
+
+            asyncio.run(probe(self.access(PROBES)))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -253,6 +267,10 @@ class LiveMode:
         terminalreporter.write_sep("=", "live inference")
         for line in spent_table(server, self.spending):
             terminalreporter.write_line(line)
+        if self._config.getoption("hermes_compare"):
+            terminalreporter.write_sep("=", "the mock model beside the real one")
+            for line in comparison(self.spending):
+                terminalreporter.write_line(line)
 
 
 def _uses_this_plugin(item: pytest.Item) -> bool:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.providers import LiveServer
     from pytest_hermes_env.inference.spending import Limits, Spending, Spent
 
-__all__ = ["spent_line", "spent_table", "turn_line"]
+__all__ = ["comparison", "spent_line", "spent_table", "turn_line"]
 
 
 def turn_line(progress: Progress) -> str:
@@ -52,6 +52,17 @@ def spent_table(server: LiveServer, spending: Spending) -> list[str]:
         if count
     ]
     return [server.describe(), *lines, *remarks]
+
+
+def comparison(spending: Spending) -> list[str]:
+    """Return where the mock model's answers differ in shape from the real server's."""
+    calls = spending.total()
+    rows = spending.remarks()
+    if not rows:
+        if calls.calls == calls.failed + calls.unfinished:
+            return ["nothing was compared: no call was answered"]
+        return ["no difference in shape"]
+    return [f"{text}  ({source}{f', and {count - 1} more' if count > 1 else ''})" for text, count, source in rows]
 
 
 def _cells(spent: Spent, name: str) -> tuple[str, ...]:

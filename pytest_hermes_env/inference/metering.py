@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from pytest_hermes_env.errors import BudgetSpent
+from pytest_hermes_env.inference.likeness import Answer, differences, mock_answer
 from pytest_hermes_env.inference.prices import Price
 from pytest_hermes_env.inference.spending import Spending, Spent, Usage
 
@@ -40,13 +41,14 @@ class Progress:
 
 @dataclass(kw_only=True)
 class Meter:
-    """Counts the calls of one test. ``extra`` is put into every request body, where the provider wants to be asked for the cost."""
+    """Counts the calls of one test. ``is_compared`` compares each answer with the mock's, for the summary. ``extra`` is put into every request body, where the provider wants to be asked for the cost."""
 
     spending: Spending
     test: str
     price: Price | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     tell: Callable[[Progress], None] = lambda _: None
+    is_compared: bool = False
     refused: int = 0
     refusal: str = ""
     _rollouts: weakref.WeakKeyDictionary[Any, int] = field(default_factory=weakref.WeakKeyDictionary)
@@ -123,13 +125,15 @@ class MeteredTransport(httpx.AsyncBaseTransport):
             response = await self._inner.handle_async_request(request)
             if response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS:
                 response.stream = _Tee(response.stream, lambda said: end(usage_of_events(said), response.status_code))
-                return response
+                return response  # its shape is compared by probes only: tests of environments do not stream
             await response.aread()
         except BaseException as error:
             end(None, type(error).__name__)
             raise
         is_answer = response.status_code < ERRORS
         end(usage_of(_json(response.content)) if is_answer else None, response.status_code)
+        if self._meter.is_compared and isinstance(body, dict):
+            await compare(self._meter, self._meter.test, str(request.url), body, response)
         return response
 
     async def aclose(self) -> None:
@@ -155,6 +159,15 @@ class _Tee(httpx.AsyncByteStream):
         if tell is not None:
             tell(bytes(self._seen))
         await self._stream.aclose()
+
+
+async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], response: httpx.Response) -> None:
+    """Keep where the answer's shape differs from the mock's."""
+    if not url.endswith("/chat/completions"):
+        return
+    kind = response.headers.get("content-type", "")
+    live = Answer(status=response.status_code, media_type=kind, content=response.content)
+    meter.spending.remark(differences(await mock_answer(url, body, live), live), source)
 
 
 def usage_of(body: Any) -> Usage:

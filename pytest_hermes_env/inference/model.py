@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ENDPOINTS", "MockModel", "Reply"]
 
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
-OK, BAD_REQUEST, NOT_FOUND = 200, 400, 404
+OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
 JSON, EVENTS = "application/json", "text/event-stream"
 NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *read.SECRET_FIELDS})
 HEALTHY = Turn(steps=(Say(text="hi"),))
@@ -86,6 +86,8 @@ class MockModel:
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), ("/health" | "/health_generate")):
                 return self._reply(_incoming(path, "health"), {"status": "ok"})
+            case (("GET" | "HEAD"), "/generate") if self.tokens is not None:  # asks whether there is such a path
+                return self._reply(_incoming(path, "health"), {"detail": "Method Not Allowed"}, status=METHOD_NOT_ALLOWED)
         problem = UnexpectedRequest(
             f"{method} {path} is no endpoint of the mock model.\n"
             f"  expected  {ENDPOINTS}\n"

@@ -81,6 +81,7 @@ CREATE TABLE IF NOT EXISTS calls (
     test TEXT NOT NULL, state TEXT NOT NULL, prompt INTEGER, completion INTEGER, usd REAL, seconds REAL NOT NULL DEFAULT 0
 )
 """
+REMARKS = "CREATE TABLE IF NOT EXISTS remarks (text TEXT NOT NULL, source TEXT NOT NULL)"
 SUMS = """
 COUNT(*), SUM(state = 'failed'), SUM(state = 'begun'), SUM(COALESCE(prompt, 0)), SUM(COALESCE(completion, 0)),
 SUM(COALESCE(usd, 0.0)), SUM(state = 'answered' AND (prompt IS NULL OR completion IS NULL)),
@@ -96,6 +97,7 @@ class Spending:
         self.limits = limits
         with self._open() as connection:
             connection.execute(SCHEMA)
+            connection.execute(REMARKS)
 
     def begin(self, test: str) -> int:
         """Note that a call is made for a test, and return its number.
@@ -131,6 +133,18 @@ class Spending:
         with self._open() as connection:
             rows = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)").fetchall()  # noqa: S608
         return {test: _sum(sums) for test, *sums in rows}
+
+    def remark(self, texts: list[str], source: str) -> None:
+        """Keep what was noticed, for the summary."""
+        with self._open() as connection:
+            connection.executemany("INSERT INTO remarks VALUES (?, ?)", [(text, source) for text in texts])
+
+    def remarks(self) -> list[tuple[str, int, str]]:
+        """Return each remark, how often it was made, and where first."""
+        with self._open() as connection:
+            return connection.execute(
+                "SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)"
+            ).fetchall()
 
     def _reached(self, spent: Spent) -> str:
         limits = self.limits

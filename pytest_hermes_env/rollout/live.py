@@ -19,9 +19,10 @@ from pytest_hermes_env.inference.metering import Meter, MeteredTransport
 from pytest_hermes_env.inference.providers import LiveServer
 from pytest_hermes_env.inference.spending import Usage
 
-__all__ = ["LiveAccess", "proxy_for"]
+__all__ = ["LiveAccess", "probe", "proxy_for"]
 
 RETRIES = 2
+PROBE_S = 120.0
 LONGEST_PAUSE_S = 60.0
 PASSING = frozenset({408, 409, 429})
 SERVER_FAILURE = 500
@@ -87,6 +88,28 @@ class LiveAccess:
             return await tries(attempt, kwargs)
 
         return ask
+
+
+async def probe(access: LiveAccess) -> None:
+    """Ask the real server the small requests of a comparison, and keep where its answers differ from the mock's."""
+    import httpx  # noqa: PLC0415
+
+    from pytest_hermes_env.inference.likeness import probes  # noqa: PLC0415
+    from pytest_hermes_env.inference.metering import compare  # noqa: PLC0415
+
+    url = f"{access.server.base_url}/chat/completions"
+    headers = {"authorization": f"Bearer {access.server.key}"} if access.server.key else {}
+    inner = httpx.AsyncHTTPTransport(proxy=proxy_for(url))
+    async with httpx.AsyncClient(transport=MeteredTransport(inner, access.meter), timeout=PROBE_S, headers=headers) as client:
+        for name, body in probes(access.server.model):
+            try:
+                response = await client.post(url, json=body)
+            except BudgetSpent:
+                return
+            except httpx.HTTPError as error:
+                access.meter.spending.remark([f"the probe got no answer: {type(error).__name__}"], name)
+                continue
+            await compare(access.meter, name, url, body, response)
 
 
 def proxy_for(url: str) -> str | None:
