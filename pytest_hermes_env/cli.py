@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "github", "sarif")
 
 _EPILOG = """\
 examples:
@@ -83,6 +83,13 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
+    check.add_argument("--baseline", metavar="FILE", default="", help="accept the findings that FILE records, and no others")
+    check.add_argument(
+        "--write-baseline", action="store_true", help="record today's findings; an existing baseline only shrinks"
+    )
+    check.add_argument(
+        "--force-new", action="store_true", help="with --write-baseline: add new findings to an existing one, too"
+    )
     check.set_defaults(run=_check)
 
     rules = commands.add_parser("rules", help="list the rules")
@@ -105,7 +112,9 @@ def _check(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.command import check  # noqa: PLC0415
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
-    text, code = check(
+    if options.force_new and not options.write_baseline:
+        raise UsageError("--force-new goes with --write-baseline")
+    done = check(
         options.paths,
         select=_ids(options.select),
         ignore=_ids(options.ignore),
@@ -113,14 +122,19 @@ def _check(options: argparse.Namespace) -> int:
         form=options.format,
         has_colour=_has_colour() and not options.output,
         processes=_processes(),
+        baseline=options.baseline,
+        writes_baseline=options.write_baseline,
+        adds_to_baseline=options.force_new,
     )
     if options.output:
         from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
 
-        write_whole(options.output, text)
+        write_whole(options.output, done.text)
     else:
-        sys.stdout.write(text)
-    return code
+        sys.stdout.write(done.text)
+    if done.note:
+        print(f"hermes-env: {done.note}", file=sys.stderr)
+    return done.exit_code
 
 
 def _rules(options: argparse.Namespace) -> int:

@@ -132,6 +132,26 @@ FLAGS = (
         settings={"default": None, "metavar": "T"},
     ),
     Flag(
+        name="--hermes-report-json",
+        help="Write what every rule concluded about every class to FILE, as JSON (docs/reference/reports.md).",
+        settings={"default": None, "metavar": "FILE"},
+    ),
+    Flag(
+        name="--hermes-sarif",
+        help="Write the findings to FILE as SARIF 2.1.0, for code scanning.",
+        settings={"default": None, "metavar": "FILE"},
+    ),
+    Flag(
+        name="--hermes-ledger",
+        help="Fail when a class is exercised by fewer rules than FILE, a stored ledger, keeps for it.",
+        settings={"default": None, "metavar": "FILE"},
+    ),
+    Flag(
+        name="--hermes-write-ledger",
+        help="Store the rules that this run exercised in the FILE of --hermes-ledger, instead of comparing with it.",
+        settings={"action": "store_true", "default": False},
+    ),
+    Flag(
         name="--hermes-timeout",
         help="Seconds that one scenario of the contract may take (default: 60).",
         settings={"type": float, "default": 60.0, "metavar": "SECONDS"},

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_hermes_env.contract.rows import RowKeeper
 from pytest_hermes_env.errors import HermesEnvError, UsageError
 from pytest_hermes_env.live_mode import LiveMode, live_access
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.contract.reports import Account
     from pytest_hermes_env.contract.session import ContractSession
     from pytest_hermes_env.inference.server import MockServer
     from pytest_hermes_env.results import Result
@@ -36,6 +38,10 @@ HERMES = "model_tools"
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
+ROWS = pytest.StashKey[RowKeeper]()
+ENDED = pytest.StashKey[tuple["Account", list[str]]]()
+"""The account of the run, once it has ended, and what else is to be told."""
+REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
 SEAM: pytest.StashKey[ToolSeam] = pytest.StashKey()
 
 
@@ -57,10 +63,16 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     config.pluginmanager.register(LiveMode(config), "hermes-env-live")
+    config.stash[ROWS] = RowKeeper()
+    config.pluginmanager.register(config.stash[ROWS], "hermes-env-rows")
+    if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
+        raise pytest.UsageError("--hermes-write-ledger needs --hermes-ledger FILE, the file to write")
     if config.getoption("hermes_env"):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a data set out of reach costs half a minute of retries per class
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = []
+            if config.option.verbose == 0:
+                config.option.verbose = 1  # nothing but rules is run: a line for each, as it is judged
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -137,31 +149,27 @@ def _uses_hermes(item: pytest.Item) -> bool:
     return HERMES in sys.modules or "make_env" in fixtures or _is_rule(item)
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Collect ledger rows, also those that come from xdist's workers."""
-    rows = [value for name, value in report.user_properties if name == "hermes_env_rule"]
-    if rows and report.when == "call":
-        from pytest_hermes_env.contract import session as contract_session  # noqa: PLC0415
-
-        contract_session.remember(rows)
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run whose contract exercised nothing."""
-    module = sys.modules.get("pytest_hermes_env.contract.session")
-    if module is not None and not hasattr(session.config, "workerinput"):
-        module.finish(session)
+    """Make the reports of a contract run, and fail it where it proves nothing."""
+    config = session.config
+    if ROWS in config.stash and not hasattr(config, "workerinput"):
+        rows = config.stash[ROWS]
+        if rows.rows or any(map(config.getoption, REPORTS)):
+            from pytest_hermes_env.contract.finish import finish  # noqa: PLC0415
+
+            config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
     if HERMES in sys.modules:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()  # hermes' pipes, see _accept_unclosed_pipes
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the ledger of every contract run."""
-    module = sys.modules.get("pytest_hermes_env.contract.session")
-    if module is not None:
-        module.write_ledgers(terminalreporter)
+    if ENDED in config.stash:
+        from pytest_hermes_env.contract.finish import summary  # noqa: PLC0415
+
+        summary(terminalreporter, *config.stash[ENDED])
 
 
 @pytest.fixture(scope="session")

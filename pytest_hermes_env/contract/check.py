@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.forks import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.source import (
     ClassSource,
     FileProblem,
@@ -28,6 +30,7 @@ from pytest_hermes_env.contract.source import (
     read_classes,
     without_helpers,
 )
+from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
 
 if TYPE_CHECKING:
@@ -92,10 +95,18 @@ def _ledger(source: ClassSource, entries: tuple[LedgerEntry, ...]) -> Ledger:
     return Ledger(subject=source.label, entries=whole(entries, NOT_SELECTED), mode="source", path=source.path, line=source.line)
 
 
-def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> StaticReport:
+def check_paths(
+    paths: Iterable[str],
+    rules: Sequence[Rule] = ALL_RULES,
+    *,
+    settings: Settings | None = None,
+    baseline: Baseline | None = None,
+    processes: int = 1,
+) -> StaticReport:
     """Judge all environment classes in files and directories; ``path.py:Class`` judges one class.
 
-    With more than one process, many classes are shared out among forks of this one, which must have no other threads.
+    Comments in the files, the waivers of ``settings`` and the ``baseline`` accept findings; those that accept nothing any more are
+    among the problems. With more than one process, many classes are shared out among forks of this one, which must have no other threads.
 
     Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found.
     """
@@ -112,10 +123,17 @@ def check_paths(paths: Iterable[str], rules: Sequence[Rule] = ALL_RULES, *, proc
             readings[os.path.abspath(file)] = read_classes(file, tree)
     judged = without_helpers(readings.values())
     classes = {source.label: source for reading in judged for source in reading.classes} | chosen
+    ledgers = judge_all(list(classes.values()), rules, processes=processes)
+    waivers = waivers_of(tree.modules, settings or Settings())
+    ledgers = waivers.applied_to(ledgers)
+    complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
+    if baseline is not None:
+        ledgers = baseline.applied(ledgers)
+        complaints += baseline.complaints(ledgers)
     report = StaticReport(
         files=len(readings),
-        ledgers=judge_all(list(classes.values()), rules, processes=processes),
-        problems=tuple(reading.problem for reading in judged if reading.problem),
+        ledgers=ledgers,
+        problems=(*(reading.problem for reading in judged if reading.problem), *complaints),
         skipped=tuple(item for reading in judged for item in reading.skipped),
     )
     if not report.ledgers and not report.problems:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import pytest
 
+from pytest_hermes_env.contract.check import select_rules
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.session import RuleCheck
+from pytest_hermes_env.contract.session import RuleCheck, settings_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.rollout.layer import layer_of
 
@@ -29,13 +31,15 @@ def env_contract(env_class: type, *, expected_failures: Mapping[str, str] | None
     needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
     breach is accepted: the test is xfailed, and fails when the rule holds.
 
-    Raises: UnknownRule, BadWaiver, BadTarget, all when the module is imported.
+    Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, all when the module is imported.
     """
     __tracebackhide__ = True
     layer_of(env_class)
     waivers = _checked(expected_failures or {})
-    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, "")) for rule in ALL_RULES]
-    parametrize = pytest.mark.parametrize(FIXTURE, checks, ids=[rule.label for rule in ALL_RULES], indirect=True)
+    settings = settings_of(env_class, os.getcwd())
+    rules = select_rules(settings.select, settings.ignore)
+    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, "")) for rule in rules]
+    parametrize = pytest.mark.parametrize(FIXTURE, checks, ids=[rule.label for rule in rules], indirect=True)
 
     def decorate(target: Decorated) -> Decorated:
         if inspect.isclass(target):

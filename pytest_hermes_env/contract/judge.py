@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import inspect
 import linecache
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ class RuleResult:
     outcome: Outcome
     note: str
     findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
 
 
 class ClassContract:
@@ -106,9 +108,10 @@ class ClassContract:
 
     def result(self, rule: Rule) -> RuleResult:
         """Return what ``rule`` concludes about the class."""
+        start = time.perf_counter()
         static = self._static(rule)
         dynamic = rule.dynamic(self.evidence) if rule.dynamic is not None else None
-        return joined(rule, static, dynamic)
+        return dataclasses.replace(joined(rule, static, dynamic), seconds=time.perf_counter() - start)
 
     def _static(self, rule: Rule) -> Verdict | None:
         if rule.static is None:
@@ -121,7 +124,7 @@ class ClassContract:
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
     """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
-    findings = _merged(static.findings if static else (), dynamic.findings if dynamic else ())
+    findings = _merged(static.findings if static else (), dynamic)
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
@@ -136,17 +139,67 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
     return RuleResult(rule=rule, outcome=dynamic.outcome, note=note)
 
 
-def _merged(static: tuple[Finding, ...], dynamic: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Join what both halves found, one finding per place.
+def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Finding, ...]:
+    """Join what both halves found, one finding per place; each from the source says what the rollouts had to say about it.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
-    beside one from the source, which then names the scenario that confirmed it.
+    beside one from the source in that method, which then names the scenario that confirmed it.
     """
-    if not static:
-        return _one_per_place(dynamic)
-    confirmed = next((finding.scenario for finding in dynamic), "")
-    shown = [dataclasses.replace(finding, scenario=finding.scenario or confirmed) for finding in static]
-    return _one_per_place([*shown, *(finding for finding in dynamic if not _is_definition(finding))])
+    seen = dynamic.findings if dynamic is not None else ()
+    shown = [_weighed(finding, dynamic) for finding in static]
+    more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
+    return _one_per_place([*shown, *more])
+
+
+def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
+    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or could not look."""
+    if dynamic is None:
+        return dataclasses.replace(finding, confirmation="could not look: this rule reads the source only")
+    if dynamic.outcome is Outcome.PASSED:
+        return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
+    if dynamic.outcome is not Outcome.FAILED:
+        return dataclasses.replace(finding, confirmation=f"could not look: {dynamic.note}")
+    same = next((item for item in dynamic.findings if _holds(item, finding)), None)
+    if same is None:
+        places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
+        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
+    told = "" if same.message == finding.message else f": {same.message}"
+    return dataclasses.replace(finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}")
+
+
+def _holds(outer: Finding, inner: Finding) -> bool:
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
+    if _file(outer) != _file(inner):
+        return False
+    if outer.line == inner.line:
+        return True
+    if not _is_definition(outer) or inner.line < outer.line:
+        return False
+    depth = _depth(outer.path, outer.line)
+    lines = range(_head(outer) + 1, inner.line + 1)
+    return all(_depth(outer.path, line) > depth or _is_open(outer.path, line) for line in lines)
+
+
+def _head(finding: Finding) -> int:
+    """Return the line of the ``def`` or ``class`` that a definition begins with or decorates."""
+    depth = _depth(finding.path, finding.line)
+    line = finding.line
+    while (text := linecache.getline(finding.path, line)) and not (
+        _depth(finding.path, line) == depth and text.lstrip().startswith(("def ", "async def ", "class "))
+    ):
+        line += 1
+    return line
+
+
+def _depth(path: str, line: int) -> int:
+    text = linecache.getline(path, line)
+    return len(text) - len(text.lstrip())
+
+
+def _is_open(path: str, line: int) -> bool:
+    """Tell whether a line begins no statement of its own: it is empty, a comment, or closes a bracket or a signature."""
+    text = linecache.getline(path, line).strip()
+    return not text or text.startswith(("#", ")", "]", "}"))
 
 
 def _is_definition(finding: Finding) -> bool:
@@ -156,5 +209,9 @@ def _is_definition(finding: Finding) -> bool:
 def _one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     kept: dict[tuple[str, int], Finding] = {}
     for finding in findings:
-        kept.setdefault((str(Path(finding.path).absolute()) if finding.path else "", finding.line), finding)
+        kept.setdefault((_file(finding), finding.line), finding)
     return tuple(kept.values())
+
+
+def _file(finding: Finding) -> str:
+    return str(Path(finding.path).absolute()) if finding.path else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 
@@ -23,12 +24,17 @@ _FEW_CLASSES = 3
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
+WAIVERS_WHY = "A waiver that waives nothing hides the next breach; one without a reason hides this one from its reviewers."
+WAIVERS_FIX = "Take it away, or write it as docs/how-to/waive.md says."
+
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
     """Return one finding as text. ``is_brief`` leaves out why it matters and how to mend it."""
     lines = [_headline(_place(finding), rule.id, rule.name, finding.message, has_colour=has_colour)]
     if finding.scenario:
         lines += _folded("in", f"scenario {finding.scenario}")
+    if finding.confirmation:
+        lines += _folded("run", finding.confirmation)
     if finding.seen:
         lines += _folded("seen", finding.seen)
     if not is_brief:
@@ -41,9 +47,16 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
     place = f"{problem.path}:{problem.line}:{problem.column}"
     lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
     if not is_brief:
-        fix = HE111.section("Fix").replace("FILE", problem.path)
-        lines += [*_folded("why", HE111.section("Why")), *_folded("fix", fix)]
+        why, fix = problem_texts(problem)
+        lines += [*_folded("why", why), *_folded("fix", fix)]
     return lines
+
+
+def problem_texts(problem: FileProblem) -> tuple[str, str]:
+    """Return why a problem matters, and how to mend it."""
+    if problem.id == WAIVERS_HOLD:
+        return WAIVERS_WHY, WAIVERS_FIX
+    return HE111.section("Why"), HE111.section("Fix").replace("FILE", problem.path)
 
 
 def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:

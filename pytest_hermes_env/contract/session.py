@@ -1,32 +1,35 @@
 """The contract as pytest sees it: one item per rule, a check per decorated test, one ledger per class at the end.
 
-Ledger rows travel as user properties of the test reports, so that xdist's controller has them all.
+Place in the flow: items and checks leave a row each (`rows`), `finish` makes ledgers and reports of all rows.
 """
 
 from __future__ import annotations
 
-import json
+import dataclasses
+import functools
+import inspect
+import os
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.judge import ClassContract, RuleResult
-from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.baseline import Baseline, read_baseline
+from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.judge import ClassContract
+from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import finding_lines
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.errors import BadTarget, BadWaiver
+from pytest_hermes_env.contract.rows import ROW
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
+from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.waivers import Waivers, waivers_of
+from pytest_hermes_env.errors import BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.rollout.layer import find_class
 
-__all__ = ["ContractSession", "RuleCheck", "finish", "remember", "write_ledgers"]
+__all__ = ["ContractSession", "RuleCheck", "settings_of"]
 
-PROPERTY = "hermes_env_rule"
-
-_rows: dict[tuple[str, str], dict[str, str]] = {}
-"""(class, rule id) -> ledger row; filled from test reports, read once at the end of the session."""
+EXPECTED = "expected_failures"
 
 
 class ContractSession:
@@ -34,17 +37,19 @@ class ContractSession:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._contracts: dict[type, ClassContract] = {}
+        self._contracts: dict[type, JudgedClass] = {}
 
-    def contract(self, env_class: type) -> ClassContract:
+    def contract(self, env_class: type) -> JudgedClass:
         """Return the contract of a class."""
         if env_class not in self._contracts:
-            self._contracts[env_class] = ClassContract(
+            contract = ClassContract(
                 env_class,
                 sandbox=self._config.getoption("hermes_sandbox"),
                 timeout_s=self._config.getoption("hermes_timeout"),
                 server_type=self._server_type(),
             )
+            mode = self._config.getoption("hermes_mode")
+            self._contracts[env_class] = JudgedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
         return self._contracts[env_class]
 
     def _server_type(self) -> str:
@@ -56,11 +61,76 @@ class ContractSession:
         for target in self._config.getoption("hermes_env"):
             try:
                 classes = find_class(target)
-            except BadTarget as error:
+                collector = ContractCollector.from_parent(session, name=target, nodeid=target)
+                items = [item for env_class in classes for item in collector.items_of(env_class, self)]
+            except (BadTarget, BadSettings) as error:
                 raise pytest.UsageError(f"--hermes-env {target}: {error}") from error
-            collector = ContractCollector.from_parent(session, name=target, nodeid=target)
-            for env_class in classes:
-                yield from collector.items_of(env_class, self)
+            yield from items
+
+
+class JudgedClass:
+    """A class with what its project says about it."""
+
+    def __init__(self, contract: ClassContract, settings: Settings, mode: str) -> None:
+        self.contract = contract
+        self.settings = settings
+        self.mode = mode
+
+    @property
+    def subject(self) -> str:
+        """The class as the ledger names it."""
+        cls = self.contract.env_class
+        return f"{cls.__module__}:{cls.__qualname__}"
+
+    @functools.cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that the project selects."""
+        return select_rules(self.settings.select, self.settings.ignore)
+
+    @functools.cached_property
+    def waivers(self) -> Waivers:
+        """The waivers in pyproject.toml and in the files of the class."""
+        source = self.contract.source
+        return waivers_of(source.module.reader.modules if source is not None else (), self.settings)
+
+    @functools.cached_property
+    def baseline(self) -> Baseline | None:
+        """The baseline that pyproject.toml names."""
+        return read_baseline(self.settings.baseline) if self.settings.baseline else None
+
+    def judged(self, rule: Rule, expected: str) -> Ledger:
+        """Return a ledger with the one entry of ``rule``, waivers applied; ``expected`` is the reason in expected_failures."""
+        result = self.contract.result(rule)
+        entry = LedgerEntry(
+            rule=rule, outcome=result.outcome, note=result.note, findings=result.findings, seconds=result.seconds
+        )
+        if expected and entry.outcome is Outcome.FAILED:
+            accepted = tuple(Accepted(finding=item, reason=expected, origin=EXPECTED) for item in entry.findings)
+            return self.ledger(dataclasses.replace(entry, findings=(), accepted=accepted, waiver=expected))
+        ledger = self.ledger(self.waivers.applied(entry))
+        return self.baseline.applied([ledger])[0] if self.baseline is not None else ledger
+
+    def ledger(self, entry: LedgerEntry) -> Ledger:
+        """Return the ledger of one entry."""
+        source = self.contract.source
+        return Ledger(
+            subject=self.subject,
+            entries=(entry,),
+            world=self.contract.world,
+            mode=self.mode,
+            path=_from_here(source.path) if source is not None else "",
+            line=source.line if source is not None else 0,
+        )
+
+
+def settings_of(env_class: type, root: str) -> Settings:
+    """Return the settings that hold for a class: those above its file, else those above ``root``. Raises: BadSettings."""
+    try:
+        file = inspect.getsourcefile(env_class)
+    except TypeError:
+        file = None
+    found = settings_for(file) if file else Settings()
+    return found if found.file else settings_for(root)
 
 
 class ContractCollector(pytest.Collector):
@@ -76,7 +146,7 @@ class ContractCollector(pytest.Collector):
             RuleItem.from_parent(
                 self, name=f"{env_class.__name__}[{rule.label}]", check=RuleCheck(env_class, rule), session_contracts=session
             )
-            for rule in ALL_RULES
+            for rule in session.contract(env_class).rules
         ]
 
 
@@ -94,7 +164,7 @@ class RuleItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Name the class's file and the item."""
-        source = self._session_contracts.contract(self.check.env_class).source
+        source = self._session_contracts.contract(self.check.env_class).contract.source
         path = Path(source.path) if source is not None else Path.cwd()
         return path, source.line - 1 if source is not None else None, self.name
 
@@ -110,36 +180,54 @@ class RuleCheck:
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Judge, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.env_class)
-        result = contract.result(self.rule)
-        is_strict = item.config.getoption("hermes_strict")
-        is_breach = result.outcome is Outcome.FAILED
-        fails = is_breach and self.rule.weighs(result.findings, is_strict=is_strict)
-        self._remember(item, result, is_waived=is_breach and bool(self.waiver), world=contract.world)
-        if self.waiver and not is_breach:
+        try:
+            ledger = contract.judged(self.rule, self.waiver)
+        except Exception as error:
+            note = shorten(f"could not be judged: {type(error).__name__}: {error}")
+            self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
+            raise
+        self._remember(item, ledger)
+        (entry,) = ledger.entries
+        if self.waiver and entry.outcome is Outcome.PASSED:
             raise_usage(
-                f"{self.rule.id} is waived for {self.env_class.__name__} ({self.waiver}), but it is {result.outcome}: "
-                f"{result.note}. Take the waiver away."
+                f"{self.rule.id} is waived for {self.env_class.__name__} ({self.waiver}), but it is {entry.outcome}: "
+                f"{entry.note}. Take the waiver away."
             )
-        if self.waiver:
-            pytest.xfail(f"{self.rule.id} waived: {self.waiver}")
-        if fails:
-            pytest.fail("\n".join(_failure(self.rule, result)), pytrace=False)
-        if is_breach:
-            item.warn(pytest.PytestWarning("\n".join(_failure(self.rule, result))))
-            return
-        if result.outcome is not Outcome.PASSED:
-            pytest.skip(f"{self.rule.id} {result.outcome}: {result.note}")
+        if entry.waiver:
+            pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
+        if entry.outcome is Outcome.FAILED:
+            is_strict = item.config.getoption("hermes_strict") or contract.settings.strict
+            if self.rule.severity is Severity.ERROR or is_strict:
+                pytest.fail("\n".join(_failure(entry)), pytrace=False)
+            item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
+        elif entry.outcome is not Outcome.PASSED:
+            waived = f", so whether the waiver ({self.waiver}) is needed was not seen" if self.waiver else ""
+            pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}{waived}")
 
-    def _remember(self, item: pytest.Item, result: RuleResult, *, is_waived: bool, world: str) -> None:
-        row = {
-            "class": f"{self.env_class.__module__}:{self.env_class.__qualname__}",
-            "rule": self.rule.id,
-            "outcome": result.outcome.value,
-            "note": result.note,
-            "waiver": self.waiver if is_waived else "",
-            "world": world,
+    def _remember(self, item: pytest.Item, ledger: Ledger) -> None:
+        (entry,) = ledger.entries
+        item.user_properties += [
+            ("hermes_rule", entry.rule.id),
+            ("hermes_class", ledger.subject),
+            ("hermes_outcome", entry.word),
+        ]
+        item.stash[ROW] = {
+            "class": ledger.subject,
+            "path": ledger.path,
+            "line": ledger.line,
+            "mode": ledger.mode,
+            "world": ledger.world,
+            "rule": entry.rule.id,
+            "outcome": entry.outcome.value,
+            "note": entry.note,
+            "waiver": entry.waiver,
+            "seconds": entry.seconds,
+            "findings": [dataclasses.asdict(_placed(finding)) for finding in entry.findings],
+            "accepted": [
+                {"finding": dataclasses.asdict(_placed(found.finding)), "reason": found.reason, "origin": found.origin}
+                for found in entry.accepted
+            ],
         }
-        item.user_properties.append((PROPERTY, json.dumps(row)))
 
 
 def raise_usage(message: str) -> None:
@@ -148,62 +236,18 @@ def raise_usage(message: str) -> None:
     pytest.fail(f"{BadWaiver.__name__}: {message}", pytrace=False)
 
 
-def _failure(rule: Rule, result: RuleResult) -> list[str]:
+def _failure(entry: LedgerEntry) -> list[str]:
     return [
         line
-        for number, finding in enumerate(result.findings)
-        for line in finding_lines(rule, _from_here(finding), is_brief=number > 0)
+        for number, finding in enumerate(entry.findings)
+        for line in finding_lines(entry.rule, _placed(finding), is_brief=number > 0)
     ]
 
 
-def _from_here(finding: Finding) -> Finding:
-    """Name the file from the working directory when it lies below it."""
-    here = Path.cwd()
-    path = Path(finding.path)
-    is_below = path.is_absolute() and path.is_relative_to(here)
-    return replace(finding, path=str(path.relative_to(here))) if is_below else finding
+def _placed(finding: Finding) -> Finding:
+    return dataclasses.replace(finding, path=_from_here(finding.path))
 
 
-def remember(rows: Iterable[Any]) -> None:
-    """Keep ledger rows that a test report brought."""
-    for text in rows:
-        row = json.loads(text)
-        _rows[row["class"], row["rule"]] = row
-
-
-def ledgers() -> list[Ledger]:
-    """Return one ledger per class that was judged."""
-    rules = {rule.id: rule for rule in ALL_RULES}
-    names = list(dict.fromkeys(name for name, _ in _rows))
-    return [
-        Ledger(
-            subject=name,
-            world=next((row["world"] for (owner, _), row in _rows.items() if owner == name and row["world"]), ""),
-            entries=tuple(
-                LedgerEntry(
-                    rule=rules[row["rule"]],
-                    outcome=Outcome(row["outcome"]),
-                    note=row["note"],
-                    waiver=row["waiver"],
-                )
-                for (owner, _), row in sorted(_rows.items())
-                if owner == name
-            ),
-        )
-        for name in names
-    ]
-
-
-def finish(session: pytest.Session) -> None:
-    """Fail the run when a class was judged and nothing at all was exercised."""
-    if any(ledger.is_vacuous for ledger in ledgers()) and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def write_ledgers(terminalreporter: Any) -> None:
-    """Print the ledgers, and forget them: a process may run several sessions."""
-    for ledger in ledgers():
-        terminalreporter.section(f"contract of {ledger.subject}", sep="-")
-        for line in ledger.summary_lines():
-            terminalreporter.write_line(line)
-    _rows.clear()
+def _from_here(path: str) -> str:
+    """Name a file from the working directory when it lies below it."""
+    return path.removeprefix(os.getcwd() + os.sep)

@@ -5,11 +5,23 @@ Place in the flow: both doors end with an `Account`; each format is one function
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.reports.account import Account, account_of
+from pytest_hermes_env.contract.reports.account import Account, account_of, versions
 from pytest_hermes_env.contract.reports.files import write_whole
+from pytest_hermes_env.contract.reports.github import github_lines, github_text
 from pytest_hermes_env.contract.reports.json_report import json_text
+from pytest_hermes_env.contract.reports.sarif import sarif_text
 
-__all__ = ["FORMATS", "Account", "account_of", "json_text", "write_whole"]
+__all__ = [
+    "FORMATS",
+    "Account",
+    "account_of",
+    "github_lines",
+    "github_text",
+    "json_text",
+    "sarif_text",
+    "versions",
+    "write_whole",
+]
 
-FORMATS = {"json": json_text}
+FORMATS = {"json": json_text, "github": github_text, "sarif": sarif_text}
 """From the name of a format to the function that writes it."""

@@ -139,6 +139,11 @@ class SourceTree:
             self._modules[file] = self._parse(path, file)
         return self._modules[file]
 
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The files that were read and parsed so far, those that others import included."""
+        return tuple(item for item in self._modules.values() if isinstance(item, Module))
+
     def find(self, dotted: str, importer: str) -> Module | None:
         """Return the module that ``dotted`` names when imported by the file ``importer``, or None."""
         folder = os.path.dirname(importer)

@@ -1,0 +1,204 @@
+"""Which findings are accepted, why, and which waivers no longer hold.
+
+Place in the flow: both doors give their ledgers, the comments of the files that were read and the table of pyproject.toml; they get
+ledgers back in which accepted findings no longer count, and a complaint for each waiver that waives nothing.
+
+A waiver is called stale only by a run that could have seen the breach: a rule with a half that runs rollouts is never settled by
+reading source, and a rule that was undecided, not exercised or not run settles nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
+from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.rule import Finding, Outcome
+from pytest_hermes_env.contract.settings import PathWaiver, Settings
+from pytest_hermes_env.contract.source import FileProblem, Module
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.source import ClassSource
+
+__all__ = ["Waivers", "waivers_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waivers:
+    """Everything that accepts findings by their place. ``problems`` are comments that cannot hold, whatever was found."""
+
+    comments: tuple[CommentWaiver, ...] = ()
+    paths: tuple[PathWaiver, ...] = ()
+    root: str = ""
+    problems: tuple[FileProblem, ...] = ()
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to apply."""
+        return not self.comments and not self.paths
+
+    def applied_to(self, ledgers: Sequence[Ledger]) -> tuple[Ledger, ...]:
+        """Return the ledgers with accepted findings moved aside."""
+        if self.is_empty:
+            return tuple(ledgers)
+        return tuple(
+            dataclasses.replace(ledger, entries=tuple(self.applied(entry) for entry in ledger.entries)) for ledger in ledgers
+        )
+
+    def applied(self, entry: LedgerEntry) -> LedgerEntry:
+        """Return the entry with the findings that some waiver accepts moved aside."""
+        if self.is_empty or entry.outcome is not Outcome.FAILED or not entry.findings or entry.waiver:
+            return entry
+        kept: list[Finding] = []
+        accepted = list(entry.accepted)
+        for finding in entry.findings:
+            found = self.accepts(entry.rule.id, finding)
+            if found is None:
+                kept.append(finding)
+            else:
+                accepted.append(found)
+        reasons = "; ".join(dict.fromkeys(item.reason for item in accepted)) if not kept else ""
+        return dataclasses.replace(entry, findings=tuple(kept), accepted=tuple(accepted), waiver=reasons)
+
+    def accepts(self, rule_id: str, finding: Finding) -> Accepted | None:
+        """Return why a finding is accepted, or None."""
+        file = os.path.abspath(finding.path) if finding.path else ""
+        for comment in self.comments:
+            if rule_id in comment.rules and comment.file == file and comment.first <= finding.line <= comment.last:
+                return Accepted(finding=finding, reason=comment.reason, origin=comment.origin)
+        for waiver in self.paths:
+            if rule_id in waiver.rules and not _is_expired(waiver) and self._fits(waiver, file):
+                return Accepted(finding=finding, reason=waiver.reason, origin=_origin(waiver))
+        return None
+
+    def stale(self, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[FileProblem]:
+        """Return a complaint for each waiver that accepted nothing although this run could have seen what it accepts."""
+        used = {
+            (accepted.origin, entry.rule.id) for ledger in ledgers for entry in ledger.entries for accepted in entry.accepted
+        }
+        complaints = []
+        for comment in self.comments:
+            judged = _judged_by_comment(comment, ledgers, sees_rollouts=sees_rollouts)
+            complaints += [
+                complaint(comment.path, comment.line, 1, _stale(rule_id, comment.reason, "here"))
+                for rule_id in comment.rules
+                if (comment.origin, rule_id) not in used and _is_settled(rule_id, judged, sees_rollouts=sees_rollouts)
+            ]
+        for waiver in self.paths:
+            if _is_expired(waiver):
+                message = f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"
+                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                continue
+            files = self._files(waiver)
+            if not files:
+                message = f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which fits no file"
+                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                continue
+            judged = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
+            if not self._is_whole(files, ledgers):
+                continue
+            for rule_id in waiver.rules:
+                if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, judged, sees_rollouts=sees_rollouts):
+                    message = _stale(rule_id, waiver.reason, f"in {', '.join(waiver.paths)}")
+                    complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+        return complaints
+
+    def _fits(self, waiver: PathWaiver, file: str) -> bool:
+        return file in self._files(waiver)
+
+    def _files(self, waiver: PathWaiver) -> frozenset[str]:
+        """Return the Python files that a waiver names."""
+        known = self._expanded.get(waiver)
+        if known is None:
+            known = self._expanded[waiver] = frozenset(
+                os.path.normpath(os.path.join(self.root, name))
+                for pattern in waiver.paths
+                for name in _expanded(pattern, self.root)
+            )
+        return known
+
+    @cached_property
+    def _expanded(self) -> dict[PathWaiver, frozenset[str]]:
+        return {}
+
+    @staticmethod
+    def _is_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:
+        """Tell whether every environment of ``files`` was judged in this run."""
+        from pytest_hermes_env.contract.source import SourceTree, read_classes  # noqa: PLC0415
+
+        judged = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
+        tree = SourceTree()
+        for file in files:
+            for source in read_classes(file, tree).classes:
+                if not source.is_marked_abstract and (file, source.line) not in judged:
+                    return False
+        return True
+
+
+def waivers_of(modules: Iterable[Module], settings: Settings) -> Waivers:
+    """Return the waivers of a run: the comments of ``modules`` and the table of ``settings``."""
+    comments: list[CommentWaiver] = []
+    problems: list[FileProblem] = []
+    for module in modules:
+        found, wrong = read_comments(module)
+        comments += found
+        problems += wrong
+    return Waivers(comments=tuple(comments), paths=settings.waivers, root=settings.root, problems=tuple(problems))
+
+
+def modules_of(sources: Iterable[ClassSource]) -> list[Module]:
+    """Return the files that classes and their bases are written in, each once."""
+    return list({item.module.file: item.module for source in sources for item in source.readable}.values())
+
+
+def _judged_by_comment(comment: CommentWaiver, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[Ledger]:
+    """Return the classes whose verdicts say whether a comment still waives anything; none when this run cannot know."""
+    here = [ledger for ledger in ledgers if os.path.abspath(ledger.path) == comment.file]
+    if comment.owner:
+        own = [ledger for ledger in here if ledger.subject.rpartition(":")[2].rpartition(".")[2] == comment.owner]
+        return own if own or sees_rollouts else here
+    return here if Waivers._is_whole([comment.file], here) else []  # noqa: SLF001
+
+
+def _is_settled(rule_id: str, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> bool:
+    entries = [entry for ledger in ledgers for entry in ledger.entries if entry.rule.id == rule_id]
+    return bool(entries) and all(_says(entry, sees_rollouts=sees_rollouts) for entry in entries)
+
+
+def _says(entry: LedgerEntry, *, sees_rollouts: bool) -> bool:
+    if entry.rule.dynamic is None:
+        return entry.outcome in {Outcome.PASSED, Outcome.FAILED, Outcome.NOT_APPLICABLE}
+    return sees_rollouts and entry.outcome in {Outcome.PASSED, Outcome.FAILED}
+
+
+def _stale(rule_id: str, reason: str, where: str) -> str:
+    return f"{rule_id} is waived ({reason}), but no breach of it was found {where}: take the waiver away"
+
+
+def _is_expired(waiver: PathWaiver) -> bool:
+    return waiver.expires is not None and waiver.expires < dt.datetime.now(tz=dt.UTC).date()
+
+
+def _origin(waiver: PathWaiver) -> str:
+    return f"{_shown(waiver.file)}:{waiver.line}"
+
+
+def _expanded(pattern: str, root: str) -> list[str]:
+    """Return what a glob means: ``legacy/**`` is every file below, ``legacy`` the directory itself, too."""
+    if os.path.isdir(os.path.join(root, pattern)):
+        pattern = str(PurePath(pattern) / "**")
+    if pattern.endswith("**"):
+        pattern = str(PurePath(pattern) / "*.py")
+    return [name for name in glob.glob(pattern, root_dir=root or None, recursive=True) if name.endswith((".py", ".pyi"))]
+
+
+def _shown(file: str) -> str:
+    return file.removeprefix(os.getcwd() + os.sep)
