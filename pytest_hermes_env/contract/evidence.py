@@ -97,7 +97,9 @@ from pytest_hermes_env.rollout.journal import (
     Reward,
     UnknownRead,
 )
+from pytest_hermes_env.rollout.probing.record import Canary, Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
+from pytest_hermes_env.rollout.scenarios.probing import PROBES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -116,12 +118,14 @@ __all__ = [
     "LAYER_ROLLOUTS",
     "MUTATORS",
     "NOTHING",
+    "PROBES",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
     "UNKNOWN",
     "Access",
     "Asked",
     "Call",
+    "Canary",
     "Change",
     "ClassSource",
     "Cleaned",
@@ -145,16 +149,21 @@ __all__ = [
     "LoopStarted",
     "Module",
     "Place",
+    "Probe",
+    "Relation",
     "Reward",
+    "RewardProbes",
     "Row",
     "Scenario",
     "Skipped",
     "SourceTree",
     "Standing",
+    "Trial",
     "UnknownRead",
     "Value",
     "Values",
     "annotation_text",
+    "as_number",
     "breach",
     "calls_in",
     "changed",
@@ -214,6 +223,23 @@ class Evidence:
     def scenarios(self, *names: str) -> list[Scenario]:
         """Return the records of those scenarios that were run."""
         return [scenario for name in names if (scenario := self.scenario(name)).happened]
+
+    @property
+    def probes(self) -> RewardProbes:
+        """What probing the reward found out; ``unavailable`` says why it was not probed."""
+        scenario = self.scenario(PROBES)
+        if scenario.probes is not None:
+            return scenario.probes
+        return RewardProbes(unavailable=scenario.unavailable or scenario.error or "the reward was not probed")
+
+    def without_probes(self) -> Verdict | None:
+        """Return the verdict of a rule about probed rewards when there are none; None when there are."""
+        missing = self.probes.unavailable
+        if missing:
+            return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        if all(trial.is_foreign for trial in self.probes.trials):
+            return not_exercised("every call of compute_reward stopped at a read that HE301 reports")
+        return None
 
     def why_missing(self, *names: str) -> str:
         """Return why none of these scenarios was run."""

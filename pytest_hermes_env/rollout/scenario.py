@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.journal import Event
+from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 
 __all__ = ["ItemSeen", "Scenario"]
@@ -59,6 +60,8 @@ class Scenario:
     warnings: tuple[str, ...] = ()
     items: tuple[ItemSeen, ...] = ()
     note: str = ""
+    probes: RewardProbes | None = None
+    """What the scenario ``reward_probes`` found out."""
 
     @property
     def happened(self) -> bool:

@@ -14,6 +14,11 @@ from pytest_hermes_env.contract.rules.he109_runnable_module import RULE as HE109
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
+from pytest_hermes_env.contract.rules.he402_reward_in_unit_interval import RULE as HE402
+from pytest_hermes_env.contract.rules.he403_reward_never_raises import RULE as HE403
+from pytest_hermes_env.contract.rules.he404_reward_is_repeatable import RULE as HE404
+from pytest_hermes_env.contract.rules.he405_reward_tells_apart import RULE as HE405
+from pytest_hermes_env.contract.rules.he408_reward_leaves_inputs_alone import RULE as HE408
 from pytest_hermes_env.contract.rules.he411_no_cleanup_in_reward import RULE as HE411
 from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
 from pytest_hermes_env.contract.rules.he502_something_trains import RULE as HE502
@@ -41,6 +46,11 @@ ALL_RULES = (
     HE111,
     HE301,
     HE401,
+    HE402,
+    HE403,
+    HE404,
+    HE405,
+    HE408,
     HE411,
     HE501,
     HE502,

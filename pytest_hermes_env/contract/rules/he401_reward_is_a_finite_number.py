@@ -20,6 +20,7 @@ import math
 from typing import SupportsFloat
 
 from pytest_hermes_env.contract.evidence import (
+    PROBES,
     Evidence,
     Reward,
     Scenario,
@@ -35,34 +36,40 @@ from pytest_hermes_env.contract.rule import (
 )
 
 SCENARIOS = ("happy", "silent", "evaluate")
+LONGEST = 1000
+"""Characters of what is shown of a result."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at every value that compute_reward returned, before the base replaced what it cannot use by 0.0."""
     ran = evidence.scenarios(*SCENARIOS)
-    rewards = [
-        (scenario.name, reward)
+    rewards: list[tuple[str, object, str]] = [
+        (scenario.name, reward.value, repr(reward.value))
         for scenario in ran
         for reward in scenario.of(Reward)
-        if not reward.injected and not _stopped_by_unknown_read(reward, scenario)
+        if not reward.injected and not reward.error
     ]
+    rewards += [(PROBES, probe.trial.value, probe.expression) for probe in evidence.probes.probes if not probe.trial.error]
     if not rewards:
-        stopped = any(scenario.of(Reward) for scenario in ran)
-        reason = (
-            "every call of compute_reward stopped at a read that HE301 reports" if stopped else "nobody called compute_reward"
-        )
-        return not_exercised(evidence.why_missing(*SCENARIOS) or reason)
+        return not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
     findings: dict[int, Finding] = {}
-    for name, reward in rewards:
-        fault = f"raised {reward.error}" if reward.error else _fault(reward.value)
+    for name, value, seen in rewards:
+        fault = _fault(value)
         if fault:
-            raised_at = reward.place.path, reward.place.line
-            path, line = raised_at if reward.error else evidence.at_return("compute_reward", reward.value)
-            found = Finding(
-                message=f"compute_reward {fault}", path=path, line=line, seen=repr(reward.value)[:200], scenario=name
-            )
+            path, line = evidence.at_return("compute_reward", value)
+            found = Finding(message=f"compute_reward {fault}", path=path, line=line, seen=seen[:LONGEST], scenario=name)
             findings.setdefault(line, found)
     return judged(findings.values(), f"{len(rewards)} rewards were finite numbers")
+
+
+def _why_none(ran: list[Scenario]) -> str:
+    """Return why no reward came back."""
+    rewards = [(scenario, reward) for scenario in ran for reward in scenario.of(Reward)]
+    if not rewards:
+        return "nobody called compute_reward"
+    if all(_stopped_by_unknown_read(reward, scenario) for scenario, reward in rewards):
+        return "every call of compute_reward stopped at a read that HE301 reports"
+    return "every call of compute_reward raised, which HE403 reports"
 
 
 def _stopped_by_unknown_read(reward: Reward, scenario: Scenario) -> bool:
@@ -82,5 +89,5 @@ RULE = Rule(
     severity=Severity.ERROR,
     doc=__doc__,
     dynamic=dynamic,
-    scenarios=SCENARIOS,
+    scenarios=(*SCENARIOS, PROBES),
 )

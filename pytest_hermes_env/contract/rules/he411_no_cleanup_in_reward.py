@@ -20,8 +20,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import (
+    PROBES,
     Call,
     ClassSource,
+    Evidence,
     Frame,
     Kind,
     breach,
@@ -72,10 +74,31 @@ def _asks_for_cleanup(call: Call) -> bool:
     return isinstance(word, ast.Constant) and word.value == _CLEANS
 
 
+def dynamic(evidence: Evidence) -> Verdict:
+    """Count how often the contexts that the probes gave to compute_reward had been cleaned up when it came back."""
+    if missing := evidence.without_probes():
+        return missing
+    path, line = evidence.at_method("compute_reward")
+    findings = [
+        Finding(
+            message="compute_reward cleaned up the tool context that it was given",
+            path=path,
+            line=line,
+            seen=probe.expression,
+            scenario=PROBES,
+        )
+        for probe in evidence.probes.probes
+        if probe.trial.cleanups
+    ]
+    return judged(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
+
+
 RULE = Rule(
     id="HE411",
     name="no-cleanup-in-reward",
     severity=Severity.WARNING,
     doc=__doc__,
     static=static,
+    dynamic=dynamic,
+    scenarios=(PROBES,),
 )

@@ -13,6 +13,7 @@ from pytest_hermes_env.rollout.scenarios import (
     items,
     judged,
     metrics,
+    probing,
     training,
 )
 from pytest_hermes_env.rollout.scenarios.family import Family
@@ -27,6 +28,7 @@ FAMILIES: tuple[Family, ...] = (
     cancelled.FAMILY,
     evaluation.FAMILY,
     metrics.FAMILY,
+    probing.FAMILY,
 )
 
 SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in family.scenarios.items()}

@@ -1,0 +1,73 @@
+"""HE402 reward-in-unit-interval
+compute_reward stays between 0.0 and 1.0.
+
+What: every finite reward, of the scenarios' rollouts and of the probes, is at least 0.0 and at most 1.0.
+
+Why: Atropos normalises the scores inside a group, so that a reward of 7.0 trains like any other; but mean rewards of
+several environments are laid side by side, thresholds such as `score > 0.8` decide what counts as solved, and a bonus
+that is not clamped hides that another signal stopped working: the mean still rises.
+
+Fix: clamp the sum of the signals, `min(1.0, max(0.0, total))`, or weigh them so that they add up to 1.0. An environment
+that needs another scale on purpose waives this rule with its reason.
+
+Source: the environment guide's reward patterns (correctness 0.6, tool use 0.2, efficiency 0.2, clamped).
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import (
+    PROBES,
+    Evidence,
+    Reward,
+    as_number,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_exercised,
+)
+
+SCENARIOS = ("happy", "silent", "evaluate")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at every finite reward of the scenarios and of the probes; one finding shows the first that leaves the interval."""
+    rewards: list[tuple[float, str, str]] = [
+        (number, scenario.name, "")
+        for scenario in evidence.scenarios(*SCENARIOS)
+        for reward in scenario.of(Reward)
+        if not reward.injected and (number := as_number(reward.value)) is not None
+    ]
+    rewards += [
+        (number, PROBES, probe.expression) for probe in evidence.probes.probes if (number := probe.trial.number) is not None
+    ]
+    if not rewards:
+        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
+    beyond = [one for one in rewards if not 0.0 <= one[0] <= 1.0]
+    findings = []
+    if beyond:
+        number, scenario, expression = beyond[0]
+        path, line = evidence.at_return("compute_reward", number)
+        findings = [
+            Finding(
+                message=f"compute_reward returned {number:g}, which is not between 0.0 and 1.0",
+                path=path,
+                line=line,
+                seen=expression,
+                scenario=scenario,
+            )
+        ]
+    return judged(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
+
+
+RULE = Rule(
+    id="HE402",
+    name="reward-in-unit-interval",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=(*SCENARIOS, PROBES),
+)

@@ -1,0 +1,117 @@
+"""HE403 reward-never-raises
+compute_reward raises on no legal AgentResult.
+
+What: results of every form that a rollout can leave are given to compute_reward: no tool call, an empty answer, a
+server error, the turn limit, malformed arguments, a tool that raised, results that are no JSON, odd and very long text,
+and generated rollouts, of which the smallest failing one is shown. Content that is None or a list of parts, which
+this layer never leaves but other layers and recorded data hold, is a warning.
+
+Why: an exception in compute_reward is caught on the way to the trainer and becomes 0.0. The rollouts that it hits are
+the odd ones: the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of
+the agent, and nobody finds the IndexError behind a learning curve that stays flat.
+
+Fix: paste the shown result into a test and mend the function until it passes. Read `message.get("content") or ""`,
+guard indices and divisions, and parse inside try/except with a named error. Where nothing can be decided because the
+sandbox itself is broken, raising is right: the base counts it apart from an honest 0.0.
+
+Source: environments.agent_loop.HermesAgentLoop.run (what a rollout leaves); environments.hermes_base_env
+(score of a failed reward).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    PROBES,
+    Evidence,
+    Probe,
+    Reward,
+    UnknownRead,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_exercised,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCENARIOS = ("happy", "silent", "evaluate")
+_PLAINEST = 2
+"""When the reward fails on so many of the plainest results, it is not their form that it fails for."""
+_TIMEOUT = re.compile(r"^no end within")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what was raised in rollouts and for probes, one finding per line of the reward."""
+    raised = list(_in_rollouts(evidence))
+    if not raised and (missing := evidence.without_probes()):
+        return missing
+    probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
+    if not raised and _needs_a_real_machine(probes):
+        trial = probes[0].trial
+        return not_exercised(
+            f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
+        )
+    probed = [
+        _finding(evidence, probe)
+        for probe in sorted(probes, key=lambda probe: (probe.is_foreign, len(probe.expression)))
+        if probe.trial.error and not _only_without_commands(probe, probes)
+    ]
+    findings: dict[tuple[str, int, str], Finding] = {}
+    for finding in (*probed, *raised):
+        key = finding.path, finding.line, "" if finding.line else finding.message
+        findings.setdefault(key, finding)
+    note = f"compute_reward raised on none of {len(probes)} results"
+    return judged(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
+
+
+def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
+    """Yield what compute_reward raised in the rollouts of the scenarios; what HE301 reports is left out."""
+    for scenario in evidence.scenarios(*SCENARIOS):
+        reads = {read.place for read in scenario.of(UnknownRead)}
+        for reward in scenario.of(Reward):
+            if reward.error and not reward.injected and reward.place not in reads:
+                message = f"compute_reward raised {reward.error}"
+                yield Finding(message=message, path=reward.place.path, line=reward.place.line, scenario=scenario.name)
+
+
+def _needs_a_real_machine(probes: list[Probe]) -> bool:
+    """Tell whether the plainest results fail already, and commands were missing: then the machine may be why."""
+    plain = probes[:_PLAINEST]
+    return bool(plain) and all(probe.trial.error and probe.trial.absent for probe in plain)
+
+
+def _only_without_commands(probe: Probe, probes: list[Probe]) -> bool:
+    """Tell whether the reward fails at this line only where the in-memory machine lacked a command."""
+    same = [other for other in probes if other.trial.error and other.trial.place == probe.trial.place]
+    return all(other.trial.absent for other in same)
+
+
+def _finding(evidence: Evidence, probe: Probe) -> Finding:
+    place = probe.trial.place
+    path, line = (place.path, place.line) if place.line else evidence.at_method("compute_reward")
+    what = (
+        f"compute_reward has {probe.trial.error}"
+        if _TIMEOUT.match(probe.trial.error)
+        else (f"compute_reward raised {probe.trial.error}")
+    )
+    finding = Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
+    return dataclasses.replace(finding, severity=Severity.WARNING) if probe.is_foreign else finding
+
+
+RULE = Rule(
+    id="HE403",
+    name="reward-never-raises",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=(*SCENARIOS, PROBES),
+)

@@ -1,0 +1,92 @@
+"""HE404 reward-is-repeatable
+The same item, transcript and sandbox give the same reward.
+
+What: each probe calls compute_reward twice, on equal copies of item and result and on machines with the same files;
+both rewards are equal. Beyond that, as warnings: repeating a tool call that was already made does not raise the reward,
+taking the final answer away does not raise it, and the order in which independent tool results come back does not
+change it. A reward may pay for the use of a tool, so the extra call is only added where there was one; it may give
+less than nothing for a wrong answer, so an answer is only taken away where the reward was not negative.
+
+Why: inside a group all rollouts share one item, and the differences of their rewards are what is trained on. A random
+or time-dependent part is noise that the optimiser follows. A reward that rises with padding is found by the policy
+within hours: it calls the same tool ten times, or falls silent.
+
+Fix: seed what is random from the item, read no clock, iterate over sorted values instead of sets. Count distinct calls
+instead of all calls, and give brevity its credit only where there is an answer.
+
+Source: atroposlib 0.4.0, envs/base.py (scores of one group are compared with each other).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    PROBES,
+    Evidence,
+    Probe,
+    Relation,
+    Trial,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_exercised,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare both rewards of each probe, then the rewards of results that differ in what should not count."""
+    if missing := evidence.without_probes():
+        return missing
+    twice = [probe for probe in evidence.probes.probes if probe.again is not None and not probe.trial.is_foreign]
+    if not twice:
+        asks = evidence.probes.asks_a_judge
+        reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
+        return not_exercised(reason)
+    findings = [*_unsteady(evidence, twice), *(_related(evidence, relation) for relation in evidence.probes.relations)]
+    note = f"{len(twice)} results got the same reward twice"
+    return judged(findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note)
+
+
+def _unsteady(evidence: Evidence, twice: list[Probe]) -> Iterator[Finding]:
+    """Yield one finding for the smallest result that got two rewards."""
+    for probe in sorted(twice, key=lambda probe: len(probe.expression)):
+        first, second = probe.trial, probe.again
+        if second is not None and _reward(first) != _reward(second):
+            path, line = evidence.at_method("compute_reward")
+            message = f"compute_reward gave {_reward(first)} and then {_reward(second)} for equal inputs"
+            yield Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
+            return
+
+
+def _reward(trial: Trial) -> str:
+    return trial.error or repr(trial.value)
+
+
+def _related(evidence: Evidence, relation: Relation) -> Finding:
+    path, line = evidence.at_method("compute_reward")
+    return Finding(
+        message=f"{relation.law}: here it went from {relation.before.trial.number:g} to {relation.after.trial.number:g}",
+        path=path,
+        line=line,
+        seen=f"before: {relation.before.expression}  after: {relation.after.expression}",
+        scenario=PROBES,
+        severity=Severity.WARNING,
+    )
+
+
+RULE = Rule(
+    id="HE404",
+    name="reward-is-repeatable",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=(PROBES,),
+)

@@ -1,0 +1,53 @@
+"""HE408 reward-leaves-inputs-alone
+compute_reward changes neither the item nor the result that it is given.
+
+What: item and result (its messages, turns, errors) are after compute_reward what they were before, also inside.
+
+Why: items are kept in a list that every epoch and every rollout of a group shares: an item whose answer was popped, or
+whose list was sorted, is another task for the next rollout. The messages become the tokens that are trained on: a
+reward that strips or annotates them trains on text that the model never wrote.
+
+Fix: work on copies: `dict(item)`, `item.get(...)` instead of `pop`, `sorted(...)` instead of `.sort()`,
+`copy.deepcopy(result.messages)` before editing.
+
+Source: atroposlib 0.4.0, envs/base.py (one item for all rollouts of a group); environments.scoring (messages to
+tokens, after the reward).
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import (
+    PROBES,
+    Evidence,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare the inputs of each probe before and after, one finding per changed part, on the smallest result."""
+    if missing := evidence.without_probes():
+        return missing
+    path, line = evidence.at_method("compute_reward")
+    findings: dict[str, Finding] = {}
+    for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
+        for name in probe.trial.changed:
+            message = f"compute_reward changed {name}"
+            found = Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
+            findings.setdefault(name, found)
+    return judged(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
+
+
+RULE = Rule(
+    id="HE408",
+    name="reward-leaves-inputs-alone",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=(PROBES,),
+)

@@ -1,0 +1,115 @@
+"""What the probes of a reward found out, as frozen values that rules read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, SupportsFloat
+
+from pytest_hermes_env.rollout.journal import Place
+
+__all__ = ["Canary", "Probe", "Relation", "RewardProbes", "Trial", "as_number"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """One call of compute_reward.
+
+    ``error`` is what it raised, as text, and ``place`` where; ``is_foreign`` when it stumbled over a field that AgentResult does
+    not have (HE301). ``changed`` says which of its inputs it changed. ``cleanups`` counts the clean-ups of its context,
+    ``judged`` the requests to a model, ``absent`` the commands and tools that its machine did not have.
+    """
+
+    value: Any = None
+    error: str = ""
+    place: Place = field(default_factory=Place)
+    is_foreign: bool = False
+    changed: tuple[str, ...] = ()
+    cleanups: int = 0
+    judged: int = 0
+    absent: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> float | None:
+        """The reward, if it is a finite number."""
+        return None if self.error else as_number(self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """One result and what the reward made of it. ``expression`` makes the result, ready to paste.
+
+    ``is_foreign`` when this layer's own loop would not leave such a result; other layers and recorded data hold some.
+    ``again`` is a second call on equal inputs, where one was made.
+    """
+
+    name: str
+    expression: str
+    trial: Trial
+    again: Trial | None = None
+    is_foreign: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """Two results that differ in what should not raise the reward, or not change it. ``law`` says it as a sentence."""
+
+    name: str
+    law: str
+    before: Probe
+    after: Probe
+    is_kept: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Canary:
+    """What cost no work, and what the reward paid for it.
+
+    ``kind`` is "words" or "file"; ``is_answer`` when the words are the item's own expected answer; ``reads`` is what the
+    verifier read, as ``path (written by whom)``; ``base`` and ``reward`` are without and with the canary.
+    """
+
+    kind: str
+    name: str
+    expression: str
+    base: float
+    reward: float
+    is_answer: bool = False
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewardProbes:
+    """Everything that probing found. ``unavailable`` says why there was none; ``cut`` why it ended early."""
+
+    unavailable: str = ""
+    cut: str = ""
+    probes: tuple[Probe, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    canaries: tuple[Canary, ...] = ()
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every call, second ones included."""
+        return tuple(trial for probe in self.probes for trial in (probe.trial, probe.again) if trial is not None)
+
+    @property
+    def asks_a_judge(self) -> bool:
+        """Whether any reward asked a model."""
+        return any(trial.judged for trial in self.trials)
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The rewards that were finite numbers."""
+        return tuple(number for probe in self.probes if (number := probe.trial.number) is not None)
+
+
+def as_number(value: Any) -> float | None:
+    """Return a reward as a float; None when it is no finite number. A bool is none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
