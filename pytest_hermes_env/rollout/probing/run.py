@@ -220,7 +220,8 @@ def _drawn(strategy: Any, count: int) -> list[Any]:
     def keep(result: Any) -> None:
         found.append(result)
 
-    _settings(count, Phase.generate)(given(strategy)(keep))()
+    draw: Any = _settings(count, Phase.generate)(given(strategy)(keep))
+    draw()
     return found
 
 
