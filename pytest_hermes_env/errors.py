@@ -25,6 +25,9 @@
     ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
     ├── BadCassette             a recording cannot be read, or must not be written
+    ├── CassetteMiss            a replay was asked for something that its cassette does not hold
+    ├── LeftoverRecordings      a cassette holds what nobody asked for
+    ├── RewardChanged           a replayed rollout was given another reward than the recorded one
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double was given a batch that cannot be trained on
     ├── LiveModeError           the real server of --hermes-live cannot be asked: no key, not there, refused, no such model
@@ -45,10 +48,12 @@ __all__ = [
     "BadTarget",
     "BadWaiver",
     "BudgetSpent",
+    "CassetteMiss",
     "CleanupFailed",
     "EnvironmentSetupError",
     "HermesEnvError",
     "LeftoverAnswers",
+    "LeftoverRecordings",
     "LeftoverTurns",
     "LiveModeError",
     "MissingFile",
@@ -57,6 +62,7 @@ __all__ = [
     "NotAToolResult",
     "NotText",
     "ResultError",
+    "RewardChanged",
     "RewardProblem",
     "ScriptError",
     "ServerStartError",
@@ -149,6 +155,18 @@ class ServerStartError(HermesEnvError):
 
 class BadCassette(HermesEnvError):
     """A recording cannot be read (damaged, in conflict, of a newer format), or cannot or must not be written."""
+
+
+class CassetteMiss(HermesEnvError):
+    """A replay was asked for something that its cassette does not hold."""
+
+
+class LeftoverRecordings(HermesEnvError):
+    """A cassette holds requests or tool calls that nobody made."""
+
+
+class RewardChanged(HermesEnvError):
+    """A replayed rollout was given another reward than the recorded one."""
 
 
 class NoBatch(HermesEnvError):

@@ -152,6 +152,19 @@ FLAGS = (
         settings={"action": "store_true", "default": False},
     ),
     Flag(
+        name="--hermes-record",
+        help="What becomes of cassettes. none (default): they are played, never the network. once: those that are missing are "
+        "recorded. new: rollouts and requests that are not on them are added. rewrite: all are recorded anew. "
+        "Also ini hermes_record.",
+        settings={"choices": ("none", "once", "new", "rewrite"), "default": None},
+    ),
+    Flag(
+        name="--hermes-replay-tools",
+        help="What answers tool calls in a replay. recorded (default): the cassette, no sandbox is needed. live: hermes' own tools, "
+        "or the sandbox that the test has. fake: fake_sandbox.",
+        settings={"choices": ("recorded", "live", "fake"), "default": "recorded"},
+    ),
+    Flag(
         name="--hermes-timeout",
         help="Seconds that one scenario of the contract may take (default: 60).",
         settings={"type": float, "default": 60.0, "metavar": "SECONDS"},
@@ -166,6 +179,7 @@ FLAGS = (
 
 INI_VALUES = (
     IniValue(name="hermes_home", help="Like --hermes-home; the flag wins."),
+    IniValue(name="hermes_record", help="Like --hermes-record; the flag wins."),
     IniValue(name="hermes_live_provider", help="Like --provider; the flag and HERMES_ENV_PROVIDER win."),
     IniValue(name="hermes_live_model", help="Like --hermes-model."),
     IniValue(name="hermes_live_base_url", help="Like --hermes-base-url."),
@@ -182,6 +196,8 @@ INI_VALUES = (
 
 MARKERS: tuple[str, ...] = (
     "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
+    "hermes_cassette(name, allow_leftovers=False): all requests to models, and all tool calls, are played from a cassette, or "
+    "recorded with --hermes-record.",
     "hermes_live(or_mock=False): runs with --hermes-live only, make_env giving the real server. With or_mock=True it runs "
     "without, too, on the mock model.",
     "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",

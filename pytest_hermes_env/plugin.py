@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_hermes_env.cassette_mode import CassetteMode, cassette_of, has_cassette
 from pytest_hermes_env.contract.rows import RowKeeper
 from pytest_hermes_env.errors import HermesEnvError, UsageError
-from pytest_hermes_env.live_mode import LiveMode, live_access
+from pytest_hermes_env.live_mode import LiveMode, live_access, live_server
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touched_names
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.cassette.matching import Matching
+    from pytest_hermes_env.cassette_mode import OpenCassette, RecordedServer
     from pytest_hermes_env.contract.reports import Account
     from pytest_hermes_env.contract.session import ContractSession
     from pytest_hermes_env.inference.server import MockServer
@@ -43,6 +46,7 @@ ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 """The account of the run, once it has ended, and what else is to be told."""
 REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
 SEAM: pytest.StashKey[ToolSeam] = pytest.StashKey()
+CASSETTE: pytest.StashKey[OpenCassette] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,6 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[ROWS], "hermes-env-rows")
     if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
         raise pytest.UsageError("--hermes-write-ledger needs --hermes-ledger FILE, the file to write")
+    config.pluginmanager.register(CassetteMode(config), "hermes-env-cassettes")
     if config.getoption("hermes_env"):
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a data set out of reach costs half a minute of retries per class
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
@@ -216,7 +221,7 @@ def fake_sandbox(request: pytest.FixtureRequest) -> Iterator[FakeSandbox]:
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
-    sandbox = FakeSandbox(allow_leftovers=allowed)
+    sandbox = FakeSandbox(allow_leftovers=allowed or _is_played(request))
     with _answering(request, sandbox):
         yield sandbox
     _without_our_frames(sandbox.verify)
@@ -230,7 +235,7 @@ def local_sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     """
     from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
-    with LocalSandbox() as sandbox, _answering(request, sandbox):
+    with LocalSandbox(allow_leftovers=_is_played(request)) as sandbox, _answering(request, sandbox):
         yield sandbox
     _without_our_frames(sandbox.verify)
 
@@ -280,13 +285,88 @@ def _answering(request: pytest.FixtureRequest, world: Any) -> Iterator[None]:
             "  fix       take one of them, as an argument of the test; tool_journal then follows it"
         )
     before = dict(os.environ)
-    request.node.stash[SEAM] = seam = ToolSeam(world)
+    cassette = request.node.stash.get(CASSETTE, None)
+    if cassette is None:
+        seam = ToolSeam(world)
+    else:
+        seam = ToolSeam(cassette.session.world(world), record=cassette.session.note_tool_call)
+    request.node.stash[SEAM] = seam
     try:
         with seam:
             yield
     finally:
         del request.node.stash[SEAM]
         restore_environment(before)
+
+
+@pytest.fixture
+def hermes_cassette_dir(request: pytest.FixtureRequest) -> Any:
+    """The directory of cassettes: ``cassettes`` beside the ini file. Override it to have them elsewhere."""
+    return request.config.rootpath / "cassettes"
+
+
+@pytest.fixture
+def hermes_matching() -> Matching:
+    """What may differ between a request and its recording. Override it: ``return Matching(ignored=("user",))``."""
+    from pytest_hermes_env.cassette.matching import Matching  # noqa: PLC0415
+
+    return Matching()
+
+
+@pytest.fixture
+def hermes_upstream(request: pytest.FixtureRequest) -> Any:
+    """What recorded_server is recorded from: the server of --hermes-live. Override it: a MockServer, a URL, an APIServerConfig."""
+    live = live_server(request.config)
+    return None if live is None else live.config()
+
+
+@pytest.fixture(autouse=True)
+def _hermes_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette | None]:
+    """The cassette of a test that is marked so, or has recorded_server."""
+    if not has_cassette(request):
+        yield None
+        return
+    with _errors_as_text(), cassette_of(request) as cassette:
+        request.node.stash[CASSETTE] = cassette
+        try:
+            with _tools_of_cassette(request):
+                yield cassette
+        finally:
+            del request.node.stash[CASSETTE]
+
+
+@contextlib.contextmanager
+def _tools_of_cassette(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let tool calls pass the cassette: over the sandbox that the test has, else over hermes' own tools."""
+    fake = request.config.getoption("hermes_replay_tools") == "fake" and request.node.stash[CASSETTE].session.recorder is None
+    for name in ("fake_sandbox", "local_sandbox"):
+        if name in request.fixturenames or (fake and name == "fake_sandbox" and "local_sandbox" not in request.fixturenames):
+            request.getfixturevalue(name)
+    if SEAM in request.node.stash or not _uses_hermes(request.node):
+        yield
+        return
+    from pytest_hermes_env.sandbox.seam import RealTools  # noqa: PLC0415
+
+    with _answering(request, RealTools()):
+        yield
+
+
+def _is_played(request: pytest.FixtureRequest) -> bool:
+    """Tell whether tool calls are answered by a cassette, so that a sandbox stands idle."""
+    cassette = request.node.stash.get(CASSETTE, None)
+    return cassette is not None and cassette.session.serves_tools
+
+
+@pytest.fixture
+def recorded_server(_hermes_cassette: OpenCassette | None) -> RecordedServer:
+    """The server of the test's cassette: ``make_env(Env, server=recorded_server)``, or ``recorded_server.base_url``."""
+    if _hermes_cassette is None:
+        raise UsageError(
+            "recorded_server was asked for while the test ran already.\n"
+            "  fix       make it an argument of the test, or mark the test @pytest.mark.hermes_cassette"
+        )
+    with _errors_as_text():
+        return _hermes_cassette.server()
 
 
 @pytest.fixture
@@ -300,12 +380,15 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415
 
     before = dict(os.environ)
+    cassette = request.node.stash.get(CASSETTE, None)
     allowed = request.node.get_closest_marker("hermes_allow_leftovers") is not None
     builder = EnvironmentBuilder(
         allow_leftovers=allowed,
         seam=lambda: request.node.stash.get(SEAM, None),
         allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
-        live=live_access(request.node),
+        live=None if cassette is not None and cassette.is_only_played else live_access(request.node),
+        watch=None if cassette is None else cassette.session.watch.watch,
+        default_server=None if cassette is None else cassette.default_server(),
     )
     try:
         yield builder.build
@@ -316,13 +399,21 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
             restore_environment(before)
 
 
-def _without_our_frames(verify: Callable[[], None]) -> None:
-    """Run a verification; what it says fails the test as plain text."""
+@contextlib.contextmanager
+def _errors_as_text() -> Iterator[None]:
+    """Let what is wrong fail the test as plain text."""
     __tracebackhide__ = True
     try:
-        verify()
+        yield
     except HermesEnvError as error:
         text = f"{type(error).__name__}: {error}"
     else:
         return
     pytest.fail(text, pytrace=False)
+
+
+def _without_our_frames(verify: Callable[[], None]) -> None:
+    """Run a verification; what it says fails the test as plain text."""
+    __tracebackhide__ = True
+    with _errors_as_text():
+        verify()

@@ -54,7 +54,8 @@ class EnvironmentBuilder:
 
     ``seam`` tells who answers the tools of the environments, when it is not hermes itself; it is asked at each build.
     ``allow_unconfined`` lets a live model use a terminal of this machine that nothing confines. ``live`` is the real server that
-    environments are built on, instead of scripts.
+    environments are built on, instead of scripts. ``watch`` is told each class before it is built.
+    ``default_server`` stands where a test names neither a script nor a server.
     """
 
     def __init__(
@@ -64,10 +65,14 @@ class EnvironmentBuilder:
         seam: Callable[[], ToolSeam | None] = lambda: None,
         allow_unconfined: bool = False,
         live: LiveAccess | None = None,
+        watch: Callable[[type], None] | None = None,
+        default_server: Any = None,
     ) -> None:
         self._allow_leftovers = allow_leftovers
         self._allow_unconfined = allow_unconfined
         self._live = live
+        self._watch = watch
+        self._default_server = default_server
         self._seam = seam
         self._servers: list[Any] = []
         self._mocks: list[Any] = []
@@ -100,11 +105,17 @@ class EnvironmentBuilder:
         layer = layer_of(env_class)
         if script is not None and server is not None:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
-        if self._live is not None and server is None:
+        if server is None and script is None:
+            server = self._default_server
+        if self._live is not None and (server is None or getattr(server, "is_live", False)):
             server, script, in_process = _live_endpoint(self._live, script, server_type), None, False
             server_type = None
             if self._live.server.tokenizer:
                 fields.setdefault("tokenizer_name", self._live.server.tokenizer)
+        if self._watch is not None:
+            self._watch(layer.base)
+            self._watch(layer.loop_class)
+        server = getattr(server, "endpoint", None) or server
         config = initial_config(env_class) if config is None else config
         kind = choose_kind(config, fields, server_type=server_type, template=template, server=server)
         if kind.has_tokens and in_process:
@@ -144,7 +155,10 @@ class EnvironmentBuilder:
         from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
 
         os.environ[BACKEND] = seam.world.backend
-        self._world.enter_context(offering(offered_tools(settings, seam.world.backend)))
+        names = offered_tools(settings, seam.world.backend)
+        recorded = getattr(seam.world, "offered", None)
+        withheld = [] if recorded is None else [name for name in names if name not in recorded]
+        self._world.enter_context(offering([name for name in names if name not in withheld], withheld=withheld))
         if layer.base not in self._counted:
             self._counted.add(layer.base)
             self._world.enter_context(counting_turns(layer, seam.turns))

@@ -188,15 +188,23 @@ def _registry() -> Any:
 
 
 @contextlib.contextmanager
-def offering(tool_names: Iterable[str]) -> Iterator[None]:
-    """Make hermes offer these tools although what they need (a key, a browser) is absent: a double answers for them."""
+def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iterator[None]:
+    """Make hermes offer these tools although what they need (a key, a browser) is absent: a double answers for them.
+
+    ``withheld`` are tools that it shall not offer although what they need may be there.
+    """
     import model_tools  # noqa: PLC0415 - hermes is heavy
     from tools.registry import invalidate_check_fn_cache, registry  # noqa: PLC0415
 
-    entries = [entry for name in tool_names if (entry := registry.get_entry(name)) is not None and entry.check_fn]
-    checks = [(entry, entry.check_fn) for entry in entries]
-    for entry in entries:
+    given, taken = (
+        [entry for name in names if (entry := registry.get_entry(name)) is not None and entry.check_fn]
+        for names in (tool_names, withheld)
+    )
+    checks = [(entry, entry.check_fn) for entry in (*given, *taken)]
+    for entry in given:
         entry.check_fn = None
+    for entry in taken:
+        entry.check_fn = lambda: False
     model_tools._clear_tool_defs_cache()  # noqa: SLF001 - hermes has no public way to forget its memo
     try:
         yield

@@ -1,0 +1,97 @@
+"""Bodies of requests and replies: from bytes to what a tape holds, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_hermes_env.cassette.tape import BodyKind, ModelReply, ModelRequest
+from pytest_hermes_env.types import JsonValue
+
+__all__ = ["KEPT_HEADERS", "as_bytes", "as_reply_body", "as_request"]
+
+KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id")
+"""Headers of a reply that clients read; no others are kept."""
+
+END_OF_EVENT = "\n\n"
+
+
+def as_request(method: str, path: str, body: Any) -> ModelRequest:
+    """Return a request as a tape holds it. ``body``: bytes or text, or the value that the client would have sent as JSON."""
+    if body is None or body == b"":
+        return ModelRequest(method=method, path=path)
+    if not isinstance(body, (bytes, bytearray, str)):
+        return ModelRequest(method=method, path=path, body=body, body_kind="json")
+    value, kind = _read(bytes(body) if not isinstance(body, str) else body.encode())
+    return ModelRequest(method=method, path=path, body=value, body_kind=kind)
+
+
+def as_reply_body(data: bytes, headers: Mapping[str, str]) -> tuple[JsonValue, BodyKind, dict[str, str]]:
+    """Return body, kind and the headers to keep; a compressed body is unpacked, so that it can be read in review."""
+    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+    data, encoding = _unpacked(data, headers.get("content-encoding", "").strip().lower())
+    if encoding:
+        kept["content-encoding"] = encoding
+        return base64.b64encode(data).decode("ascii"), "bytes", kept
+    if headers.get("content-type", "").startswith("text/event-stream"):
+        text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+        events: list[JsonValue] = [event for event in text.split(END_OF_EVENT) if event]
+        return events, "events", kept
+    value, kind = _read(data)
+    return value, kind, kept
+
+
+def _unpacked(data: bytes, encoding: str) -> tuple[bytes, str]:
+    """Return a body without its compression, and the encoding that it still has: none, or one that is not known here.
+
+    aiohttp has unpacked the body already when it comes here, httpx has not.
+    """
+    try:
+        if encoding in {"gzip", "x-gzip"}:
+            return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data), ""
+        if encoding == "deflate":
+            return zlib.decompress(data), ""
+    except (OSError, zlib.error):
+        return data, ""
+    return data, "" if encoding == "identity" or _is_text(data) else encoding
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _read(data: bytes) -> tuple[JsonValue, BodyKind]:
+    if not data:
+        return None, "none"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode("ascii"), "bytes"
+    try:
+        return json.loads(text), "json"
+    except ValueError:
+        return text, "text"
+
+
+def as_bytes(reply: ModelReply) -> bytes:
+    """Return the body of a reply as a server would send it."""
+    body = reply.body
+    if reply.body_kind == "json":
+        return json.dumps(body, separators=(",", ":")).encode()
+    if reply.body_kind == "events" and isinstance(body, list):
+        return "".join(f"{event}{END_OF_EVENT}" for event in body).encode("utf-8", "surrogateescape")
+    if reply.body_kind == "bytes":
+        try:
+            return base64.b64decode(str(body), validate=True)
+        except binascii.Error:
+            return b""
+    return str(body).encode("utf-8", "surrogatepass") if reply.body_kind == "text" else b""

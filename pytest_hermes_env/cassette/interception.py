@@ -1,0 +1,338 @@
+"""Stands between HTTP clients and the network: requests to inference servers go to a session, the others pass.
+
+vcrpy's stubs take the requests of httpx (the openai client) and aiohttp (atroposlib's vLLM and SGLang servers) and make the
+responses; `Deck` is what they take for a cassette. Matching, order and storage are the session's, so that the cost of a call
+does not grow with the number of recorded calls. What the stubs do not do is done around them: failures, and streams that come
+in pieces.
+
+Source: vcrpy 9, vcr/stubs/httpx_stubs.py and aiohttp_stubs.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar
+from http import HTTPStatus
+from typing import Any, Protocol
+from unittest import mock
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx
+from vcr.stubs.aiohttp_stubs import vcr_request
+from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
+
+from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_request
+from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
+from pytest_hermes_env.errors import CassetteMiss
+
+__all__ = ["Exchange", "Exchanges", "endpoint_of", "intercepting", "is_loopback", "is_miss"]
+
+ENDPOINTS = (
+    "chat/completions",
+    "completions",
+    "responses",
+    "embeddings",
+    "messages",
+    "generate",
+    "health_generate",
+    "health",
+    "get_model_info",
+    "get_server_info",
+    "tokenize",
+    "detokenize",
+    r"models(?:/.+)?",
+)
+"""The paths of inference servers, after whatever stands before them."""
+
+_ENDPOINT = re.compile(rf"(?:^|/)({'|'.join(ENDPOINTS)})/?$")
+
+BAD_REQUEST = 400
+MISS_HEADER = "x-hermes-cassette"
+
+CANCELLED = "Cancelled"
+"""The failure of a request whose client gave up before an answer came."""
+
+PATIENCE_S = 30.0
+"""How long the replay of such a request waits to be given up again."""
+
+LOCAL_NAMES = ("localhost", "::1", "0.0.0.0", "testserver")  # noqa: S104 - compared with, not bound to
+
+
+class Exchange:
+    """One request on its way. ``reply`` is what is played, None while the real server is asked."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.request: ModelRequest | None = None
+        self.reply: ModelReply | None = None
+        self.ticket: Any = None
+        self.started = time.monotonic()
+
+
+class Exchanges(Protocol):
+    """What a session does for the interception."""
+
+    def refuses(self, host: str) -> str:
+        """Return why a request that is not for an inference server may not leave for ``host``; empty when it may."""
+
+    def ask(self, exchange: Exchange) -> None:
+        """Give ``exchange`` its reply, or leave it without one to have the real server asked."""
+
+    def answered(self, exchange: Exchange, reply: ModelReply) -> None:
+        """Take the real server's reply."""
+
+
+def endpoint_of(url: str) -> str:
+    """Return the path of a request to an inference server, such as "/chat/completions"; empty for any other address."""
+    found = _ENDPOINT.search(urlsplit(url).path)
+    return f"/{found[1]}" if found else ""
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this computer."""
+    return host in LOCAL_NAMES or host.startswith("127.")
+
+
+class Deck:
+    """What vcrpy's stubs take for a cassette."""
+
+    write_protected = False
+
+    def __init__(self, exchanges: Exchanges) -> None:
+        self.exchanges = exchanges
+        self._running: ContextVar[Exchange] = ContextVar("hermes_env_exchange")
+
+    def can_play_response_for(self, request: Any) -> bool:
+        """Ask the session, and tell whether it has a reply."""
+        exchange = self._running.get()
+        request.exchange = exchange
+        exchange.request = as_request(request.method, endpoint_of(request.uri), request.body)
+        self.exchanges.ask(exchange)
+        return exchange.reply is not None
+
+    def play_response(self, request: Any) -> dict[str, Any]:
+        """Return the reply in vcrpy's form. Raises: a recorded failure, as `_Failure`."""
+        reply: ModelReply = request.exchange.reply
+        if reply.failure:
+            raise _Failure(reply)
+        return {
+            "status": {"code": reply.status, "message": _phrase(reply)},
+            "headers": {name: [value] for name, value in reply.headers.items()},
+            "body": {"string": as_bytes(reply)},
+        }
+
+    def append(self, request: Any, response: Mapping[str, Any]) -> None:
+        """Take what the real server answered."""
+        exchange: Exchange = request.exchange
+        headers = {name.lower(): values[-1] for name, values in response["headers"].items()}
+        body, kind, kept = as_reply_body(response["body"].get("string") or b"", headers)
+        reply = ModelReply(
+            status=response["status"]["code"],
+            headers=kept,
+            body=body,
+            body_kind=kind,
+            seconds=round(time.monotonic() - exchange.started, 3),
+        )
+        self.exchanges.answered(exchange, reply)
+
+    def filter_request(self, request: Any) -> Any:
+        """Return the request: all that comes here is recorded."""
+        return request
+
+    def find_requests_with_most_matches(self, request: Any) -> list[Any]:
+        """Return nothing: redirects are not followed inside of a cassette."""
+        del request
+        return []
+
+    @contextlib.contextmanager
+    def exchange(self, url: str, raising: Callable[[ModelReply], Exception]) -> Iterator[None]:
+        """Carry one request through a stub; a failure of the real server is recorded, a recorded one raised by ``raising``."""
+        running = Exchange(urlsplit(url).hostname or "")
+        token = self._running.set(running)
+        try:
+            yield
+        except _Failure as failure:
+            raise raising(failure.reply) from None
+        except (Exception, asyncio.CancelledError) as error:
+            if running.request is not None and running.reply is None and running.ticket is not None:
+                self.exchanges.answered(running, _failure_of(error, time.monotonic() - running.started))
+            raise
+        finally:
+            self._running.reset(token)
+
+
+class _Failure(Exception):
+    """A reply that is a failure, on its way to where the client's own exception can be made of it."""
+
+    def __init__(self, reply: ModelReply) -> None:
+        self.reply = reply
+
+
+def _failure_of(error: BaseException, seconds: float) -> ModelReply:
+    name = CANCELLED if isinstance(error, asyncio.CancelledError) else type(error).__name__
+    return ModelReply(status=0, failure=name, body=str(error), body_kind="text", seconds=round(seconds, 3))
+
+
+def _phrase(reply: ModelReply) -> str:
+    try:
+        return HTTPStatus(reply.status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+@contextlib.contextmanager
+def intercepting(exchanges: Exchanges, *transports: type) -> Iterator[None]:
+    """Take all requests of httpx and aiohttp while the context lasts; ``transports`` are further classes like httpx' own."""
+    deck = Deck(exchanges)
+    with contextlib.ExitStack() as patches:
+        for kind in (httpx.AsyncHTTPTransport, *transports):
+            real = vars(kind)["handle_async_request"]
+            patches.enter_context(mock.patch.object(kind, "handle_async_request", _httpx_async(deck, real)))
+        sync: Any = httpx.HTTPTransport.handle_request
+        patches.enter_context(mock.patch.object(httpx.HTTPTransport, "handle_request", _httpx_sync(deck, sync)))
+        session: Any = aiohttp.ClientSession._request  # noqa: SLF001 - where vcrpy stands, too
+        patches.enter_context(mock.patch.object(aiohttp.ClientSession, "_request", _aiohttp(deck, session)))
+        yield
+
+
+# ---------------------------------------------------------------------- httpx
+
+
+def _httpx_async(deck: Deck, real: Any) -> Any:
+    stub: Any = vcr_handle_async_request(deck, real, httpx)
+
+    @functools.wraps(real)
+    async def handle_async_request(self: Any, request: httpx.Request) -> httpx.Response:
+        url = str(request.url)
+        if not endpoint_of(url):
+            _check(deck, request.url.host, httpx.ConnectError)
+            return await real(self, request)  # type: ignore[no-any-return]
+        try:
+            with deck.exchange(url, _httpx_error):
+                return _in_pieces(await stub(self, request))
+        except CassetteMiss as miss:
+            return _refusal(miss)
+        except _GivenUp:
+            await asyncio.sleep(PATIENCE_S)
+            raise httpx.ReadTimeout(
+                f"in the recording the client had given up by now, after {PATIENCE_S:g} s it has not"
+            ) from None
+
+    return handle_async_request
+
+
+def _httpx_sync(deck: Deck, real: Any) -> Any:
+    stub: Any = vcr_handle_request(deck, real, httpx)
+
+    @functools.wraps(real)
+    def handle_request(self: Any, request: httpx.Request) -> httpx.Response:
+        url = str(request.url)
+        if not endpoint_of(url):
+            _check(deck, request.url.host, httpx.ConnectError)
+            return real(self, request)  # type: ignore[no-any-return]
+        try:
+            with deck.exchange(url, _httpx_error):
+                return _in_pieces(stub(self, request))
+        except CassetteMiss as miss:
+            return _refusal(miss)
+
+    return handle_request
+
+
+def _refusal(miss: CassetteMiss) -> httpx.Response:
+    """Return an answer that says what is missing: an exception would be retried by the openai client, and its text lost."""
+    error = {"message": f"{type(miss).__name__}: {miss}", "type": "cassette_miss"}
+    return httpx.Response(BAD_REQUEST, headers={MISS_HEADER: "miss", "x-should-retry": "false"}, json={"error": error})
+
+
+def is_miss(error: BaseException | None) -> bool:
+    """Tell whether a client's error says that something is not on the tape."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return isinstance(error, CassetteMiss) or (headers is not None and MISS_HEADER in headers)
+
+
+class _GivenUp(Exception):
+    """The replay of a request whose client gave up in the recording."""
+
+
+def _httpx_error(reply: ModelReply) -> Exception:
+    """Return the exception of httpx that a recorded failure names."""
+    if reply.failure == CANCELLED:
+        return _GivenUp()
+    kind = getattr(httpx, reply.failure, None)
+    if not (isinstance(kind, type) and issubclass(kind, httpx.TransportError)):
+        kind = httpx.TransportError
+    return kind(str(reply.body or ""))
+
+
+class _Pieces(httpx.AsyncByteStream, httpx.SyncByteStream):
+    """A body that comes event by event."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._pieces
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def _in_pieces(response: httpx.Response) -> httpx.Response:
+    """Let the events of a stream come one by one, as from a server: vcrpy gives the body as one."""
+    if response.headers.get("content-type", "").startswith("text/event-stream") and isinstance(
+        response.stream, httpx.ByteStream
+    ):
+        body = b"".join(response.stream)
+        response.stream = _Pieces([piece + b"\n\n" for piece in body.split(b"\n\n") if piece])
+    return response
+
+
+# ---------------------------------------------------------------------- aiohttp
+
+
+def _aiohttp(deck: Deck, real: Any) -> Any:
+    stub: Callable[..., Awaitable[Any]] = vcr_request(deck, real)
+
+    @functools.wraps(real)
+    async def request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
+        url = str(self._build_url(str_or_url))
+        if not endpoint_of(url):
+            _check(deck, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
+            return await real(self, method, str_or_url, **kwargs)
+        try:
+            with deck.exchange(url, _aiohttp_error):
+                return await stub(self, method, url, **kwargs)
+        except _GivenUp:
+            await asyncio.sleep(PATIENCE_S)
+            raise TimeoutError from None
+
+    return request
+
+
+def _aiohttp_error(reply: ModelReply) -> Exception:
+    """Return the exception of aiohttp that a recorded failure names, or one of the same family."""
+    if reply.failure == CANCELLED:
+        return _GivenUp()
+    text = str(reply.body or "")
+    kind = getattr(aiohttp, reply.failure, None)
+    if reply.failure == "TimeoutError":
+        return TimeoutError(text)
+    if isinstance(kind, type) and issubclass(kind, aiohttp.ServerTimeoutError):
+        return kind(text)
+    if isinstance(kind, type) and issubclass(kind, aiohttp.ClientPayloadError):
+        return kind(text)
+    return aiohttp.ServerDisconnectedError(text) if "Disconnected" in reply.failure else aiohttp.ClientConnectionError(text)
+
+
+def _check(deck: Deck, host: str, error: Callable[[str], Exception]) -> None:
+    """Raises: a replay does not let requests leave for ``host`` → ``error``."""
+    if reason := deck.exchanges.refuses(host):
+        raise error(reason)

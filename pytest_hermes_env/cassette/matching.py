@@ -1,0 +1,117 @@
+"""Says when two requests are the same: equal in content, whatever the host, the order of keys, and ids that differ each time.
+
+Place in the flow: the player keeps recorded requests under their `digest`, first of the exact text, then of its `normal_form`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pytest_hermes_env.cassette.tape import ModelRequest
+from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.types import JsonValue
+
+__all__ = ["Matching", "canonical", "digest", "normal_form", "opening_of"]
+
+RANDOM = r"[a-z0-9_]{8}"
+"""What ``tempfile`` ends its names with."""
+
+ROOTS = (r"(?:/private)?(?:/var)?/tmp", r"(?:/private)?/var/folders/\w+/\w+/T", r"/dev/shm")  # noqa: S108 - compared with, not written to
+
+TEMPORARY = (
+    r"pytest-of-[^/\s\"']+/pytest-\d+(?:/popen-gw\d+)?(?:/[\w.\[\]-]+?\d+(?=[/\s\"'\\]|$))?",
+    rf"tmp{RANDOM}(?![\w-])",
+    rf"(?:pytest-hermes|hermes|rollout)[\w.-]*-{RANDOM}(?![\w-])",
+    rf"[\w.-]*[-_.](?=[a-z_]*[0-9]){RANDOM}(?![\w-])",
+    r"world(?=/)|tmp(?=/rollout-)",
+)
+"""Names of directories that are new in each run: pytest's, Python's ``tempfile``'s and this package's."""
+
+_CALL_ID = re.compile(r'"(?:tool_call_id|id)":"([^"\\]+)"')
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+_PORT = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0|\[::1\]):\d{2,5}\b")
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching:
+    """What may differ between a request and its recording, besides ids, ports and temporary directories.
+
+    ``ignored``: fields of the request's body that do not count, such as ``"user"``. ``volatile``: patterns; what they find is
+    mapped by the position of its first appearance. ``compares_rewards``: whether a reward that differs from the recorded one
+    fails the test.
+    """
+
+    ignored: tuple[str, ...] = ()
+    volatile: tuple[str, ...] = ()
+    compares_rewards: bool = True
+
+    def __post_init__(self) -> None:
+        for pattern in self.volatile:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise UsageError(
+                    f"a volatile pattern of Matching is no regular expression: {error}.\n"
+                    f"  seen      {shorten(pattern)}\n"
+                    "  fix       escape what stands for itself, for example with re.escape"
+                ) from error
+
+
+def canonical(request: ModelRequest, matching: Matching) -> str:
+    """Return the whole content of a request as one text, keys sorted."""
+    body = request.body
+    if matching.ignored and isinstance(body, dict):
+        body = {name: value for name, value in body.items() if name not in matching.ignored}
+    return f"{request.method} {request.path} {_text(body)}"
+
+
+def _text(value: JsonValue) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def normal_form(text: str, matching: Matching) -> str:
+    """Return a canonical text with its volatile parts replaced by their positions: the n-th id, directory or port of each kind."""
+    for number, call_id in enumerate(dict.fromkeys(_CALL_ID.findall(text)), start=1):
+        text = text.replace(f'"{call_id}"', f'"<call {number}>"')
+        if len(call_id) > len("call_123"):
+            text = text.replace(call_id, f"<call {number}>")
+    text = _temporary().sub(_numbered("directory"), text)
+    text = _UUID.sub(_numbered("uuid"), text)
+    text = _PORT.sub(_numbered("port"), text)
+    for pattern in matching.volatile:
+        text = re.sub(pattern, _numbered("volatile"), text)
+    return text
+
+
+def _numbered(kind: str) -> Callable[[re.Match[str]], str]:
+    """Return a replacement: equal matches become equal, in the order in which they appear."""
+    seen: dict[str, int] = {}
+
+    def replace(found: re.Match[str]) -> str:
+        return f"<{kind} {seen.setdefault(found.group(), len(seen) + 1)}>"
+
+    return replace
+
+
+@functools.cache
+def _temporary() -> re.Pattern[str]:
+    own = re.escape(tempfile.gettempdir())
+    return re.compile(rf"(?:{own}|{'|'.join(ROOTS)})(?:/(?:{'|'.join(TEMPORARY)}))+")
+
+
+def digest(text: str) -> str:
+    """Return a short name of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def opening_of(value: object) -> str:
+    """Return the digest of what a rollout begins with: an item of any kind, or messages. The same in every process."""
+    text = json.dumps(value, sort_keys=True, default=repr, skipkeys=True)
+    return digest(normal_form(_ADDRESS.sub("0x", text), Matching()))

@@ -1,0 +1,91 @@
+"""Collects what passes, and makes a tape of it: rollout by rollout, so that the same run gives the same tape."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pytest_hermes_env.cassette.rollouts import LiveRollout
+from pytest_hermes_env.cassette.tape import (
+    Header,
+    ModelCall,
+    ModelReply,
+    ModelRequest,
+    RecordedRollout,
+    RecordedToolCall,
+    Tape,
+)
+
+__all__ = ["Recorder", "Ticket"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ticket:
+    """A request that waits for its answer: its place in the order, and its rollout."""
+
+    place: int
+    rollout: LiveRollout | None
+
+
+class Recorder:
+    """What was asked and answered so far. Safe from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places = 0
+        self._open = 0
+        self._calls: list[tuple[int, LiveRollout | None, ModelCall | RecordedToolCall]] = []
+
+    def begin(self, rollout: LiveRollout | None) -> Ticket:
+        """Take a place in the order, for a call that begins."""
+        with self._lock:
+            self._places += 1
+            self._open += 1
+            return Ticket(place=self._places, rollout=rollout)
+
+    def model(self, ticket: Ticket, request: ModelRequest, reply: ModelReply) -> None:
+        """Write a model call down."""
+        self._add(ticket, ModelCall(number=0, request=request, reply=reply))
+
+    def tool(self, ticket: Ticket, call: RecordedToolCall) -> None:
+        """Write a tool call down."""
+        self._add(ticket, call)
+
+    def _add(self, ticket: Ticket, call: ModelCall | RecordedToolCall) -> None:
+        with self._lock:
+            self._open -= 1
+            self._calls.append((ticket.place, ticket.rollout, call))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no model call was recorded."""
+        return not any(isinstance(call, ModelCall) for _, _, call in self._calls)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests have no answer yet."""
+        return self._open
+
+    def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
+        """Return all that was recorded, after what ``before`` holds."""
+        older = before.calls if before is not None else ()
+        with self._lock:
+            recorded = [
+                replace(call, rollout=0 if rollout is None else rollout.number)
+                for _, rollout, call in sorted(self._calls, key=lambda entry: entry[0])
+            ]
+        calls = sorted((*older, *recorded), key=lambda call: call.rollout)
+        known = before.rollouts if before is not None else ()
+        new = tuple(
+            RecordedRollout(
+                number=rollout.number, opening=rollout.opening, reward=rollout.reward, reward_error=rollout.reward_error
+            )
+            for rollout in rollouts
+            if not rollout.is_recorded
+        )
+        return Tape(
+            header=header,
+            calls=tuple(replace(call, number=number) for number, call in enumerate(calls, start=1)),
+            rollouts=(*known, *sorted(new, key=lambda rollout: rollout.number)),
+        )

@@ -1,0 +1,366 @@
+"""One cassette at work: plays what is on it, records what passes, or both; knows rollouts, and remembers what went wrong.
+
+Place in the flow: the plugin opens one session per marked test; `recording` and `replaying` are the same without pytest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, Self
+from unittest import mock
+
+from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
+from pytest_hermes_env.cassette.matching import Matching
+from pytest_hermes_env.cassette.player import Miss, Player
+from pytest_hermes_env.cassette.problem import (
+    Place,
+    Problem,
+    as_error,
+    changed_rewards,
+    left_over,
+    missing_call,
+    missing_tool_call,
+    no_such_rollout,
+)
+from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
+from pytest_hermes_env.cassette.recorder import Recorder
+from pytest_hermes_env.cassette.rollouts import LiveRollout, RolloutWatch, same_reward
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.errors import BadCassette, CassetteMiss
+from pytest_hermes_env.types import World
+
+__all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
+
+ToolSource = Literal["recorded", "live", "fake"]
+"""What answers tool calls in a replay."""
+
+BASELINE = "atroposlib.envs.server_handling.server_baseline"
+PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
+
+
+@dataclass(kw_only=True)
+class CassetteSession:
+    """A cassette between `open` and `close`, also as a context manager.
+
+    ``player`` has what is on the cassette, ``recorder`` takes what is not: one of them, or both. ``name`` and ``again`` are how
+    messages call the cassette and the command that records it. ``tools`` says what answers tool calls of replayed rollouts.
+    ``transports`` are further classes like httpx' own whose requests are taken.
+    """
+
+    name: str
+    again: str
+    player: Player | None = None
+    recorder: Recorder | None = None
+    matching: Matching = field(default_factory=Matching)
+    tools: ToolSource = "recorded"
+    transports: tuple[type, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    played: int = 0
+
+    def __post_init__(self) -> None:
+        self.watch = RolloutWatch(self._begin)
+        self._open = contextlib.ExitStack()
+
+    # While it is open
+
+    def open(self) -> Self:
+        """Take requests, and watch environments."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(intercepting(self, *self.transports))
+            stack.enter_context(_no_retries_of_misses())
+            stack.callback(self.watch.close)
+            self.watch.open()
+            self._open = stack.pop_all()
+        return self
+
+    def close(self) -> None:
+        """Let requests pass again."""
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def serves_tools(self) -> bool:
+        """Whether tool calls are answered from the tape."""
+        return self.player is not None and self.tools == "recorded"
+
+    def world(self, beside: World | None = None) -> World | None:
+        """Return what answers tool calls: the tape where it serves them, ``beside`` it what is given for new rollouts."""
+        if self.player is None or self.tools != "recorded":
+            return beside
+        return RecordedTools(self, offered=_offered(self.player.tape), beside=beside if self.recorder is not None else None)
+
+    def _begin(self, rollout: LiveRollout) -> None:
+        """Give a rollout its number: that of its recording, or the next."""
+        if self.player is not None and (number := self.player.claim(rollout.opening)):
+            rollout.number, rollout.is_recorded = number, True
+        elif self.recorder is not None:
+            known = self.player.tape.rollouts if self.player is not None else ()
+            new = sum(not each.is_recorded for each in self.watch.rollouts)
+            rollout.number = max((each.number for each in known), default=0) + new
+
+    # Requests (see interception.Exchanges)
+
+    def refuses(self, host: str) -> str:
+        """Return why a request to ``host`` that is not for a model is not sent: in a replay, nothing leaves this computer."""
+        if self.recorder is not None or is_loopback(host) or not host:
+            return ""
+        return f"a replay of {self.name} sends nothing to {host}: cassettes hold requests to models and tool calls only"
+
+    def ask(self, exchange: Exchange) -> None:
+        """Give an exchange its recorded reply, or a ticket where it shall be recorded. Raises: CassetteMiss."""
+        rollout, request = self.watch.current, exchange.request
+        if request is None:
+            return
+        if rollout is not None and rollout.is_looping:
+            rollout.turn += 1
+        is_new = self.recorder is not None and (rollout is None or not rollout.is_recorded)
+        if self.player is not None and (rollout is None or rollout.is_recorded or not is_new):
+            found = self._recorded(self.player, request, rollout)
+            if isinstance(found, ModelCall):
+                self.played += 1
+                exchange.reply = found.reply
+                return
+            if not is_new:
+                raise self._missed(rollout, missing_call(request, found, self._place(rollout)))
+        if self.recorder is not None:
+            exchange.request = _copied(request)
+            exchange.ticket = self.recorder.begin(rollout)
+
+    def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss[ModelCall]:
+        if rollout is not None and not rollout.is_recorded:
+            rollout.number, rollout.is_recorded = player.claim_for(request), True
+            if not rollout.number:
+                raise self._missed(rollout, no_such_rollout(len(player.tape.rollouts), self._place(rollout)))
+        return player.model_call(request, 0 if rollout is None else rollout.number)
+
+    def answered(self, exchange: Exchange, reply: ModelReply) -> None:
+        """Write down what the real server answered."""
+        if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
+            self.recorder.model(exchange.ticket, exchange.request, reply)
+            exchange.ticket = None
+
+    # Tool calls (see recorded_tools.ToolAnswers)
+
+    def rollout_of(self, task_id: str) -> LiveRollout | None:
+        """Return the rollout of a task."""
+        return self.watch.of(task_id)
+
+    def tool_answer(self, rollout: LiveRollout | None, name: str, arguments: Mapping[str, Any]) -> RecordedToolCall:
+        """Return the recording of a tool call. Raises: CassetteMiss."""
+        if self.player is None:
+            raise CassetteMiss("nothing is played")
+        by_agent = rollout is not None and rollout.is_looping
+        given = _json(dict(arguments))
+        number = 0 if rollout is None else rollout.number
+        found = self.player.tool_call(name, given, number, by_agent=by_agent)
+        if isinstance(found, RecordedToolCall):
+            self.played += 1
+            return found
+        raise self._missed(rollout, missing_tool_call(name, given, found, self._place(rollout), by_agent=by_agent))
+
+    def note_tool_call(self, call: Any) -> None:
+        """Write down a `sandbox.seam.ToolCall` that was answered by something else than the tape."""
+        rollout = self.watch.of(call.task_id)
+        if self.recorder is None or (rollout is not None and rollout.is_recorded):
+            return
+        has_failed = isinstance(call.result, BaseException)
+        by_agent = rollout is not None and rollout.is_looping
+        self.recorder.tool(
+            self.recorder.begin(rollout),
+            RecordedToolCall(
+                number=0,
+                name=call.name,
+                arguments=_json(call.arguments),
+                result=None if has_failed else result_of(call.result),
+                error=f"{type(call.result).__name__}: {call.result}" if has_failed else "",
+                turn=(rollout.turn if rollout is not None else 0) if by_agent else 0,
+            ),
+        )
+
+    # What went wrong
+
+    def _place(self, rollout: LiveRollout | None) -> Place:
+        place = Place(cassette=self.name, again=self.again)
+        return place if rollout is None else replace(place, rollout=rollout.describe())
+
+    def _missed(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:
+        """Remember a problem, unless it only follows from an earlier one of its rollout, and return it as an error."""
+        if rollout is None or not rollout.has_missed:
+            self.problems.append(problem)
+        if rollout is not None:
+            rollout.has_missed = True
+        return CassetteMiss(problem.text)
+
+    def verify(self, *, allow_leftovers: bool = False) -> None:
+        """Return when all was as recorded. Raises: CassetteMiss, RewardChanged, LeftoverRecordings."""
+        problems = list(self.problems)
+        if self.player is not None:
+            if lines := self._changed_rewards(self.player):
+                problems.append(changed_rewards(lines, self._place(None)))
+            models = self.player.unused_models
+            tools = self.player.unused_tools if self.serves_tools else ()
+            if not problems and not allow_leftovers and (models or tools):
+                problems.append(left_over(models, tools, self._place(None)))
+        if error := as_error(problems):
+            raise error
+
+    def _changed_rewards(self, player: Player) -> list[str]:
+        lines = []
+        for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
+            recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
+            if recorded is None or rollout.has_missed or not rollout.has_reward or not self.matching.compares_rewards:
+                continue
+            if recorded.reward_error != rollout.reward_error or not same_reward(recorded.reward, rollout.reward):
+                before, now = recorded.reward_error or recorded.reward, rollout.reward_error or rollout.reward
+                lines.append(f"rollout {rollout.number}: recorded {before}, now {now}")
+        return lines
+
+    # What was recorded
+
+    def tape(self, header: Header) -> Tape:
+        """Return the recording, after what was on the cassette. Raises: nothing was asked of a model → BadCassette."""
+        if self.recorder is None:
+            raise BadCassette(f"{self.name} is only played, there is nothing to write.")
+        before = self.player.tape if self.player is not None else None
+        if self.recorder.is_empty and before is None:
+            raise BadCassette(
+                f"nothing was recorded for {self.name}: no model was asked while it was open.\n"
+                "  expected  a request to an inference server, by the openai client (httpx) or aiohttp\n"
+                "  fix       let the test ask the server of the fixture recorded_server, or take the cassette off the test"
+            )
+        environment = next((each.environment for each in self.watch.rollouts if each.environment is not None), None)
+        header = _with_origin(header, environment) if environment is not None else header
+        return self.recorder.tape(header, self.watch.rollouts, before)
+
+
+def header_of(*, recorded_from: str, provider: str = "", model: str = "", test: str = "") -> Header:
+    """Return a header with the time and the versions of now."""
+    return Header(
+        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        recorded_from=recorded_from,
+        provider=provider,
+        model=model,
+        test=test,
+        versions={name: _version(name) for name in PACKAGES},
+    )
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _with_origin(header: Header, environment: type) -> Header:
+    try:
+        source = Path(inspect.getfile(environment)).read_bytes()
+    except (OSError, TypeError):
+        source = b""
+    return replace(
+        header,
+        environment=f"{environment.__module__}:{environment.__qualname__}",
+        source_hash=hashlib.sha256(source).hexdigest() if source else "",
+    )
+
+
+def _offered(tape: Tape) -> frozenset[str] | None:
+    """Return the names of the tools that the recorded requests offered; None when none offered any."""
+    names: set[str] = set()
+    for call in tape.calls:
+        if isinstance(call, ModelCall) and isinstance(call.request.body, dict):
+            tools = call.request.body.get("tools")
+            for tool in tools if isinstance(tools, list) else ():
+                function = tool.get("function") if isinstance(tool, dict) else None
+                if isinstance(function, dict):
+                    names.add(str(function.get("name")))
+    return frozenset(names) or None
+
+
+def _json(value: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(value, default=repr))  # type: ignore[no-any-return]
+
+
+def _copied(request: ModelRequest) -> ModelRequest:
+    """Return a request whose body its client cannot change any more."""
+    return replace(request, body=copy.deepcopy(request.body))
+
+
+@contextlib.contextmanager
+def _no_retries_of_misses() -> Iterator[None]:
+    """Keep atroposlib from asking again, with growing pauses, for what is not on the tape; other errors are its own matter."""
+    baseline = sys.modules.get(BASELINE)
+    with contextlib.ExitStack() as patches:
+        for method in vars(baseline.APIServer).values() if baseline is not None else ():
+            retrying = getattr(method, "retry", None)
+            if retrying is not None:
+                patches.enter_context(mock.patch.object(retrying, "retry", _unless_miss(retrying.retry)))
+        yield
+
+
+def _unless_miss(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def retries(state: Any) -> bool:
+        outcome = state.outcome
+        return not (outcome is not None and outcome.failed and is_miss(outcome.exception())) and decide(state)
+
+    return retries
+
+
+@contextlib.contextmanager
+def recording(
+    path: Path, *, recorded_from: str, provider: str = "", model: str = "", transports: Iterable[type] = ()
+) -> Iterator[CassetteSession]:
+    """Record every request to a model, and write it to ``path`` when the context is left without an exception.
+
+    Raises: nothing was recorded, or a secret is in it → BadCassette.
+    """
+    from pytest_hermes_env.cassette.format import write_tape  # noqa: PLC0415 - beside the writing
+
+    session = CassetteSession(name=str(path), again="record it again", recorder=Recorder(), transports=tuple(transports))
+    with session:
+        yield session
+    write_tape(path, session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model)))
+
+
+@contextlib.contextmanager
+def replaying(
+    path: Path,
+    *,
+    matching: Matching | None = None,
+    tools: ToolSource = "recorded",
+    allow_leftovers: bool = False,
+    transports: Iterable[type] = (),
+) -> Iterator[CassetteSession]:
+    """Answer every request to a model from the cassette at ``path``; verify when the context is left without an exception.
+
+    Raises: it cannot be read → BadCassette; what differs from the recording → CassetteMiss, RewardChanged, LeftoverRecordings.
+    """
+    from pytest_hermes_env.cassette.format import read_tape  # noqa: PLC0415 - beside the reading
+
+    chosen = matching or Matching()
+    session = CassetteSession(
+        name=str(path),
+        again="record it again",
+        player=Player(read_tape(path), chosen),
+        matching=chosen,
+        tools=tools,
+        transports=tuple(transports),
+    )
+    with session:
+        yield session
+    session.verify(allow_leftovers=allow_leftovers)
