@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["MARK", "UNPACKERS", "dumped", "is_plain_numbers", "packed"]
+__all__ = ["MARK", "UNPACKERS", "dumped", "dumped_like", "is_plain_numbers", "packed"]
 
 MARK = "~"
 LINES_FROM = 40
@@ -39,6 +39,11 @@ _DATA, _END = "data: ", "\n\n"
 
 dumped = _STYLES[""]
 """The JSON text of a value, each character as itself. Raises ValueError, RecursionError."""
+
+
+def dumped_like(text: str, value: JsonValue, other: JsonValue) -> str:
+    """Return ``other`` as JSON in the style in which ``text`` says ``value``."""
+    return next((write for write in _STYLES.values() if write(value) == text), dumped)(other)
 
 
 def packed(value: JsonValue, depth: int = 0) -> JsonValue:

@@ -1,0 +1,316 @@
+"""The last look at a cassette before it is put in place: is there a secret in it after all?
+
+It shares nothing with `redact`: it reads a file as bytes and as JSON, puts together whatever may have been split (lines, chunks of
+streams, tokens), undoes codes layer by layer, and looks for the beginnings of keys letter by letter.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import bisect
+import gzip
+import json
+import string
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+__all__ = ["Leak", "leak_lines", "scan_file"]
+
+SHORTEST_KNOWN = 8
+LAYERS = 3
+BYTES = 256
+SHORT_LIST = 64
+SGLANG_PARTS = 3
+LONGEST_KEY = 200
+LONGEST_HEAD = 1000
+SHORTEST_PART, SHORTEST_RUN, SHORTEST_TOKEN, SHORTEST_HEX, SHORTEST_PACKED = 12, 12, 16, 16, 9
+TOKEN_DIGITS = 2
+CODE_DIGITS = 4
+WHOLE_AT_MOST = 16_000_000
+_ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
+_KEY_LETTERS = _ALPHANUMERIC | set("_-")
+_TOKEN_LETTERS = _KEY_LETTERS | set(".~+/=")
+_BASE64_LETTERS = (string.ascii_letters + string.digits + "+/-_=").encode()
+_BLANKED = bytes(letter if letter in _BASE64_LETTERS else 32 for letter in range(256))
+_UNREADABLE = bytes({*range(BYTES)} - {*string.printable.encode()})
+_BEGINNINGS: Mapping[str, tuple[str, int]] = {
+    "sk-": ("api-key", 20),
+    "sk_live_": ("api-key", 16),
+    "rk_live_": ("api-key", 16),
+    "gsk_": ("api-key", 24),
+    "hf_": ("hugging-face-token", 24),
+    "ghp_": ("github-token", 24),
+    "gho_": ("github-token", 24),
+    "ghs_": ("github-token", 24),
+    "github_pat_": ("github-token", 24),
+    "glpat-": ("gitlab-token", 18),
+    "AKIA": ("aws-key", 16),
+    "ASIA": ("aws-key", 16),
+    "xoxb-": ("slack-token", 12),
+    "xoxp-": ("slack-token", 12),
+    "AIza": ("google-key", 32),
+    "org-": ("organisation", 20),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak:
+    """A secret that a file holds: on which line, where within its JSON, and of which kind. Never the secret itself."""
+
+    line: int
+    where: str
+    kind: str
+
+
+def scan_file(path_or_bytes: Path | bytes, known: Mapping[str, str] | None = None) -> list[Leak]:
+    """Return the secrets that a file holds, ``known`` ones (by name) in whatever code, and what looks like a key.
+
+    A leak that was put together from pieces has the line of the first piece, or 1 where that cannot be told.
+    """
+    data = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes).read_bytes()
+    text = data.decode("utf-8", "replace")
+    breaks = _breaks(text)
+    needles = {name: value for name, value in (known or {}).items() if len(value) >= SHORTEST_KNOWN}
+    leaks: dict[tuple[str, str], Leak] = {}
+    seen: set[str] = set()
+    for where, view in _views(text):
+        if view in seen:
+            continue
+        seen.add(view)
+        for kind in sorted(_kinds(view, needles, 0)):
+            line = _line(text, view, breaks)
+            if (kind, str(line)) not in leaks:
+                leaks[kind, str(line)] = Leak(line=line, where=where, kind=kind)
+    return sorted(leaks.values(), key=lambda leak: (leak.line, leak.kind, leak.where))
+
+
+def leak_lines(leaks: list[Leak]) -> list[str]:
+    """Return leaks as lines for a reader, without what leaked."""
+    return [f"line {leak.line}: {leak.kind} in {leak.where}" for leak in leaks]
+
+
+def _breaks(text: str) -> list[int]:
+    found, at = [], text.find("\n")
+    while at >= 0:
+        found.append(at)
+        at = text.find("\n", at + 1)
+    return found
+
+
+def _line(text: str, view: str, breaks: list[int]) -> int:
+    """Return the line on which a view, or its longest line, stands in the file."""
+    piece = max(view.split("\n"), key=len)
+    for sought in (piece, json.dumps(piece, ensure_ascii=False)[1:-1], json.dumps(piece)[1:-1], piece[:12]):
+        at = text.find(sought)
+        if at >= 0:
+            return bisect.bisect_left(breaks, at) + 1
+    return 1
+
+
+def _views(text: str) -> Iterator[tuple[str, str]]:
+    """Give every text in which a secret may be seen, with where it is: the texts within the JSON, and what they are together."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        yield "the file", text
+        return
+    yield from _texts(document, "")
+
+
+def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
+    """Give the texts within a value, and for each list what its items say at the same place, one after the other."""
+    if isinstance(value, str):
+        yield where or "the file", value
+        inner = _json_in(value)
+        if inner is not None:
+            yield from _texts(inner, where)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{where} (a key)", key
+            if isinstance(item, str):
+                yield f"{where}.{key}", f"{key}={item}"
+            yield from _texts(item, f"{where}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        if value and all(type(item) is int and 0 <= item < BYTES for item in value[:SHORT_LIST]):
+            if max(value) < BYTES and min(value) >= 0:
+                yield where, bytes(value).decode("latin-1")
+            return
+        if value and isinstance(value[0], int | float):
+            return
+        together: dict[str, list[str]] = {}
+        for item in value:
+            _gather(item, "", together)
+        for place, texts in together.items():
+            if len(texts) > 1:
+                yield f"{where}[*]{place}", "".join(texts)
+                yield f"{where}[*]{place}", "\n".join(texts)
+        for number, item in enumerate(value):
+            yield from _texts(item, f"{where}[{number}]")
+
+
+def _gather(value: object, place: str, together: dict[str, list[str]]) -> None:
+    """Collect texts by their place in the items of a list, which is the same for all items but for an "index"."""
+    if isinstance(value, str):
+        together.setdefault(place, []).append(value)
+        inner = _json_in(value)
+        if inner is not None:
+            _gather(inner, f"{place}:", together)
+    elif isinstance(value, dict):
+        index = value.get("index")
+        here = f"{place}#{index}" if isinstance(index, int) else place
+        for key, item in value.items():
+            _gather(item, f"{here}.{key}", together)
+    elif isinstance(value, list):
+        if value and all(type(item) is int and 0 <= item < BYTES for item in value[:SHORT_LIST]) and len(value) < SHORT_LIST:
+            together.setdefault(place, []).append(bytes(value).decode("latin-1"))
+        elif value and not isinstance(value[0], int | float):
+            for item in value:
+                _gather(item, f"{place}[]", together)
+        elif len(value) == SGLANG_PARTS and isinstance(value[2], str):  # a log probability, an id, and what it says
+            together.setdefault(f"{place}[2]", []).append(value[2])
+
+
+def _json_in(text: str) -> object:
+    """Return what a text says that is JSON, or the data of an event; None for any other."""
+    start = text.removeprefix("data:").lstrip()
+    if start[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(start)
+    except (ValueError, RecursionError):  # it only begins like JSON: it has been seen as a text
+        return None
+
+
+def _kinds(view: str, known: Mapping[str, str], layer: int) -> set[str]:
+    """Return the kinds of secrets that a text holds, as it is and with its codes undone."""
+    found = {name for name, value in known.items() if value in view}
+    for beginning, (kind, length) in _BEGINNINGS.items():
+        at = view.find(beginning)
+        while at >= 0:
+            if _is_key(view, at, beginning, length):
+                found.add(kind)
+                break
+            at = view.find(beginning, at + 1)
+    end = view.find("PRIVATE KEY")
+    while end >= 0 and "private-key" not in found:
+        before = view[max(end - 40, 0) : end]
+        if ("-----BEGIN " in before and before.rpartition("-----BEGIN ")[2].replace(" ", "A").isupper()) or before.endswith(
+            "-----BEGIN "
+        ):
+            found.add("private-key")
+        end = view.find("PRIVATE KEY", end + 1)
+    if _has_bearer(view):
+        found.add("bearer")
+    if _has_json_web_token(view):
+        found.add("jwt")
+    if layer < LAYERS:
+        for inner in _uncoded(view):
+            found |= _kinds(inner, known, layer + 1)
+    return found
+
+
+def _is_key(view: str, at: int, beginning: str, length: int) -> bool:
+    if at and view[at - 1] in _ALPHANUMERIC:
+        return False
+    end = at
+    while end < len(view) and view[end] in _KEY_LETTERS and end - at < LONGEST_KEY:
+        end += 1
+    body = view[at + len(beginning) : end]
+    longest = max(map(len, body.replace("_", "-").split("-")), default=0)
+    is_upper = beginning not in ("AKIA", "ASIA") or body[:16].isupper() or body[:16].isdigit()
+    return (
+        len(body) >= length - (length // 5 if length > SHORTEST_TOKEN else 0)
+        and any(map(str.isdigit, body))
+        and longest >= SHORTEST_PART
+        and is_upper
+    )
+
+
+def _has_bearer(view: str) -> bool:
+    for word in ("Bearer ", "bearer "):
+        at = view.find(word)
+        while at >= 0:
+            rest = view[at + len(word) : at + len(word) + 200].lstrip()
+            body = rest[: next((place for place, letter in enumerate(rest) if letter not in _TOKEN_LETTERS), len(rest))]
+            if len(body) >= SHORTEST_TOKEN and sum(map(str.isdigit, body)) >= TOKEN_DIGITS:
+                return True
+            at = view.find(word, at + 1)
+    return False
+
+
+def _has_json_web_token(view: str) -> bool:
+    at = view.find("eyJ")
+    while at >= 0:
+        parts = view[at : at + 4 * LONGEST_HEAD].split(".", 2)
+        if len(parts[2:]) == 1 and len(parts[0]) < LONGEST_HEAD:
+            try:
+                head = json.loads(base64.urlsafe_b64decode(parts[0] + "=" * (-len(parts[0]) % 4)))
+            except (ValueError, binascii.Error):
+                head = None
+            if isinstance(head, dict) and "alg" in head and parts[1].startswith("eyJ"):
+                return True
+        at = view.find("eyJ", at + 1)
+    return False
+
+
+def _uncoded(view: str) -> Iterator[str]:
+    """Give what a text says once base64, hexadecimal digits, percent signs, escapes and compression are undone."""
+    if "%" in view:
+        spaced = view.replace("+", " ").encode("utf-8", "replace")
+        plain = unquote_to_bytes(spaced)
+        if plain != spaced:
+            yield plain.decode("utf-8", "replace")
+    if "\\" in view:
+        unescaped = _unescaped(view)
+        if unescaped != view:
+            yield unescaped
+    if "&" in view and ";" in view:
+        yield view.replace("&amp;", "&").replace("&quot;", '"').replace("&#x27;", "'").replace("&lt;", "<").replace("&gt;", ">")
+    data = view.encode("utf-8", "replace")
+    unbroken = data.replace(b"\r", b"").replace(b"\n", b"")
+    for source in {data, unbroken}:
+        for run in source.translate(_BLANKED).split():
+            if len(run) >= SHORTEST_RUN:
+                yield from _from_run(run)
+
+
+def _unescaped(view: str) -> str:
+    pieces = view.split("\\u")
+    plain = pieces[0]
+    for piece in pieces[1:]:
+        digits = piece[:4]
+        is_code = len(digits) == CODE_DIGITS and all(digit in string.hexdigits for digit in digits)
+        plain += chr(int(digits, 16)) + piece[4:] if is_code else "\\u" + piece
+    return plain.replace('\\"', '"').replace("\\/", "/").replace("\\n", "\n").replace("\\\\", "\\")
+
+
+def _from_run(run: bytes) -> Iterator[str]:
+    plain = run.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/").replace(b"=", b"")
+    for skipped in range(4):
+        part = plain[skipped:]
+        part = part[: len(part) // 4 * 4] if len(part) % 4 == 1 else part + b"=" * (-len(part) % 4)
+        yield from _from_bytes(binascii.a2b_base64(part))
+    digits = run.translate(None, b"-_=+/")
+    if len(digits) >= SHORTEST_HEX and all(digit in b"0123456789abcdefABCDEF" for digit in set(digits)):
+        yield from _from_bytes(binascii.unhexlify(digits[: len(digits) // 2 * 2]))
+
+
+def _from_bytes(data: bytes) -> Iterator[str]:
+    said = data
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            said = zlib.decompressobj(31).decompress(data, WHOLE_AT_MOST)
+        except (zlib.error, gzip.BadGzipFile):
+            said = data
+    elif data[:1] == b"x" and len(data) >= SHORTEST_PACKED:
+        try:
+            said = zlib.decompressobj().decompress(data, WHOLE_AT_MOST)
+        except zlib.error:
+            said = data
+    readable = len(said[:4096].translate(None, _UNREADABLE))
+    if readable * 10 >= len(said[:4096]) * 6 or said is not data:
+        yield said.decode("utf-8", "replace")

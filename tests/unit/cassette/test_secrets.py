@@ -1,0 +1,215 @@
+"""No secret reaches the disk: random secrets in every place of a rollout, in every code, looked for with code of its own."""
+
+import base64
+import dataclasses
+import gzip
+import itertools
+import json
+import random
+import string
+from urllib.parse import quote
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from pytest_hermes_env.cassette.format import text_of
+from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.scan import scan_file
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+
+LETTERS = string.ascii_letters + string.digits
+MAKERS = {
+    "openai": lambda pick: "sk-proj-" + pick(40),
+    "openrouter": lambda pick: "sk-or-v1-" + pick(64, "0123456789abcdef"),
+    "anthropic": lambda pick: "sk-ant-api03-" + pick(60),
+    "hugging-face": lambda pick: "hf_" + pick(34),
+    "github": lambda pick: "ghp_" + pick(36),
+    "github-pat": lambda pick: "github_pat_" + pick(60),
+    "aws": lambda pick: "AKIA" + pick(16, string.ascii_uppercase + string.digits),
+    "slack": lambda pick: "xoxb-" + pick(12, string.digits) + "-" + pick(24),
+    "google": lambda pick: "AIza" + pick(35),
+    "gitlab": lambda pick: "glpat-" + pick(20),
+    "jwt": lambda pick: ".".join([_b64('{"alg":"HS256"}'), _b64('{"sub":"' + pick(10) + '"}'), pick(43)]),
+    "organisation": lambda pick: "org-" + pick(24),
+    "known": lambda pick: pick(24, LETTERS + '-_/+!$ "\\ä'),
+}
+PLAIN_CODES = {
+    "plain": lambda text: text,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64, in the middle": lambda text: base64.b64encode(f"={text};c".encode()).decode(),
+    "base64 for URLs": lambda text: base64.urlsafe_b64encode(f"ab {text}".encode()).decode(),
+    "gzip in base64": lambda text: base64.b64encode(gzip.compress(f"it is {text}.".encode(), mtime=0)).decode(),
+    "base64 twice": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "in a URL": lambda text: "https://x.test/?q=" + quote(text, safe=""),
+    "in JSON": lambda text: json.dumps({"output": f"it is {text}"}),
+    "in JSON in JSON": lambda text: json.dumps({"output": json.dumps({"it": text})}),
+}
+
+
+def _b64(text):
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _chunks(text, cuts, field="content"):
+    borders = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    pieces = [text[start:end] for start, end in itertools.pairwise(borders)]
+    if field == "arguments":
+        deltas = [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    else:
+        deltas = [{field: piece} for piece in pieces]
+    events = [f"data: {json.dumps({'id': 'c', 'choices': [{'index': 0, 'delta': delta}]})}\n\n" for delta in deltas]
+    return [*events, "data: [DONE]\n\n"]
+
+
+def _tokens(text):
+    return [
+        {"token": letter, "logprob": -0.1, "bytes": list(letter.encode()), "top_logprobs": [{"token": letter, "logprob": -0.1}]}
+        for letter in text
+    ]
+
+
+def _tape(said, secret, cuts):
+    """Return a recording with ``said``, which holds a secret, in every place of a rollout."""
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": f"The key is {said}"},
+            {"role": "user", "content": [{"type": "text", "text": said}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "1", "type": "function", "function": {"name": "x", "arguments": json.dumps({"k": said})}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": json.dumps({"output": f"export KEY={said}\n", "exit_code": 0})},
+        ],
+        "user": said,
+        "metadata": {"a": [said]},
+        "tools": [{"type": "function", "function": {"name": "x", "description": said}}],
+    }
+    chat = ModelRequest(method="POST", path=f"/chat/completions?x={quote(said)}", body=body, body_kind="json")
+    replies = (
+        ModelReply(
+            headers={"Set-Cookie": said, "Authorization": said, "Content-Type": "application/json", "x-request-id": said},
+            body={"choices": [{"message": {"content": f"I say {said}."}, "logprobs": {"content": _tokens(said)}}]},
+            body_kind="json",
+        ),
+        ModelReply(body=_chunks(f"Well: {said} it is", cuts), body_kind="events"),
+        ModelReply(body=_chunks(json.dumps({"command": said}), cuts, "arguments"), body_kind="events"),
+        ModelReply(body=_chunks(said, cuts, "reasoning_content"), body_kind="events"),
+        ModelReply(status=401, body={"error": {"message": f"Incorrect API key provided: {said}"}}, body_kind="json"),
+        ModelReply(status=500, body=f"<html>{said}</html>", body_kind="text"),
+        ModelReply(body=base64.b64encode(said.encode()).decode(), body_kind="bytes"),
+        ModelReply(failure=f"ConnectError: {said}"),
+        ModelReply(body={"meta_info": {"output_token_logprobs": [[-0.1, 5, letter] for letter in said]}}, body_kind="json"),
+    )
+    calls = [ModelCall(number=number, request=chat, reply=reply) for number, reply in enumerate(replies, start=1)]
+    generate = ModelRequest(method="POST", path="/generate", body={"prompt": said, "rid": said}, body_kind="json")
+    calls.append(ModelCall(number=10, request=generate, reply=ModelReply(body={"text": [said]}, body_kind="json")))
+    calls.append(
+        RecordedToolCall(
+            number=11, name="terminal", arguments={"command": f"echo {said}", said: 1}, result={"lines": [said]}, error=said
+        )
+    )
+    header = Header(recorded_at="2026", recorded_from=said, provider=said, test=f"t.py::test[{said}]", versions={"x": said})
+    return Tape(header=header, calls=tuple(calls))
+
+
+def _layers(data, depth=0):
+    """Give the bytes of a file and whatever they may be a code of."""
+    import re
+
+    yield data
+    if depth == 2:
+        return
+    for run in re.findall(rb"[A-Za-z0-9+/_=-]{16,}", data):
+        plain = run.replace(b"-", b"+").replace(b"_", b"/").replace(b"=", b"")
+        for offset in range(4):
+            part = plain[offset:]
+            decoded = base64.b64decode(part[: len(part) // 4 * 4])
+            if decoded[:2] == b"\x1f\x8b":
+                yield from _layers(gzip.decompress(decoded), depth + 1)
+            if b"\xff" not in decoded[:8]:
+                yield from _layers(decoded, depth + 1)
+        if re.fullmatch(rb"(?:[0-9a-f]{2})+", run):
+            yield from _layers(bytes.fromhex(run.decode()), depth + 1)
+
+
+def _is_in(secret, text):
+    """Whether a file holds a secret: as it is, in JSON, letter by letter, or coded."""
+    core = secret.strip(' "\\')
+    core = max(core.replace("ä", " ").replace('"', " ").replace("\\", " ").split(), key=len)[:16]
+    needles = {core.encode(), quote(core, safe="").encode()}
+    return any(needle in layer for layer in _layers(text.encode()) for needle in needles) or _spelt(core, text)
+
+
+def _spelt(core, text):
+    """Whether the texts of the stream chunks or the tokens of a file say a secret together."""
+    said = []
+
+    def collect(value):
+        if isinstance(value, dict):
+            for key in ("content", "arguments", "reasoning_content", "token"):
+                if isinstance(value.get(key), str):
+                    said.append(value[key])
+            for item in value.values():
+                collect(item)
+        elif isinstance(value, list):
+            if len(value) == 3 and isinstance(value[2], str):
+                said.append(value[2])
+            for item in value:
+                collect(item)
+
+    collect(json.loads(text))
+    return core in "".join(said)
+
+
+SECRETS = st.builds(
+    lambda maker, seed: (maker, MAKERS[maker](_picker(seed))), st.sampled_from(sorted(MAKERS)), st.integers(0, 10**9)
+)
+
+
+def _picker(seed):
+    chance = random.Random(seed)
+
+    def pick(count, letters=LETTERS):
+        return "".join(chance.choice(letters) for _ in range(count - 2)) + "4" + chance.choice(string.digits)
+
+    return pick
+
+
+@settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), max_examples=25)
+@given(SECRETS, st.sampled_from(sorted(PLAIN_CODES)), st.lists(st.integers(0, 500), max_size=8))
+def test_no_secret_reaches_the_file(secret, code, cuts):
+    """A key of any maker, or one that is known, is nowhere in the file, in whatever code it was, and however it was split."""
+    maker, value = secret
+    redactor = Redactor(known={"MY_KEY": value} if maker == "known" else {})
+    tape = _tape(PLAIN_CODES[code](value), value, cuts)
+
+    text = text_of(redactor.tape(tape))
+
+    assert not _is_in(value, text)
+    assert scan_file(text.encode(), redactor.known) == []
+
+
+@settings(deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate), max_examples=20)
+@given(SECRETS, st.sampled_from(sorted(PLAIN_CODES)), st.lists(st.integers(0, 500), max_size=8))
+def test_the_scan_finds_what_was_not_redacted(secret, code, cuts):
+    """The scan needs no redaction to find the same secrets: in each place by itself, and in each code."""
+    maker, value = secret
+    known = {"MY_KEY": value} if maker == "known" else {}
+    tape = _tape(PLAIN_CODES[code](value), value, cuts)
+    tapes = [Tape(header=Header(recorded_at="", recorded_from=""), calls=(call,)) for call in _alone(tape)]
+
+    missed = [number for number, one in enumerate(tapes, start=1) if not scan_file(text_of(one).encode(), known)]
+
+    assert missed == []
+
+
+def _alone(tape):
+    """Return each call by itself, those of chats without the request that they share."""
+    plain = ModelRequest(method="GET", path="/x")
+    changes = [{"request": plain} if isinstance(call, ModelCall) and call.number < 10 else {} for call in tape.calls]
+    return [dataclasses.replace(call, number=1, **change) for call, change in zip(tape.calls, changes, strict=True)]
