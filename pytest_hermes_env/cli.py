@@ -93,6 +93,10 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
     check.set_defaults(run=_check)
 
     rules = commands.add_parser("rules", help="list the rules")
+    rules.add_argument(
+        "--format", choices=("text", "json", "markdown"), default="text", help="text (default), json or markdown"
+    )
+    rules.add_argument("--write-docs", metavar="DIR", default="", help="write a page for each rule, and an index, into DIR")
     rules.set_defaults(run=_rules)
 
     explain = commands.add_parser("explain", help="say what a rule means, why it matters and how to mend a breach")
@@ -138,11 +142,20 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _rules(options: argparse.Namespace) -> int:
-    del options
-    from pytest_hermes_env.contract.report import rule_table  # noqa: PLC0415
     from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
-    print("\n".join(rule_table(ALL_RULES)))
+    if options.write_docs:
+        from pytest_hermes_env.contract.pages import main as write  # noqa: PLC0415
+
+        return write([options.write_docs])
+    if options.format == "markdown":
+        from pytest_hermes_env.contract.pages import index_text  # noqa: PLC0415
+
+        sys.stdout.write(index_text())
+        return OK
+    from pytest_hermes_env.contract.report import rule_table, rules_json  # noqa: PLC0415
+
+    sys.stdout.write(rules_json(ALL_RULES) if options.format == "json" else "\n".join(rule_table(ALL_RULES)) + "\n")
     return OK
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
+from pytest_hermes_env.contract.shown import examples_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.rule import Finding, Rule
     from pytest_hermes_env.contract.source import FileProblem
 
-__all__ = ["explain_lines", "finding_lines", "law", "problem_lines", "report_lines", "rule_table"]
+__all__ = [
+    "explain_lines",
+    "finding_lines",
+    "law",
+    "problem_lines",
+    "problem_texts",
+    "report_lines",
+    "rule_table",
+    "rules_json",
+]
 
 WIDTH = 100
 _FEW_CLASSES = 3
@@ -97,11 +108,32 @@ def rule_table(rules: Iterable[Rule]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
+def rules_json(rules: Iterable[Rule]) -> str:
+    """Return all rules with their documentation as JSON."""
+    rows = [
+        {
+            "id": rule.id,
+            "name": rule.name,
+            "severity": rule.severity.value,
+            "law": law(rule),
+            "seen": [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None],
+            "scenarios": list(rule.scenarios),
+            **{title.lower(): rule.section(title) for title in _SECTIONS},
+        }
+        for rule in rules
+    ]
+    return json.dumps({"version": 1, "rules": rows}, indent=2, ensure_ascii=False) + "\n"
+
+
 def explain_lines(rule: Rule) -> list[str]:
     """Return the documentation of a rule as text."""
     lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *_wrapped(law(rule))]
     for title in _SECTIONS:
         lines += ["", title, *_wrapped(rule.section(title), "  ", "  ")]
+    for example in examples_of(rule.id):
+        word = "Bad" if example.is_bad else "Good"
+        lines += ["", f"{word}: {example.text}" if example.text else word]
+        lines += [f"  {line}".rstrip() for line in example.code.splitlines()]
     return lines
 
 

@@ -1,0 +1,129 @@
+"""The examples of the rules do what they say: the rule finds the bad ones and leaves the good ones alone."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+import textwrap
+from importlib import resources
+
+import pytest
+
+from pytest_hermes_env.contract.judge import ClassContract
+from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.shown import Example, examples_of
+from pytest_hermes_env.contract.source import read_classes
+
+FRAME = '''\
+import asyncio
+import os
+import random
+import shlex
+import uuid
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from environments.agent_loop import HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+
+
+class Env(HermesAgentBaseEnv):
+    """What surrounds the methods of an example."""
+
+    name = "example"
+    env_config_cls = HermesAgentEnvConfig
+
+    @classmethod
+    def config_init(cls):
+        config = cls.env_config_cls(enabled_toolsets=["terminal"])
+        return config, [APIServerConfig(model_name="m", base_url="http://localhost:8000/v1", server_type="openai")]
+
+    async def setup(self):
+        self.items = [{"question": "2 + 2", "answer": "4"}]
+        self.next = 0
+
+    async def get_next_item(self):
+        self.next += 1
+        return self.items[self.next % len(self.items)]
+
+    def format_prompt(self, item):
+        return item["question"]
+
+    async def compute_reward(self, item, result, ctx):
+        return float(any(item["answer"] in (message.get("content") or "") for message in result.messages))
+
+    async def evaluate(self):
+        tools, names = self._resolve_tools_for_group()
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
+            return await agent.run([{"role": "user", "content": "2 + 2"}])
+        finally:
+            ctx.cleanup()
+'''
+
+RULES = {rule.id: rule for rule in ALL_RULES}
+EXAMPLES = [example for rule in ALL_RULES for example in examples_of(rule.id)]
+
+
+def written(example: Example) -> str:
+    """Return an example as a whole file: its methods take the place of the frame's."""
+    if "class " in example.code:
+        return example.code
+    names = {node.name for node in ast.parse(example.code).body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    lines = FRAME.splitlines()
+    env = ast.parse(FRAME).body[-1]
+    assert isinstance(env, ast.ClassDef)
+    for node in reversed(env.body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in names:
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            del lines[first - 1 : node.end_lineno]
+    return "\n".join(lines) + "\n\n" + textwrap.indent(example.code, "    ")
+
+
+def imported(path, name):
+    """Import a file under a name of its own."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("number", "example"),
+    list(enumerate(EXAMPLES)),
+    ids=[f"{example.rule_id}-{'bad' if example.is_bad else 'good'}-{number}" for number, example in enumerate(EXAMPLES)],
+)
+def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
+    """The source is judged; where the rule reads no source, rollouts are."""
+    path = tmp_path / f"example_{number}.py"
+    path.write_text(written(example), encoding="utf-8")
+    rule = RULES[example.rule_id]
+    reading = read_classes(str(path))
+    if rule.static is not None:
+        outcomes = {rule.static(source).outcome for source in reading.classes}
+    elif rule.dynamic is not None:
+        module = imported(path, path.stem)
+        classes = [vars(module)[source.name] for source in reading.classes]
+        outcomes = {ClassContract(cls, sandbox="fake", timeout_s=60).result(rule).outcome for cls in classes}
+    else:
+        outcomes = {Outcome.FAILED if reading.problem else Outcome.PASSED}
+
+    assert outcomes, "the example holds no environment class"
+    if example.is_bad:
+        assert Outcome.FAILED in outcomes
+    else:
+        assert outcomes == {Outcome.PASSED}
+
+
+def test_every_file_of_examples_belongs_to_a_rule():
+    """A misspelt file name would never be shown."""
+    folder = resources.files("pytest_hermes_env.contract").joinpath("examples")
+    names = {file.name for file in folder.iterdir() if file.name.endswith(".md")}
+
+    assert names <= {f"{rule_id}.md" for rule_id in RULES}
