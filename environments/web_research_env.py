@@ -177,7 +177,7 @@ class WebResearchEnv(HermesAgentBaseEnv):
             + config.diversity_bonus * (len(domains) >= DIVERSE)
         )
         return Grade(
-            reward=min(1.0, max(0.0, reward)),
+            reward=round(min(1.0, max(0.0, reward)), 6),  # 0.6 * 0.5 + 0.2 + 0.2 + 0.1 is 0.7999999999999999
             correctness=correctness,
             judged_by=judged_by,
             used_web=bool(results),

@@ -1,0 +1,16 @@
+"""WebResearchEnv under the contract, as a user runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_hermes_env.contract.rules import ALL_RULES
+
+
+def test_every_rule_is_exercised_and_passes(pytester: pytest.Pytester) -> None:
+    """In token mode, where no rule is left out; in a process of its own, because pyarrow cannot be imported twice."""
+    flags = ("-W", "error", "-p", "no:cacheprovider", "--hermes-strict", "--hermes-mode", "token")
+
+    result = pytester.runpytest_subprocess(*flags, "--hermes-env", "environments.web_research_env:WebResearchEnv")
+
+    result.assert_outcomes(passed=len(ALL_RULES))
