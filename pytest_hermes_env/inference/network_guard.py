@@ -165,7 +165,7 @@ def _peer(name: str, args: tuple[Any, ...]) -> Any:
 def _text_of(host: Any) -> str:
     if host is None:
         return ""
-    return host.decode("idna", "replace") if isinstance(host, bytes | bytearray) else str(host)
+    return host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else str(host)
 
 
 def _is_own_name(host: str) -> bool:
