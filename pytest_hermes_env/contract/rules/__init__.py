@@ -11,7 +11,14 @@ from pytest_hermes_env.contract.rules.he106_external_server_settings import RULE
 from pytest_hermes_env.contract.rules.he107_no_secrets_in_source import RULE as HE107
 from pytest_hermes_env.contract.rules.he108_toolsets_are_named import RULE as HE108
 from pytest_hermes_env.contract.rules.he109_runnable_module import RULE as HE109
+from pytest_hermes_env.contract.rules.he110_import_is_quiet import RULE as HE110
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
+from pytest_hermes_env.contract.rules.he112_config_fields_are_read import RULE as HE112
+from pytest_hermes_env.contract.rules.he201_setup_works_offline import RULE as HE201
+from pytest_hermes_env.contract.rules.he202_items_never_run_out import RULE as HE202
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import RULE as HE203
+from pytest_hermes_env.contract.rules.he204_prompt_is_text import RULE as HE204
+from pytest_hermes_env.contract.rules.he205_split_is_seeded import RULE as HE205
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
 from pytest_hermes_env.contract.rules.he402_reward_in_unit_interval import RULE as HE402
@@ -43,7 +50,14 @@ ALL_RULES = (
     HE107,
     HE108,
     HE109,
+    HE110,
     HE111,
+    HE112,
+    HE201,
+    HE202,
+    HE203,
+    HE204,
+    HE205,
     HE301,
     HE401,
     HE402,

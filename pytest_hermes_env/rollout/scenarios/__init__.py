@@ -7,6 +7,7 @@ to add a family, write a file like the others and name it here. Modules here loa
 from __future__ import annotations
 
 from pytest_hermes_env.rollout.scenarios import (
+    again,
     cancelled,
     evaluation,
     failures,
@@ -29,6 +30,7 @@ FAMILIES: tuple[Family, ...] = (
     evaluation.FAMILY,
     metrics.FAMILY,
     probing.FAMILY,
+    again.FAMILY,
 )
 
 SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in family.scenarios.items()}

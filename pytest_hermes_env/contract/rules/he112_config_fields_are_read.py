@@ -1,0 +1,134 @@
+"""HE112 config-fields-are-read
+Every setting that an environment adds to its configuration is read somewhere.
+
+What: the name of each own field is read, as an attribute, with getattr, or as a key of a dumped configuration, in the
+class, in its bases, or in a file of the same tree that they import.
+
+Why: a setting that nothing reads is a promise: --env.correctness_weight 0.9 is accepted, logged to wandb, and changes
+nothing. People have compared runs that differed in such a setting alone.
+
+Fix: read it, or take it away.
+
+Source: atroposlib 0.4.0, envs/base.py, cli(): every field of env_config_cls becomes a flag; pydantic keeps what is never
+read.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Function,
+    Kind,
+    breach,
+    calls_in,
+    config_class,
+    fields_of,
+    in_order,
+    known_fields,
+    last_name,
+)
+from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_hermes_env.contract.evidence import Call, Module
+
+_MOST_FILES = 40
+_CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})
+_DUMPS = frozenset({"dict", "model_dump", "model_dump_json", "vars", "asdict"})
+_HARMLESS = frozenset({"isinstance", "print", "type", "repr", "str", "hasattr", "deepcopy", "copy", "id"})
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for each own field's name in the class's files and in those that they import."""
+    config = config_class(source)
+    if config is None and source.unreadable:
+        return undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
+    if not isinstance(config, ClassSource):
+        return not_applicable("the environment has no settings of its own that could be read")
+    fields = [field for field in fields_of(config) if field.is_own]
+    if not fields:
+        return not_applicable("the environment adds no settings")
+    modules = _modules(source, config)
+    words = frozenset(word for module in modules for word in _read_in(module))
+    unread = [field for field in fields if field.name not in words]
+    if not unread:
+        return passed(f"{len(fields)} own settings, each read")
+    names = ", ".join(field.name for field in unread)
+    if not known_fields():
+        return undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
+    if reason := _handed_over(source):
+        return undecided(f"{names} may be read where the configuration is handed to: {reason}")
+    return failed(in_order(breach(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread))
+
+
+def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
+    """Return the files of the class and of its configuration, and what they import from their own tree."""
+    found = dict.fromkeys([*source.modules, *(item.module for item in config.readable)])
+    waiting = list(found)
+    while waiting and len(found) < _MOST_FILES:
+        module = waiting.pop(0)
+        for dotted in module.imports:
+            imported = module.imported(dotted)
+            if imported is not None and imported not in found:
+                found[imported] = None
+                waiting.append(imported)
+    return list(found)
+
+
+def _read_in(module: Module) -> Iterator[str]:
+    """Yield every word that is read as an attribute or stands as a text; docstrings and f-string parts are no single words."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+            yield node.value
+        elif isinstance(node, ast.MatchClass):
+            yield from node.kwd_attrs
+
+
+def _handed_over(source: ClassSource) -> str:
+    """Return who is given the whole configuration and may read any field, or an empty string."""
+    for call in calls_in(source.flow.every_frame()):
+        if any(isinstance(value.target, Function) for value in call.callee) or _is_ours(call):
+            continue
+        name = call.name or last_name(call.node.func)
+        if name == "getattr" and len(call.node.args) > 1 and _is_config(call.node.args[0]):
+            if not isinstance(call.node.args[1], ast.Constant):
+                return "getattr with a name that is computed"
+            continue
+        if name in _DUMPS and (not call.node.args or _is_config(call.node.args[0])):
+            func = call.node.func
+            if isinstance(func, ast.Name) or (isinstance(func, ast.Attribute) and _is_config(func.value)):
+                return f"{name}()"
+        if name in _HARMLESS:
+            continue
+        if any(_is_config(item) for item in (*call.node.args, *(word.value for word in call.node.keywords))):
+            return f"{name}()"
+    return ""
+
+
+def _is_ours(call: Call) -> bool:
+    """Whether a call leads into the layer or Atropos, which know only their own fields."""
+    return any(value.kind in {Kind.SUPER, Kind.BASE_METHOD} for value in (*call.callee, *call.receiver))
+
+
+def _is_config(node: ast.expr) -> bool:
+    if isinstance(node, ast.Starred):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr in _CONFIGS
+    return isinstance(node, ast.Name) and node.id in _CONFIGS
+
+
+RULE = Rule(
+    id="HE112",
+    name="config-fields-are-read",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+)

@@ -1,0 +1,45 @@
+"""HE202 items-never-run-out
+get_next_item goes round: it gives an item however often it is asked.
+
+What: more calls of get_next_item than there are training items raise nothing. None is allowed: it asks Atropos to wait.
+
+Why: Atropos asks for items as long as it trains, from several workers. An IndexError or StopIteration after the last item
+ends the worker in the middle of the night, after one pass over the data.
+
+Fix: item = self.items[self.index % len(self.items)]; self.index += 1.
+
+Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get_next_item(); None pauses the worker.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, not_exercised, passed
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what many calls of get_next_item gave."""
+    scenario = evidence.scenario("items")
+    if not scenario.happened:
+        missing = scenario.unavailable
+        return not_applicable(missing) if "gave None" in missing else not_exercised(missing)
+    taken = len(scenario.items)
+    if scenario.error:
+        path, line = evidence.at_method("get_next_item")
+        message = f"get_next_item raised {scenario.error} at call {taken + 1}"
+        return failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
+    if not taken:
+        return not_applicable(scenario.note)
+    if "came again" in scenario.note or "gave None" in scenario.note:
+        return passed(f"{taken} items were taken: {scenario.note}")
+    return not_exercised(f"the training items are more than were taken: {scenario.note}")
+
+
+RULE = Rule(
+    id="HE202",
+    name="items-never-run-out",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=("items",),
+)

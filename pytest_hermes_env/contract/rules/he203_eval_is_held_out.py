@@ -1,0 +1,307 @@
+"""HE203 eval-is-held-out
+Evaluation runs on items that are never trained on, and there are some of both.
+
+What: what evaluate goes through and what get_next_item draws from have nothing in common: different slices of the data, or
+different splits of a dataset. No prompt of the evaluation is the prompt of a training item.
+
+Why: an evaluation on training items measures memory. The curve rises while the model learns the answers by heart, and the
+checkpoint that is chosen by it is the one that overfits most.
+
+Fix: self.eval_items, self.train_items = rows[:n], rows[n:] with 0 < n < len(rows); evaluate goes through the first,
+get_next_item through the second.
+
+Source: the guide of upstream's environments: "split train and evaluation (at least 20 items or a tenth)".
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Evidence,
+    Frame,
+    Function,
+    breach,
+    last_name,
+    resolve,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_COPIES = frozenset({"list", "tuple", "deque", "copy", "deepcopy", "sorted", "reversed", "iter", "cycle", "set", "shuffled"})
+_WALKS = frozenset({"enumerate", "tqdm", "zip", "map", "islice", "as_completed", "batched", *_COPIES})
+_PICKS = frozenset({"choice", "next", "sample", "popleft", "pop"})
+_DEEPEST = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Portion:
+    """Rows: all of ``root``, or the slice of it from ``start`` to ``stop`` (as they are written)."""
+
+    root: str
+    start: str = ""
+    stop: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all rows."""
+        return not self.start and not self.stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """A place that goes through an attribute of self, or draws from it."""
+
+    attribute: str
+    part: Portion
+    function: Function
+    node: ast.AST
+    is_single: bool = False
+    """Whether it takes single rows, by an index of its own."""
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at the attributes that both draw from, and at how setup made them."""
+    drawing = source.methods.get("get_next_item")
+    if drawing is None or source.methods.get("evaluate") is None:
+        return undecided("get_next_item and evaluate cannot both be read")
+    if _gives_nothing(drawing):
+        return not_applicable("get_next_item gives nothing to train on")
+    training = list(_uses(_frames(source, "get_next_item"), _drawn))
+    evaluation = list(_uses(_frames(source, "evaluate"), _walked)) or [
+        replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
+    ]
+    if not training or not evaluation:
+        return undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
+    made = _definitions(source)
+    answers = [(use, other, _relation(use, other, made)) for use in evaluation for other in training]
+    for use, other, answer in answers:
+        if answer is True:
+            what = f"self.{use.attribute}"
+            if use.attribute != other.attribute:
+                what += f", which shares rows with self.{other.attribute}"
+            return failed([breach(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")])
+    if any(answer is None for _, _, answer in answers):
+        return undecided("whether the rows of training and evaluation are different ones is computed")
+    return passed("training and evaluation take different rows")
+
+
+def _gives_nothing(function: Function) -> bool:
+    """Whether a method only ever gives None, as evaluation-only benchmarks do."""
+    returns = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
+    raises = any(isinstance(node, ast.Raise) for node in function.node.body)
+    return raises or all(value is None or (isinstance(value, ast.Constant) and value.value is None) for value in returns)
+
+
+def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
+    start = source.flow.method(name)
+    stops = ("compute_reward", "setup", "collect_trajectory", "collect_trajectories", "format_prompt", "wandb_log")
+    return source.flow.reached_without(start, *stops) if start else ()
+
+
+def _uses(frames: Iterable[Frame], find: object) -> Iterator[Use]:
+    assert callable(find)
+    for function in dict.fromkeys(frame.function for frame in frames):
+        for node in ast.walk(function.node):
+            for found in find(node):
+                portion = _portion_of_self(found, function)
+                if portion is not None:
+                    yield Use(attribute=portion.root, part=portion, function=function, node=found)
+
+
+def _drawn(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a node takes an item from."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and not isinstance(node.slice, ast.Slice):
+        yield node.value
+    elif isinstance(node, ast.Call) and last_name(node.func) in _PICKS:
+        yield from node.args[:1]
+        if isinstance(node.func, ast.Attribute) and last_name(node.func) in {"pop", "popleft"}:
+            yield node.func.value
+
+
+def _walked(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what a node goes through."""
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+        yield from _inside(node.iter)
+    elif isinstance(node, ast.Call) and last_name(node.func) == "map":
+        yield from (part for item in node.args[1:] for part in _inside(item))
+
+
+def _inside(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Call) and last_name(node.func) in _WALKS:
+        for item in node.args:
+            yield from _inside(item)
+    else:
+        yield node
+
+
+def _portion_of_self(node: ast.expr, function: Function) -> Portion | None:
+    """Return the attribute of self that an expression is, or is a slice of; local names are followed once."""
+    if isinstance(node, ast.Name):
+        bound = [item.value for item in function.own_nodes() if isinstance(item, ast.Assign) and _is_target(item, node.id)]
+        return _portion_of_self(bound[0], function) if len(bound) == 1 and not isinstance(bound[0], ast.Name) else None
+    start = stop = ""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        if node.slice.step is not None:
+            return None
+        start, stop = _written(node.slice.lower), _written(node.slice.upper)
+        node = node.value
+    is_own = (
+        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and function.positional[:1] == (node.value.id,)
+    )
+    return Portion(root=node.attr, start=start, stop=stop) if is_own and isinstance(node, ast.Attribute) else None
+
+
+def _is_target(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
+
+
+def _written(node: ast.expr | None) -> str:
+    return "" if node is None or (isinstance(node, ast.Constant) and node.value in (0, None)) else ast.unparse(node)
+
+
+def _definitions(source: ClassSource) -> dict[str, list[Portion | None]]:
+    """Return, for each attribute that setup or the constructor sets, the rows that it is given; None for what is computed."""
+    found: dict[str, list[Portion | None]] = {}
+    functions = dict.fromkeys(frame.function for frame in source.flow.reached("__init__", "setup"))
+    for function in functions:
+        for node in ast.walk(function.node):
+            for target, value in _assigned(node):
+                holder = target.value if isinstance(target, ast.Attribute) else None
+                is_own = isinstance(holder, ast.Name) and function.positional[:1] == (holder.id,)
+                if isinstance(target, ast.Attribute) and is_own:
+                    found.setdefault(target.attr, []).append(_portion(value, function, 0) if value is not None else None)
+    return found
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _paired(target, node.value)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        yield target, value
+    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _paired(one, other)
+    else:
+        yield from ((item, None) for item in target.elts)
+
+
+def _portion(node: ast.expr, function: Function, depth: int) -> Portion | None:
+    """Return the rows that an expression is, as far as they can be named."""
+    if depth > _DEEPEST:
+        return None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        inner = _portion(node.value, function, depth + 1)
+        if inner is None or not inner.is_whole or node.slice.step is not None:
+            return None
+        return Portion(root=inner.root, start=_written(node.slice.lower), stop=_written(node.slice.upper))
+    if isinstance(node, ast.Call):
+        if last_name(node.func) in _COPIES and len(node.args) == 1:
+            return _portion(node.args[0], function, depth + 1)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "copy" and not node.args:
+            return _portion(node.func.value, function, depth + 1)
+        if last_name(node.func) == "load_dataset":
+            return Portion(root=ast.unparse(node))
+        return None
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return Portion(root=f"literal {node.lineno}:{node.col_offset}")
+    if isinstance(node, ast.Name):
+        bound = [
+            value for item in function.own_nodes() for target, value in _assigned(item) if getattr(target, "id", "") == node.id
+        ]
+        if len(bound) == 1 and bound[0] is not None:
+            inner = _portion(bound[0], function, depth + 1)
+            return inner or Portion(root=f"{function.name}.{node.id}")
+        if bound:
+            return Portion(root=f"{function.name}.{node.id}")
+        return Portion(root=node.id) if resolve(function.module, node) is None else None
+    return Portion(root=ast.unparse(node)) if isinstance(node, ast.Attribute) else None
+
+
+def _relation(use: Use, other: Use, made: dict[str, list[Portion | None]]) -> bool | None:
+    """Whether evaluation and training share rows: certainly (True), certainly not (False), or nobody can tell (None)."""
+    if use.attribute == other.attribute:
+        return True if use.part.is_whole and not use.is_single else None
+    left, right = made.get(use.attribute, []), made.get(other.attribute, [])
+    if len(left) != 1 or len(right) != 1 or left[0] is None or right[0] is None:
+        return None
+    return _overlap(left[0], right[0])
+
+
+def _overlap(left: Portion, right: Portion) -> bool | None:
+    if left.root != right.root:
+        both = left.root + right.root
+        are_known = all(
+            part.root.startswith(("literal ", "load_dataset")) or "load_dataset(" in part.root for part in (left, right)
+        )
+        return False if are_known and both else None
+    if left.is_whole or right.is_whole or left == right:
+        return True
+    if (left.stop and left.stop == right.start) or (right.stop and right.stop == left.start):
+        return False
+    if not left.start and not right.start:
+        return True
+    return True if not left.stop and not right.stop and not (left.start and right.start) else None
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare the prompts of the evaluation with those of the training items."""
+    items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
+    if not items.happened or not items.items:
+        missing = items.unavailable or items.note or items.error
+        return not_applicable(missing) if "gave None" in missing else not_exercised(missing)
+    if not evaluation.happened:
+        return not_exercised(evaluation.unavailable)
+    trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}
+    asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
+    asked.pop("", None)
+    if not trained or not asked:
+        return not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+    shared = [prompt for prompt in asked if prompt in trained]
+    if not shared:
+        return passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
+    path, line = evidence.at_method("evaluate")
+    message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
+    return failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
+
+
+def _prompt(request: dict[str, object]) -> str:
+    """Return the first user message of a request."""
+    messages = request.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            return content if isinstance(content, str) else ""
+    return ""
+
+
+RULE = Rule(
+    id="HE203",
+    name="eval-is-held-out",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("items", "evaluate"),
+)

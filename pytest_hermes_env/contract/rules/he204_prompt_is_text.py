@@ -1,0 +1,167 @@
+"""HE204 prompt-is-text
+format_prompt gives a text that is not empty, and leaves the item alone.
+
+What: each return of format_prompt is a str with something in it; the method changes neither the item nor what is in it.
+
+Why: the prompt becomes the content of the user message. None, a list of messages or a dict is refused by the server, or
+sent as something that no chat template can show; an empty prompt gives rollouts about nothing. An item that was changed is
+another item for the second rollout of its group, and for the reward.
+
+Fix: return item["question"] as a str; work on a copy where a part of the item is prepared.
+
+Source: environments.hermes_base_env, HermesAgentBaseEnv.format_prompt(item) -> str and collect_trajectory.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    MUTATORS,
+    UNKNOWN,
+    ClassSource,
+    Evidence,
+    Function,
+    ItemSeen,
+    Kind,
+    breach,
+    calls_in,
+    in_order,
+    literal,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NOT_TEXT = {
+    ast.Dict: "a dict", ast.DictComp: "a dict", ast.List: "a list", ast.ListComp: "a list", ast.Tuple: "a tuple", ast.Set: "a set",
+    ast.SetComp: "a set", ast.GeneratorExp: "a generator", ast.Compare: "a bool", ast.Lambda: "a function",
+}  # fmt: skip
+
+
+_OTHER_KINDS = frozenset({Kind.TUPLE, Kind.MANY, Kind.TRUE, Kind.FALSE})
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at what format_prompt returns, and at what it and its helpers do with the item."""
+    function = source.methods.get("format_prompt")
+    if function is None:
+        return undecided("there is no format_prompt to read")
+    frame = source.flow.entry(function)
+    findings = []
+    if not frame.returned and not frame.is_generator and not function.is_async:
+        findings.append(breach(function, function.node, "format_prompt returns nothing; the prompt would be None"))
+    for node, values in frame.returned:
+        if fault := _fault(node, function):
+            findings.append(breach(function, node, fault))
+        elif not _may_be_text(node) and any(value.kind in _OTHER_KINDS for value in values):
+            findings.append(breach(function, node, "format_prompt returns something else than a text"))
+    positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
+    if positional:
+        findings += [
+            breach(inner, node, "format_prompt changes the item")
+            for inner, node in _changes(source, function, positional[0], 0)
+        ]
+    if findings:
+        return failed(in_order(findings))
+    return passed("format_prompt returns a text and leaves the item alone")
+
+
+def _fault(node: ast.Return, function: Function) -> str:
+    value = node.value
+    if value is None:
+        return "format_prompt returns None; a text is needed"
+    what = _NOT_TEXT.get(type(value))
+    if what:
+        return f"format_prompt returns {what}; a text is needed"
+    known = literal(value, function.module, function)
+    if known is None:
+        return "format_prompt returns None; a text is needed" if isinstance(value, ast.Constant) else ""
+    if isinstance(known, str):
+        return "" if known.strip() else "format_prompt returns an empty text"
+    if known is UNKNOWN or not isinstance(known, (bool, int, float, bytes)):
+        return ""
+    return f"format_prompt returns {known!r}; a text is needed"
+
+
+def _may_be_text(node: ast.Return) -> bool:
+    """Whether an expression's type is decided by what it operates on: `a or b`, a subscript, a call."""
+    return not isinstance(node.value, (ast.Name, ast.Constant))
+
+
+def _changes(source: ClassSource, function: Function, item: str, depth: int) -> Iterator[tuple[Function, ast.AST]]:
+    """Yield the places that change what the parameter ``item`` holds, those in the class's helpers included."""
+    held = {item}
+    for node in function.own_nodes():
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in held:
+            held |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    rebound = {
+        target.id
+        for node in function.own_nodes()
+        if isinstance(node, ast.Assign) and not (isinstance(node.value, ast.Name) and node.value.id in held)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    held -= rebound  # item = dict(item): from there on it is a copy
+    for node in function.own_nodes():
+        is_stored = isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, (ast.Store, ast.Del))
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and is_stored and _root(node.value) in held:
+            yield function, node
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in MUTATORS and _root(func.value) in held:
+            yield function, node
+    if depth > 2:  # noqa: PLR2004 - a prompt is built in a few steps
+        return
+    for call in calls_in([source.flow.entry(function)]):
+        for value in call.callee:
+            if isinstance(value.target, Function) and value.target is not function:
+                skip = 1 if value.kind is Kind.METHOD and not value.target.is_static else 0
+                for index, given in enumerate(call.node.args):
+                    names = value.target.positional[skip:]
+                    if isinstance(given, ast.Name) and given.id in held and index < len(names):
+                        yield from _changes(source, value.target, names[index], depth + 1)
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that a chain of subscripts, attributes and plain reads hangs on."""
+    while isinstance(node, (ast.Subscript, ast.Attribute)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what format_prompt gave for the items that were taken."""
+    scenario = evidence.scenario("items")
+    if not scenario.happened:
+        return not_exercised(scenario.unavailable)
+    asked = [item for item in scenario.items if item.is_formatted]
+    if not asked:
+        return not_exercised(scenario.error or scenario.note or "get_next_item gave no item")
+    fault = next((fault for item in asked if (fault := _seen(item))), "")
+    if not fault:
+        return passed(f"{len(asked)} prompts looked at")
+    path, line = evidence.at_method("format_prompt")
+    return failed([Finding(message=fault, path=path, line=line, scenario="items")])
+
+
+def _seen(item: ItemSeen) -> str:
+    if item.error:
+        return f"format_prompt raised {item.error}"
+    if not isinstance(item.prompt, str):
+        return f"format_prompt gave {type(item.prompt).__name__}; a text is needed"
+    if not item.prompt.strip():
+        return "format_prompt gave an empty text"
+    return "format_prompt changed the item" if item.is_changed else ""
+
+
+RULE = Rule(
+    id="HE204",
+    name="prompt-is-text",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("items",),
+)

@@ -1,0 +1,209 @@
+"""HE205 split-is-seeded
+Shuffles are seeded, and lists of the module are not shuffled in place.
+
+What: in setup, in the constructor and in what they call, whatever shuffles or samples has a seed: random.Random(42),
+numpy.random.default_rng(42), dataset.shuffle(seed=42), train_test_split(random_state=42). A list that the module defines
+is copied before it is shuffled.
+
+Why: without a seed the evaluation items are other ones in every run, and in every worker: scores cannot be compared, and
+after a restart the environment trains on what it is evaluated on. A module's list that is shuffled in place is in another
+order for everyone else in the process, and for the second environment of a test.
+
+Fix: rows = list(ROWS); random.Random(42).shuffle(rows).
+
+Source: Python's documentation, "random": the module's functions share one generator, seeded from the system's clock or
+entropy; datasets.Dataset.shuffle(seed=None).
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    ClassSource,
+    Evidence,
+    External,
+    Function,
+    breach,
+    in_order,
+    keyword,
+    last_name,
+    resolve,
+)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised, passed, undecided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_hermes_env.contract.evidence import Module
+
+_SHUFFLES = frozenset({"shuffle", "sample", "permutation", "permuted"})
+_SPLITS = frozenset({"train_test_split", "random_split", "KFold", "ShuffleSplit"})
+_GENERATORS = frozenset({"Random", "RandomState", "default_rng", "Generator", "SystemRandom"})
+_SEEDS = frozenset({"seed", "set_seed", "manual_seed", "seed_everything"})
+_SHARED = frozenset({"random", "numpy.random", "np.random"})
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at every shuffle that setup and the constructor reach."""
+    frames = source.flow.reached("__init__", "setup")
+    if not frames:
+        return undecided("there is no setup to read")
+    is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
+        _seeds(node, module) for module in source.modules for node in _at_module_level(module)
+    )
+    findings: list[Finding] = []
+    count = 0
+    for function in dict.fromkeys(frame.function for frame in frames):
+        for node in ast.walk(function.node):
+            if not isinstance(node, ast.Call):
+                continue
+            what = _shuffled(node, function)
+            if what is None:
+                continue
+            count += 1
+            if not is_seeded and not _has_seed(node, function):
+                findings.append(breach(function, node, f"{what} has no seed: the split is another one in every run"))
+            names = [name for given in _given(node) if (name := _of_module(given, function))]
+            findings += [breach(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
+    return judged(in_order(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+
+
+def _at_module_level(module: Module) -> Iterator[ast.AST]:
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Expr):
+            yield statement.value
+
+
+def _seeds(node: ast.AST, module: Module) -> bool:
+    """Whether a call seeds the shared generator with something."""
+    if not isinstance(node, ast.Call) or last_name(node.func) not in _SEEDS or not (node.args or node.keywords):
+        return False
+    holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return holder is None or _dotted(holder, module) in {*_SHARED, "torch", "transformers", "pytorch_lightning"}
+
+
+def _shuffled(node: ast.Call, function: Function) -> str | None:
+    """Return the name of the shuffle or split that a call is, None when it is none."""
+    name = last_name(node.func)
+    if name in _SPLITS:
+        return f"{name}()"
+    if name not in _SHUFFLES:
+        return None
+    dotted = _dotted(node.func, function.module)
+    if isinstance(node.func, ast.Name):
+        return f"{name}()" if dotted.rpartition(".")[0] in {"random", "numpy.random"} else None
+    holder = _dotted(node.func.value, function.module) if isinstance(node.func, ast.Attribute) else ""
+    if name == "shuffle" or holder in _SHARED or _generator(node.func, function) is not None:
+        return f"{holder}.{name}()" if holder in _SHARED else f"{name}()"
+    return None
+
+
+def _has_seed(node: ast.Call, function: Function) -> bool:
+    for word in ("seed", "random_state", "generator", "rng"):
+        given = keyword(node, word)
+        if given is not None:
+            return not (isinstance(given, ast.Constant) and given.value is None)
+    if any(word.arg is None for word in node.keywords):
+        return True
+    name = last_name(node.func)
+    if name in _SPLITS:
+        off = keyword(node, "shuffle")
+        return isinstance(off, ast.Constant) and off.value is False
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    if _dotted(node.func.value, function.module) in _SHARED:
+        return False
+    made = _generator(node.func, function)
+    if made is not None:
+        return bool(made.args or made.keywords) and not (
+            made.args and isinstance(made.args[0], ast.Constant) and made.args[0].value is None
+        )
+    return name != "shuffle" or bool(node.args)  # dataset.shuffle() has none; other generators come from elsewhere
+
+
+def _generator(func: ast.expr, function: Function) -> ast.Call | None:
+    """Return the construction of the generator that a method is called on, where it can be seen."""
+    if not isinstance(func, ast.Attribute):
+        return None
+    holder = func.value
+    if isinstance(holder, ast.Call) and last_name(holder.func) in _GENERATORS:
+        return holder
+    if isinstance(holder, (ast.Name, ast.Attribute)):
+        word = last_name(holder)
+        owners = (
+            [function.node, *(item.node for item in function.owner.own_methods.values())] if function.owner else [function.node]
+        )
+        for owner in owners:
+            for node in ast.walk(owner):
+                made = (
+                    node.value
+                    if isinstance(node, ast.Assign) and any(last_name(item) == word for item in node.targets)
+                    else None
+                )
+                if isinstance(made, ast.Call) and last_name(made.func) in _GENERATORS:
+                    return made
+    return None
+
+
+def _given(node: ast.Call) -> list[ast.expr]:
+    return node.args[:1] if last_name(node.func) == "shuffle" else []
+
+
+def _of_module(node: ast.expr, function: Function) -> str:
+    """Return the name of the module's list that an expression is, also by way of a local name; nothing for a copy."""
+    for _ in range(4):
+        if not isinstance(node, ast.Name):
+            return ""
+        bound = [item.value for item in function.own_nodes() if isinstance(item, ast.Assign) and _binds(item, node.id)]
+        if not bound:
+            break
+        if len(bound) != 1:
+            return ""
+        node = bound[0]
+    arguments = function.node.args
+    if not isinstance(node, ast.Name) or any(item.arg == node.id for item in (*arguments.posonlyargs, *arguments.args)):
+        return ""
+    return node.id if node.id in function.module.names else ""
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
+
+
+def _dotted(node: ast.expr, module: Module) -> str:
+    target = resolve(module, node)
+    return target.dotted if isinstance(target, External) else ""
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at whether a second setup gave the same items in the same order."""
+    scenario = evidence.scenario("setup_again")
+    if not scenario.happened:
+        return not_exercised(scenario.unavailable)
+    if scenario.error:
+        return not_exercised(f"the second setup failed: {scenario.error}")
+    if not scenario.items:
+        return passed("the environment has no training items")
+    first = [item.key for item in evidence.scenario("items").items]
+    again = [item.key for item in scenario.items]
+    shortest = min(len(first), len(again))
+    if not shortest:
+        return not_exercised("no item of the first setup was seen")
+    path, line = evidence.at_method("setup")
+    differs = first[:shortest] != again[:shortest]
+    message = "a second setup gave other training items, or gave them in another order"
+    findings = [Finding(message=message, path=path, line=line, scenario="setup_again")] if differs else []
+    return judged(findings, f"two setups gave the same {shortest} items in the same order")
+
+
+RULE = Rule(
+    id="HE205",
+    name="split-is-seeded",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=("items", "setup_again"),
+)

@@ -1,0 +1,60 @@
+"""setup() a second time, on another instance and with the shared random generators in another state."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.rollout.scenarios.family import Family
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.stage import Stage
+
+__all__ = ["FAMILY"]
+
+MOST = 40
+"""How many items are taken, at most."""
+SEED = 20_260_117
+"""The state of the shared generators: any but the one that the first setup found."""
+
+
+async def play(stage: Stage) -> None:
+    """Set up again and take items."""
+    seen: list[ItemSeen] = []
+
+    async def take() -> None:
+        with _reseeded():
+            await stage.env.setup()
+            while len(seen) < MOST and (item := await stage.env.get_next_item()) is not None:
+                seen.append(ItemSeen(value=None, key=repr(picture(item))))
+
+    await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
+
+
+@contextlib.contextmanager
+def _reseeded() -> Iterator[None]:
+    """Put the generators of `random`, and of numpy where it is loaded, into another state, and back."""
+    numpy = sys.modules.get("numpy")
+    kept, kept_by_numpy = random.getstate(), numpy.random.get_state() if numpy is not None else None
+    random.seed(SEED)
+    if numpy is not None:
+        numpy.random.seed(SEED)
+    try:
+        yield
+    finally:
+        random.setstate(kept)
+        if numpy is not None:
+            numpy.random.set_state(kept_by_numpy)
+
+
+FAMILY = Family(
+    name="again",
+    scenarios={"setup_again": "setup() is called on a second instance, and its items are taken, with other random numbers"},
+    play=play,
+    is_alone=True,
+)
