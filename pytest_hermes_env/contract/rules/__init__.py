@@ -20,11 +20,14 @@ from pytest_hermes_env.contract.rules.he203_eval_is_held_out import RULE as HE20
 from pytest_hermes_env.contract.rules.he204_prompt_is_text import RULE as HE204
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import RULE as HE205
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
+from pytest_hermes_env.contract.rules.he302_tool_calls_are_dicts import RULE as HE302
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
 from pytest_hermes_env.contract.rules.he402_reward_in_unit_interval import RULE as HE402
 from pytest_hermes_env.contract.rules.he403_reward_never_raises import RULE as HE403
 from pytest_hermes_env.contract.rules.he404_reward_is_repeatable import RULE as HE404
 from pytest_hermes_env.contract.rules.he405_reward_tells_apart import RULE as HE405
+from pytest_hermes_env.contract.rules.he406_judge_falls_back import RULE as HE406
+from pytest_hermes_env.contract.rules.he407_judge_asked_once import RULE as HE407
 from pytest_hermes_env.contract.rules.he408_reward_leaves_inputs_alone import RULE as HE408
 from pytest_hermes_env.contract.rules.he411_no_cleanup_in_reward import RULE as HE411
 from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
@@ -59,11 +62,14 @@ ALL_RULES = (
     HE204,
     HE205,
     HE301,
+    HE302,
     HE401,
     HE402,
     HE403,
     HE404,
     HE405,
+    HE406,
+    HE407,
     HE408,
     HE411,
     HE501,

@@ -40,7 +40,7 @@ class Probe:
     """One result and what the reward made of it. ``expression`` makes the result, ready to paste.
 
     ``is_foreign`` when this layer's own loop would not leave such a result; other layers and recorded data hold some.
-    ``again`` is a second call on equal inputs, where one was made.
+    ``again`` is a second call on equal inputs, where one was made. ``has_calls``: tools were called in it.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Probe:
     trial: Trial
     again: Trial | None = None
     is_foreign: bool = False
+    has_calls: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,6 +93,7 @@ class _Probing:
             trial=trial,
             again=again,
             is_foreign=candidate.is_foreign,
+            has_calls=any(message.get("tool_calls") for message in candidate.result.messages),
         )
 
     async def _breaches(self, candidate: Candidate, probe: Probe) -> list[Relation]:
@@ -220,8 +221,8 @@ def _drawn(strategy: Any, count: int) -> list[Any]:
     def keep(result: Any) -> None:
         found.append(result)
 
-    draw: Any = _settings(count, Phase.generate)(given(strategy)(keep))
-    draw()
+    decorate: Any = given
+    _settings(count, Phase.generate)(decorate(strategy)(keep))()
     return found
 
 

@@ -1,0 +1,125 @@
+"""HE302 tool-calls-are-dicts
+Messages and the tool calls in them are read as dicts.
+
+What: what stands in result.messages (a message, an entry of its "tool_calls", that entry's "function") is not read like
+an object: no call.function.name, no message.content. Where a helper serves objects of the client, too, it asks first:
+isinstance(call, dict), or hasattr. The parts are followed through aliases, loops, comprehensions and helpers.
+
+Why: the openai client gives objects, and code for them is easy to copy into a reward; the agent loop keeps plain dicts.
+`call.function.name` raises AttributeError for every rollout that used a tool, and only for these: what was to be paid
+for is what fails, behind a broad except without a trace.
+
+Fix: `call["function"]["name"]`, and for the arguments `json.loads(call["function"]["arguments"])` with a handler:
+models write malformed JSON.
+
+Source: environments.agent_loop.HermesAgentLoop (messages are dicts in the shape of OpenAI's API).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    DICTS,
+    PROBES,
+    ClassSource,
+    Evidence,
+    Frame,
+    Function,
+    Kind,
+    Values,
+    breach,
+    in_order,
+    last_name,
+    only,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_exercised,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OF_CALLS = re.compile(
+    r"^AttributeError: 'dict' object has no attribute '(function|name|arguments|id|type|role|content|tool_calls)'"
+)
+_WORDS = {"message": "a message", "call": "a tool call", "function": "a tool call's function"}
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
+    findings = in_order(finding for frame in source.flow.every_frame() for finding in _breaches(frame))
+    if not findings and not source.has("compute_reward") and source.unreadable:
+        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return judged(findings, "messages and tool calls are read as dicts")
+
+
+def _breaches(frame: Frame) -> Iterator[Finding]:
+    for access in frame.reads:
+        node = access.node
+        if isinstance(node, ast.Attribute) and _is_dict(access.base) and not hasattr(dict, node.attr):
+            yield from _finding(frame, node, access.base, ast.unparse(node))
+    for call in frame.calls:
+        if call.name == "getattr" and len(call.node.args) == 2 and _is_dict(call.arguments[0]):  # noqa: PLR2004
+            word = call.node.args[1]
+            if isinstance(word, ast.Constant) and isinstance(word.value, str) and not hasattr(dict, word.value):
+                yield from _finding(frame, call.node, call.arguments[0], ast.unparse(call.node))
+
+
+def _is_dict(values: Values) -> bool:
+    return only(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
+
+
+def _finding(frame: Frame, node: ast.AST, base: Values, text: str) -> Iterator[Finding]:
+    if _has_another_way(frame.function, node):
+        return
+    what = " or ".join(sorted(_WORDS[value.name] for value in base))
+    yield breach(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
+
+
+def _has_another_way(function: Function, node: ast.AST) -> bool:
+    """Tell whether a handler of AttributeError stands around the read: then it asks by trying."""
+    for child, parent in function.ancestors(node):
+        if isinstance(parent, ast.Try) and child in parent.body:
+            for handler in parent.handlers:
+                kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                if any(kind is not None and last_name(kind) == "AttributeError" for kind in kinds):
+                    return True
+    return False
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look for the AttributeError that a dict gives to code written for objects, over results with tool calls."""
+    if missing := evidence.without_probes():
+        return missing
+    probes = [probe for probe in evidence.probes.probes if probe.has_calls]
+    if not probes:
+        return not_exercised("no result with tool calls was tried")
+    findings: dict[int, Finding] = {}
+    for probe in sorted(probes, key=lambda probe: len(probe.expression)):
+        trial = probe.trial
+        if _OF_CALLS.match(trial.error):
+            message = f"compute_reward raised {trial.error}"
+            place = trial.place
+            found = Finding(message=message, path=place.path, line=place.line, seen=probe.expression, scenario=PROBES)
+            findings.setdefault(place.line, found)
+    return judged(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
+
+
+RULE = Rule(
+    id="HE302",
+    name="tool-calls-are-dicts",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=(PROBES,),
+)

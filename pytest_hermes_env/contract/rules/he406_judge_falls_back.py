@@ -1,0 +1,179 @@
+"""HE406 judge-falls-back
+A judge that errors, times out or answers garbage still leaves a number.
+
+What: a question that compute_reward puts to a model (self.server.chat_completion and its like) stands in a try with a
+handler, in its own method or in one that leads to it; and while the judge answers text without a score, or every
+question to it fails, compute_reward returns a finite number.
+
+Why: judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without
+a fallback each of these becomes an exception in compute_reward, which the trainer sees as 0.0: good work is punished
+at random, and an hour of outage teaches the model that nothing is worth doing.
+
+Fix: wrap the question and the parsing of its answer in one try, and in the handler return a heuristic score, such as
+the overlap of the answer's words with the expected ones. Log it, so that an outage is seen.
+
+Source: the environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, ServerManager.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    Call,
+    ClassSource,
+    Evidence,
+    Frame,
+    Function,
+    Reward,
+    as_number,
+    breach,
+    calls_in,
+    doubts,
+    in_order,
+    last_name,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_QUESTIONS = frozenset({"chat_completion", "completion", "tokens_and_logprobs_completion"})
+_CLIENT_QUESTIONS = ("completions.create", "responses.create", "messages.create")
+_OF_PARSING = frozenset(
+    {"JSONDecodeError", "ValueError", "KeyError", "TypeError", "IndexError", "AttributeError", "LookupError"}
+)
+"""What a handler may catch without catching anything that a client raises."""
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at each question to a model that compute_reward leads to: a try with a handler is around it."""
+    start = source.flow.method("compute_reward")
+    if start is None:
+        missing = source.unreadable[0] if source.unreadable else "nowhere"
+        return undecided(f"compute_reward may come from {missing}, which cannot be read")
+    frames = source.flow.reached_from(start)
+    asked = [call for call in calls_in(frames) if _is_question(call)]
+    if not asked:
+        doubt = next(doubts(frames), None)
+        if doubt is not None:
+            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
+        return not_applicable("compute_reward asks no judge")
+    findings = in_order(
+        breach(
+            call.function,
+            call.node,
+            f"{call.function.name} asks a judge, and nothing catches what it raises: when it fails, compute_reward raises",
+        )
+        for frame in _bare(start)
+        for call in frame.calls
+        if _is_question(call) and not _is_guarded(call.function, call.node)
+    )
+    if findings:
+        return failed(findings)
+    return passed(f"{len(asked)} {'question' if len(asked) == 1 else 'questions'} to a judge are in a try")
+
+
+def _bare(start: Frame) -> Iterator[Frame]:
+    """Yield the frames that are reached without passing a try that would catch what they raise."""
+    seen: set[int] = set()
+    pending = [start]
+    while pending:
+        frame = pending.pop()
+        if id(frame) in seen:
+            continue
+        seen.add(id(frame))
+        yield frame
+        pending += [target for node, target in frame.edges if not _is_guarded(frame.function, node)]
+
+
+def _is_question(call: Call) -> bool:
+    if call.name in _QUESTIONS:
+        return True
+    return isinstance(call.node.func, ast.Attribute) and ast.unparse(call.node.func).endswith(_CLIENT_QUESTIONS)
+
+
+def _is_guarded(function: Function, node: ast.AST) -> bool:
+    """Tell whether a try that catches every exception stands around ``node``, or a gather that keeps exceptions."""
+    for child, parent in function.ancestors(node):
+        if isinstance(parent, ast.Try) and child in parent.body and any(map(_catches, parent.handlers)):
+            return True
+        if isinstance(parent, ast.Call) and any(
+            word.arg == "return_exceptions" and isinstance(word.value, ast.Constant) and word.value.value
+            for word in parent.keywords
+        ):
+            return True
+        if isinstance(parent, (ast.With, ast.AsyncWith)) and any(_suppresses(item) for item in parent.items):
+            return True
+    return False
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    """Tell whether a handler catches what a judge's client raises, and does not only raise it on."""
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type] if handler.type else []
+    only_raises = len(handler.body) == 1 and isinstance(handler.body[0], ast.Raise)
+    return not only_raises and _covers_a_client(kinds)
+
+
+def _covers_a_client(kinds: list[ast.expr]) -> bool:
+    return not kinds or any(last_name(kind) not in _OF_PARSING for kind in kinds)
+
+
+def _suppresses(item: ast.withitem) -> bool:
+    call = item.context_expr
+    return isinstance(call, ast.Call) and last_name(call.func) == "suppress" and _covers_a_client(call.args)
+
+
+SCENARIOS = ("garbage_judge", "failing_judge")
+_HOW = {"garbage_judge": "answered text without a score", "failing_judge": "failed every question"}
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        reason = evidence.why_missing(*SCENARIOS)
+        concerns_nobody = "no judge was asked" in reason or "get_next_item gave None" in reason
+        return not_applicable(reason) if concerns_nobody else not_exercised(reason)
+    findings: dict[tuple[str, int], Finding] = {}
+    count = 0
+    for scenario in ran:
+        for reward in scenario.of(Reward):
+            count += 1
+            if reward.error:
+                found = f"raised {reward.error}"
+            elif as_number(reward.value) is None:
+                found = f"returned {reward.value!r}"
+            else:
+                continue
+            path, line = (
+                (reward.place.path, reward.place.line) if reward.error else evidence.at_return("compute_reward", reward.value)
+            )
+            message = f"the judge {_HOW[scenario.name]}, and compute_reward {found}"
+            findings.setdefault((path, line), Finding(message=message, path=path, line=line, scenario=scenario.name))
+    if not count:
+        return not_exercised("nobody called compute_reward while the judge failed")
+    return judged(findings.values(), f"{count} rewards were numbers while the judge failed")
+
+
+RULE = Rule(
+    id="HE406",
+    name="judge-falls-back",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)
