@@ -33,6 +33,7 @@ def document_of(tape: Tape) -> JsonObject:
         "hermes_cassette": FORMAT,
         "calls": len(tape.calls),
         "header": _said(tape.header),
+        "rollouts": [_said(rollout) for rollout in tape.rollouts],
         "tape": each_once([_call(call, tree, sources) for call in tape.calls]),
     }
 

@@ -10,17 +10,19 @@ from typing import Any, TypeVar
 from pytest_hermes_env.cassette.document import FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Misshapen", "NewerFormat", "tape_of"]
 
+_PARTS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
 _BODY_KINDS = ("none", "json", "text", "events", "bytes")
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "str": (str,),
     "float": (int, float),
     "bool": (bool,),
+    "float | None": (int, float, type(None)),
     "JsonObject": (dict,),
     "Mapping[str, str]": (dict,),
 }
@@ -64,12 +66,14 @@ def tape_of(text: str) -> Tape:
         raise NewerFormat(version)
     if version != FORMAT:
         raise Misshapen(f"its format is {version!r}; this version reads {FORMAT}")
-    _hold(document.keys() == {"hermes_cassette", "calls", "header", "tape"}, f"it has the parts {', '.join(document)}")
-    count, calls = document["calls"], document["tape"]
+    _hold(document.keys() == _PARTS, f"its parts are {', '.join(document)}, not {', '.join(_PARTS)}")
+    count, calls, rollouts = document["calls"], document["tape"], document["rollouts"]
     _hold(isinstance(calls, list), '"tape" is not a list')
+    _hold(isinstance(rollouts, list), '"rollouts" is not a list')
     _hold(count == len(calls), f'it says "calls": {count!r}, and holds {len(calls)}')
-    header = _filled(Header, document["header"], "header", {})
-    return Tape(header=header, calls=tuple(_calls(calls)))
+    header = _filled(Header, document["header"], "the header", {})
+    heard = tuple(_filled(RecordedRollout, rollout, "a rollout", {}) for rollout in rollouts)
+    return Tape(header=header, calls=tuple(_calls(calls)), rollouts=heard)
 
 
 class _Unpacker:
@@ -127,17 +131,17 @@ def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Mode
     if "request" not in said:
         return _filled(RecordedToolCall, said, "a tool call", {"number": number})
     request, reply = said.pop("request"), said.pop("reply", None)
-    heard = _filled(ModelRequest, *_body_of(request, "request"))
+    heard = _filled(ModelRequest, *_body_of(request, "its request"))
     _resolve(heard.body, known)
-    parts = {"number": number, "request": heard, "reply": _filled(ModelReply, *_body_of(reply, "reply"))}
+    parts = {"number": number, "request": heard, "reply": _filled(ModelReply, *_body_of(reply, "its reply"))}
     return _filled(ModelCall, said, "a model call", parts)
 
 
 def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
     if not isinstance(part, dict):
-        raise Misshapen(f"its {what} is missing or no object")
+        raise Misshapen(f"{what} is missing or no object")
     kinds = [kind for kind in _BODY_KINDS if kind in part]
-    _hold(len(kinds) <= 1, f"its {what} has several bodies: {', '.join(kinds)}")
+    _hold(len(kinds) <= 1, f"{what} has several bodies: {', '.join(kinds)}")
     body: JsonObject = {"body": part[kinds[0]], "body_kind": kinds[0]} if kinds else {}
     return {key: value for key, value in part.items() if key not in kinds}, what, body
 
@@ -177,7 +181,7 @@ def _beginning(said: JsonValue, up_to: int | None, what: str) -> list[JsonValue]
 def _filled(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, Any]) -> _Part:
     """Return a dataclass from what a file says about it."""
     if not isinstance(said, dict):
-        raise Misshapen(f"the {what} is no object")
+        raise Misshapen(f"{what} is no object")
     fields = {field.name: field for field in dataclasses.fields(made)}  # type: ignore[arg-type]
     for name, value in said.items():
         if name not in fields or name in more:

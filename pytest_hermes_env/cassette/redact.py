@@ -160,7 +160,15 @@ class Redactor:
         """Return a recording without secrets."""
         header = {field.name: self._said(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
         calls = tuple(self.model_call(call) if isinstance(call, ModelCall) else self.tool_call(call) for call in tape.calls)
-        return dataclasses.replace(tape, header=dataclasses.replace(tape.header, **header), calls=calls)  # type: ignore[arg-type]
+        rollouts = tuple(
+            dataclasses.replace(rollout, reward_error=self.text(rollout.reward_error)) for rollout in tape.rollouts
+        )
+        return dataclasses.replace(
+            tape,
+            header=dataclasses.replace(tape.header, **header),  # type: ignore[arg-type]
+            calls=calls,
+            rollouts=rollouts,
+        )
 
     def model_call(self, call: ModelCall) -> ModelCall:
         """Return a model call without secrets."""

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.reading import tape_of
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import (
+    Header,
+    ModelCall,
+    ModelReply,
+    ModelRequest,
+    RecordedRollout,
+    RecordedToolCall,
+    Tape,
+)
 
 ODD = [
     "",
@@ -105,15 +113,29 @@ HEADERS = st.builds(
 )
 
 
-def _tape(header, calls):
+ROLLOUTS = st.lists(
+    st.builds(
+        RecordedRollout,
+        number=st.integers(0, 9),
+        opening=TEXTS,
+        reward=st.none() | st.floats(allow_nan=False),
+        reward_error=TEXTS,
+    ),
+    max_size=2,
+)
+
+
+def _tape(header, calls, rollouts=()):
     import dataclasses
 
     return Tape(
-        header=header, calls=tuple(dataclasses.replace(call, number=number) for number, call in enumerate(calls, start=1))
+        header=header,
+        calls=tuple(dataclasses.replace(call, number=number) for number, call in enumerate(calls, start=1)),
+        rollouts=tuple(rollouts),
     )
 
 
-TAPES = st.builds(_tape, HEADERS, st.lists(MODEL_CALLS | TOOL_CALLS, max_size=6))
+TAPES = st.builds(_tape, HEADERS, st.lists(MODEL_CALLS | TOOL_CALLS, max_size=6), ROLLOUTS)
 
 
 def _exact(value):

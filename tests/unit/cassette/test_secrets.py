@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.scan import scan_file
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 
 LETTERS = string.ascii_letters + string.digits
 MAKERS = {
@@ -114,7 +114,8 @@ def _tape(said, secret, cuts):
         )
     )
     header = Header(recorded_at="2026", recorded_from=said, provider=said, test=f"t.py::test[{said}]", versions={"x": said})
-    return Tape(header=header, calls=tuple(calls))
+    rollout = RecordedRollout(number=1, reward_error=f"ValueError: {said}")
+    return Tape(header=header, calls=tuple(calls), rollouts=(rollout,))
 
 
 def _layers(data, depth=0):
@@ -159,8 +160,7 @@ def _spelt(core, text):
         elif isinstance(value, list):
             if len(value) == 3 and isinstance(value[2], str):
                 said.append(value[2])
-            for item in value:
-                collect(item)
+            list(map(collect, value))
 
     collect(json.loads(text))
     return core in "".join(said)
