@@ -89,6 +89,7 @@ from pytest_hermes_env.rollout.journal import (
     Asked,
     Cleaned,
     ContextOpened,
+    Crossed,
     EvaluationLogged,
     ItemScored,
     LoopEnded,
@@ -98,7 +99,7 @@ from pytest_hermes_env.rollout.journal import (
     UnknownRead,
 )
 from pytest_hermes_env.rollout.probing.record import Canary, Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
+from pytest_hermes_env.rollout.scenario import ItemSeen, RolloutCanary, Scenario, Sighting
 from pytest_hermes_env.rollout.scenarios.probing import PROBES
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ __all__ = [
     "Comparison",
     "ConfigField",
     "ContextOpened",
+    "Crossed",
     "EvaluationLogged",
     "Evidence",
     "External",
@@ -153,8 +155,10 @@ __all__ = [
     "Relation",
     "Reward",
     "RewardProbes",
+    "RolloutCanary",
     "Row",
     "Scenario",
+    "Sighting",
     "Skipped",
     "SourceTree",
     "Standing",

@@ -11,7 +11,7 @@ import functools
 import inspect
 import linecache
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ class RuleResult:
 class ClassContract:
     """The contract of one class: its source and its collected scenarios, each read once.
 
-    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` are those that will be asked about: what they
+    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` tells those that will be asked about: what they
     need is collected in one go; by default all.
     """
 
@@ -53,15 +53,14 @@ class ClassContract:
         sandbox: str,
         timeout_s: float,
         server_type: str = "openai",
-        rules: Iterable[Rule] | None = None,
+        rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
     ) -> None:
         self.env_class = env_class
         self._sandbox = sandbox
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._failure: Exception | None = None
-        chosen = ALL_RULES if rules is None else rules
-        self._wanted = frozenset(name for rule in chosen for name in rule.scenarios)
+        self._rules = rules
 
     @functools.cached_property
     def source(self) -> ClassSource | None:
@@ -82,7 +81,7 @@ class ClassContract:
                 raise self._failure
             try:
                 # what other rules will ask for is played at the same time
-                return self._collector.collect(asked | self._wanted if asked else ())
+                return self._collector.collect(asked | self._wanted() if asked else ())
             except Exception as error:
                 self._failure = error  # once is enough: every other rule fails with the same error, at once
                 raise
@@ -99,6 +98,10 @@ class ClassContract:
         from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - only where rollouts are run
 
         return Collector(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s, server_type=self._server_type)
+
+    def _wanted(self) -> frozenset[str]:
+        """Return the scenarios that the rules to come will ask for."""
+        return frozenset(name for rule in self._rules() for name in rule.scenarios)
 
     @property
     def world(self) -> str:

@@ -47,10 +47,17 @@ class ContractSession:
                 sandbox=self._config.getoption("hermes_sandbox"),
                 timeout_s=self._config.getoption("hermes_timeout"),
                 server_type=self._server_type(),
+                rules=functools.partial(self._chosen_rules, env_class),
             )
             mode = self._config.getoption("hermes_mode")
             self._contracts[env_class] = JudgedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
         return self._contracts[env_class]
+
+    def _chosen_rules(self, env_class: type) -> list[Rule]:
+        """Return the rules of the class whose tests this run has selected."""
+        session: pytest.Session | None = self._config.pluginmanager.getplugin("session")
+        checks = [_check_of(item) for item in session.items] if session is not None else []
+        return [check.rule for check in checks if check is not None and check.env_class is env_class]
 
     def _server_type(self) -> str:
         has_tokens = self._config.getoption("hermes_mode") == "token"
@@ -228,6 +235,13 @@ class RuleCheck:
                 for found in entry.accepted
             ],
         }
+
+
+def _check_of(item: pytest.Item) -> RuleCheck | None:
+    """Return the rule that an item judges: one of a target, or one of a decorated test."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    check = getattr(item, "check", None) or parameters.get("hermes_rule")
+    return check if isinstance(check, RuleCheck) else None
 
 
 def raise_usage(message: str) -> None:

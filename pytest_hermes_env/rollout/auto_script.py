@@ -21,6 +21,7 @@ __all__ = [
     "failing_in_one",
     "failing_later_policy",
     "failing_policy",
+    "in_order",
     "silent_policy",
     "thinking",
     "tool_using_policy",
@@ -49,7 +50,7 @@ def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
         schemas = _schemas(conversation)
         if not schemas:
             return say(JUDGE_ANSWER)
-        calls = [call(name, **arguments_for(name, schemas[name])) for name in _sorted(schemas)]
+        calls = [call(name, **arguments_for(name, schemas[name])) for name in in_order(schemas)]
         turns: list[Any] = [calls[:1], calls[1:]] if len(calls) > 1 and max_turns > 2 else [calls]  # noqa: PLR2004
         return turns[conversation.turn] if conversation.turn < len(turns) else say(FINAL_ANSWER)
 
@@ -61,7 +62,7 @@ def brief_policy(conversation: Any) -> Any:
     schemas = _schemas(conversation)
     if not schemas:
         return say(JUDGE_ANSWER)
-    name = _sorted(schemas)[0]
+    name = in_order(schemas)[0]
     return call(name, **arguments_for(name, schemas[name])) if conversation.turn == 0 else say(FINAL_ANSWER)
 
 
@@ -91,7 +92,7 @@ def endless_policy(conversation: Any) -> Any:
     schemas = _schemas(conversation)
     if not schemas:
         return say(JUDGE_ANSWER)
-    name = _sorted(schemas)[0]
+    name = in_order(schemas)[0]
     return call(name, **arguments_for(name, schemas[name]))
 
 
@@ -138,7 +139,8 @@ def _schemas(conversation: Any) -> dict[str, dict[str, Any]]:
     return dict(conversation.tools)
 
 
-def _sorted(names: Any) -> list[str]:
+def in_order(names: Any) -> list[str]:
+    """Return names of tools: those that need no others first."""
     return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 

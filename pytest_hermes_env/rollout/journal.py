@@ -22,6 +22,7 @@ __all__ = [
     "Asked",
     "Cleaned",
     "ContextOpened",
+    "Crossed",
     "EvaluationLogged",
     "Event",
     "ItemScored",
@@ -155,6 +156,16 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Crossed:
+    """In the loop or the reward (``phase``) of rollout ``task_id``, a tool was called in the sandbox of ``other``."""
+
+    task_id: str
+    phase: str
+    other: str
+    tool: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemScored:
     """collect_trajectory gave a scored item; ``tokens [T]``, ``masks [T]`` and ``logprobs [T]`` as they were then.
 
@@ -167,7 +178,9 @@ class ItemScored:
     score: Any = None
 
 
-Event = ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | Asked | ItemScored
+Event = (
+    ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | Asked | Crossed | ItemScored
+)
 
 
 def _text_of(messages: tuple[Any, ...], role: str) -> str | None:

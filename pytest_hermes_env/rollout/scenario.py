@@ -13,7 +13,7 @@ from pytest_hermes_env.rollout.journal import Event
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 
-__all__ = ["ItemSeen", "Scenario"]
+__all__ = ["ItemSeen", "RolloutCanary", "Scenario", "Sighting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +33,27 @@ class ItemSeen:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RolloutCanary:
+    """A word that only the model of rollout ``task_id`` said; the id is empty where none of its tools was called with it."""
+
+    word: str
+    task_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """Where canaries were seen.
+
+    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), and, after all rollouts have ended,
+    "attribute", "class attribute", "module" or "os.environ" (the name there).
+    """
+
+    where: str
+    name: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """What happened in one named situation.
 
@@ -40,7 +61,9 @@ class Scenario:
     attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
     run-api would not take the group, if it would not.
-    ``items`` are those of the scenario of that name; ``note`` says what else is worth knowing, such as why it ended.
+    ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
+    training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``note`` says what else is worth
+    knowing, such as why it ended.
     """
 
     name: str
@@ -59,6 +82,9 @@ class Scenario:
     logged: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     items: tuple[ItemSeen, ...] = ()
+    canaries: tuple[RolloutCanary, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
+    beside: tuple[Event, ...] = ()
     note: str = ""
     probes: RewardProbes | None = None
     """What the scenario ``reward_probes`` found out."""

@@ -21,6 +21,7 @@ from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN
 
 __all__ = ["CHAT", "Policy", "Stage"]
 
@@ -29,8 +30,6 @@ CHAT = "openai"
 
 SETTLE_S = 3.0
 """How long tasks that outlive their scenario may take to end by themselves, in seconds."""
-
-NOTHING_TO_TRAIN = "get_next_item gave None: there is nothing to train on"
 
 Policy = Callable[[Any], Any]
 
@@ -108,8 +107,10 @@ class Stage:
 
     async def fill_buffers(self) -> None:
         """Collect one training group, so that metric buffers hold something. What is wrong with it shows elsewhere."""
+        from pytest_hermes_env.rollout.auto_script import brief_policy  # noqa: PLC0415 - loads the mock model
+
         if self.item is not None:
-            await self.collect("a training group before")
+            await self.collect("a training group before", policy=brief_policy)
 
     async def collect(self, name: str, *, policy: Policy | None = None, fault: Fault = "none") -> Scenario:
         """Play one group of the first item."""

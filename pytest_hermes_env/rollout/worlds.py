@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_hermes_env.rollout.journal import Journal, current_journal
+from pytest_hermes_env.rollout.journal import Crossed, Journal, current_journal, current_rollout
 from pytest_hermes_env.sandbox.seam import ToolCall, Turns
 
 __all__ = ["Worlds"]
@@ -63,8 +63,12 @@ class Worlds:
     def record(self, call: ToolCall) -> None:
         """Write a call into its journal."""
         journal = self.journal_of(call.task_id)
-        if journal is not None:
-            journal.tool_calls.append(call)
+        if journal is None:
+            return
+        journal.tool_calls.append(call)
+        task_id, phase = current_rollout.get()
+        if task_id and call.task_id and task_id != call.task_id:
+            journal.add(Crossed(task_id=task_id, phase=phase, other=call.task_id, tool=call.name))
 
     def journal_of(self, task_id: str) -> Journal | None:
         """Return the journal that a call of the rollout belongs to."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 from pytest_hermes_env.rollout.scenarios import (
     again,
     cancelled,
+    concurrent,
     evaluation,
     failures,
     items,
     judged,
     metrics,
+    offline,
     probing,
     training,
 )
@@ -27,10 +29,12 @@ FAMILIES: tuple[Family, ...] = (
     failures.FAMILY,
     judged.FAMILY,
     cancelled.FAMILY,
+    concurrent.FAMILY,
     evaluation.FAMILY,
     metrics.FAMILY,
     probing.FAMILY,
     again.FAMILY,
+    offline.FAMILY,
 )
 
 SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in family.scenarios.items()}

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["Family"]
+__all__ = ["NOTHING_TO_TRAIN", "Family"]
+
+NOTHING_TO_TRAIN = "get_next_item gave None: there is nothing to train on"
+"""Why scenarios of training cannot be played."""
 
 
 @dataclass(frozen=True, kw_only=True)

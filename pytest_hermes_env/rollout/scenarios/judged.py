@@ -17,16 +17,16 @@ NO_JUDGE = "no judge was asked: every request of a training group offered tools"
 async def play(stage: Stage) -> None:
     """See whether there is a judge, then let it fail in two ways."""
     from pytest_hermes_env.inference.steps import fail, say  # noqa: PLC0415
-    from pytest_hermes_env.rollout.auto_script import with_judge  # noqa: PLC0415 - loads the mock model
+    from pytest_hermes_env.rollout.auto_script import brief_policy, with_judge  # noqa: PLC0415 - loads the mock model
 
     if not await stage.prepare_item():
         return
-    healthy = await stage.collect("judge_answers")
+    healthy = await stage.collect("judge_answers", policy=brief_policy)
     if not healthy.judge_questions:
         stage.skip(NO_JUDGE)
         return
-    await stage.collect("garbage_judge", policy=with_judge(stage.thorough, say("I would rather talk about the weather.")))
-    await stage.collect("failing_judge", policy=with_judge(stage.thorough, fail(500)))
+    await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))
+    await stage.collect("failing_judge", policy=with_judge(brief_policy, fail(500)))
 
 
 FAMILY = Family(

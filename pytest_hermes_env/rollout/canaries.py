@@ -1,0 +1,87 @@
+"""Canaries: a word of its own in everything that one rollout's model says, and where these words are seen afterwards.
+
+Rollouts that do not meet never show another one's word.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_hermes_env.inference.steps import call, say, turn
+from pytest_hermes_env.rollout.auto_script import JUDGE_ANSWER, arguments_for, in_order
+from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.journal import Journal, Reward
+from pytest_hermes_env.rollout.scenario import RolloutCanary, Sighting
+
+__all__ = ["Canaries"]
+
+SEED = 20260521
+
+
+@dataclass
+class Canaries:
+    """Gives each conversation that begins a word, and lets its model say it in every turn and in its tools' arguments."""
+
+    words: list[str] = field(default_factory=list)
+    _random: random.Random = field(default_factory=lambda: random.Random(SEED))  # noqa: S311 - words, not secrets
+
+    def policy(self) -> Callable[[Any], Any]:
+        """Return what the model says: two tool calls with the word, one after the other, then an answer with it."""
+
+        def canary_policy(conversation: Any) -> Any:
+            schemas = dict(conversation.tools)
+            if not schemas:
+                return say(JUDGE_ANSWER)
+            said = repr([message for message in conversation.messages if message.get("role") == "assistant"])
+            word = next(iter(self._in(said)), "") if conversation.turn else self._next()
+            names = in_order(schemas)
+            if conversation.turn < min(2, len(names)):
+                name = names[conversation.turn]
+                return turn(say(f"I work as {word}."), call(name, **_marked(arguments_for(name, schemas[name]), word)))
+            return say(f"Done by {word}.")
+
+        return canary_policy
+
+    def given(self, journal: Journal) -> tuple[RolloutCanary, ...]:
+        """Return which rollout was given which word: the one whose agent first used it in a tool."""
+        owners: dict[str, str] = {}
+        for used in journal.tool_calls:
+            if used.by_agent:
+                for word in self._in(repr(used.arguments)):
+                    owners.setdefault(word, used.task_id)
+        return tuple(RolloutCanary(word=word, task_id=owners.get(word, "")) for word in self.words)
+
+    def sightings(self, env: Any, env_class: type, journal: Journal, requests: Iterable[Any]) -> tuple[Sighting, ...]:
+        """Return where the words were seen, in what rollouts were told, and in what is left of them."""
+        module = sys.modules.get(env_class.__module__)
+        places: list[tuple[str, str, Any]] = [
+            *(("request", str(number), request) for number, request in enumerate(requests)),
+            *(("tool result", used.task_id, used.result) for used in journal.tool_calls),
+            *(("messages", event.task_id, event.messages) for event in journal.events if isinstance(event, Reward)),
+            *(("attribute", name, picture(value)) for name, value in vars(env).items()),
+            *(("class attribute", name, picture(value)) for cls in env_class.__mro__ for name, value in vars(cls).items()),
+            *(("module", name, picture(value)) for name, value in vars(module).items() if not name.startswith("__")),
+            *(("os.environ", name, value) for name, value in os.environ.items()),
+        ]
+        seen = ((where, name, self._in(repr(value))) for where, name, value in places)
+        return tuple(Sighting(where=where, name=name, words=words) for where, name, words in seen if words)
+
+    def _next(self) -> str:
+        self.words.append(f"canary{self._random.randrange(16**8):08x}")
+        return self.words[-1]
+
+    def _in(self, text: str) -> tuple[str, ...]:
+        return tuple(word for word in self.words if word in text)
+
+
+def _marked(arguments: dict[str, Any], word: str) -> dict[str, Any]:
+    """Put the word into the first argument that is free text."""
+    for name in ("command", "content", "query", "pattern", "text", "prompt"):
+        if isinstance(arguments.get(name), str):
+            return {**arguments, name: f"echo {word}" if name == "command" else word}
+    return arguments

@@ -1,0 +1,65 @@
+"""Several groups at the same time: their rollouts overlap, and no reward begins before all agents have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.scenarios.family import Family
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.stage import Stage
+
+__all__ = ["FAMILY"]
+
+GROUPS = 3
+"""Groups at the same time."""
+PATIENCE_S = 2.0
+"""How long rewards wait for each other, in seconds: rollouts that fail, or that an environment runs in turns, never come."""
+
+
+async def play(stage: Stage) -> None:
+    """Collect groups of different items, where there are different ones, at once."""
+    from pytest_hermes_env.rollout.canaries import Canaries  # noqa: PLC0415 - loads the mock model
+
+    if not await stage.prepare_item():
+        return
+    env = stage.env
+    canaries = Canaries()
+    items: list[Any] = [stage.item]
+    faults = Faults(fault="reward_waits")
+    asked = len(stage.mock.journal)
+
+    async def at_once() -> None:
+        for _ in range(GROUPS - 1):
+            item = await env.get_next_item()
+            items.append(stage.item if item is None else item)
+        faults.expected = GROUPS * int(getattr(env.config, "group_size", 1))
+        groups = [asyncio.ensure_future(env.collect_trajectories(item)) for item in items]
+        try:
+            await asyncio.wait(groups, timeout=min(PATIENCE_S, stage.timeout_s / 2))
+        finally:
+            faults.released.set()
+        await asyncio.gather(*groups)
+
+    def more(journal: Any) -> dict[str, Any]:
+        requests = [exchange.request for exchange in stage.mock.journal[asked:]]
+        different = len({repr(picture(item)) for item in items})
+        return {
+            "canaries": canaries.given(journal),
+            "sightings": canaries.sightings(env, stage.env_class, journal, requests),
+            "note": f"{GROUPS} groups of {different} different items, {faults.waiting} of {faults.expected} rewards at once",
+        }
+
+    await stage.play("concurrent_groups", at_once, policy=canaries.policy(), faults=faults, more=more)
+
+
+FAMILY = Family(
+    name="concurrent",
+    scenarios={
+        "concurrent_groups": "three groups are collected at once; every rollout's model says a word of its own",
+    },
+    play=play,
+)
