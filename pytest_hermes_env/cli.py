@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, mock.
+"""The command ``hermes-env``: check, rules, explain, mutants, mock.
 
 ``check`` reads source and imports nothing of it: neither the files that it judges, nor atroposlib, nor pytest.
 """
@@ -22,12 +22,15 @@ __all__ = ["main"]
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
+TAKE_OTHERS = frozenset({"mutants"})
+"""Commands behind whose ``--`` stand the words of another one."""
 
 _EPILOG = """\
 examples:
   hermes-env check environments/                     judge every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
   hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
+  hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests notice?
   hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
 
 exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrongly
@@ -36,10 +39,10 @@ exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrong
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 clean, 1 findings, 2 wrong use."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    parser = _parser(has_mock=words[:1] == ["mock"])
+    words, rest = _split(list(sys.argv[1:] if argv is None else argv))
+    parser = _parser(words[0] if words else "")
     try:
-        options = parser.parse_args(words)
+        options = parser.parse_args(words, argparse.Namespace(rest=rest))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     if options.version:
@@ -61,7 +64,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FINDINGS
 
 
-def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return the words of this command, and those behind ``--`` where it takes another command's."""
+    if words[:1] and words[0] in TAKE_OTHERS and "--" in words:
+        place = words.index("--")
+        return words[:place], words[place + 1 :]
+    return words, []
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser; the arguments of heavy commands are only there when one of them is called."""
     parser = argparse.ArgumentParser(
         prog="hermes-env",
         description="Judge Hermes Agent RL environments by their contract, without running them.",
@@ -103,12 +115,25 @@ def _parser(*, has_mock: bool) -> argparse.ArgumentParser:
     explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
     explain.set_defaults(run=_explain)
 
-    mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=has_mock)
-    if has_mock:
-        from pytest_hermes_env.inference import command  # noqa: PLC0415  # it loads a web server
+    mutants = commands.add_parser(
+        "mutants",
+        help="break an environment on purpose, and see whether its tests notice",
+        description="Break an environment on purpose, one rule at a time, and run its own tests on each breakage. "
+        "No file is changed: the tests import the broken text in the place of the file.",
+        add_help=command == "mutants",
+    )
+    if command == "mutants":
+        from pytest_hermes_env.contract.mutation import command as mutation  # noqa: PLC0415  # only here
 
-        command.add_arguments(mock)
-        mock.set_defaults(run=command.run)
+        mutation.add_arguments(mutants)
+        mutants.set_defaults(run=mutation.run)
+
+    mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
+    if command == "mock":
+        from pytest_hermes_env.inference import command as serving  # noqa: PLC0415  # it loads a web server
+
+        serving.add_arguments(mock)
+        mock.set_defaults(run=serving.run)
     return parser
 
 

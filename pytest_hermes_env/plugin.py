@@ -61,6 +61,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(value.name, help=value.help, default=value.default)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Show a broken environment to the tests, when `hermes-env mutants` runs them to see whether they notice."""
+    if "HERMES_ENV_MUTANT" in os.environ:
+        from pytest_hermes_env.contract.mutation import overlay  # noqa: PLC0415 - only in its trials
+
+        overlay.install()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Give hermes a home of its own, register markers, and prepare the contract when it is asked for."""
     config.stash[HOME] = HermesHome(config.getoption("hermes_home") or config.getini("hermes_home") or None)

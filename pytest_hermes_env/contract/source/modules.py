@@ -144,6 +144,11 @@ class SourceTree:
         """The files that were read and parsed so far, those that others import included."""
         return tuple(item for item in self._modules.values() if isinstance(item, Module))
 
+    def text_of(self, file: str) -> bytes:
+        """Return what a file holds. Raises: OSError."""
+        with open(file, "rb") as stream:
+            return stream.read()
+
     def find(self, dotted: str, importer: str) -> Module | None:
         """Return the module that ``dotted`` names when imported by the file ``importer``, or None."""
         folder = os.path.dirname(importer)
@@ -199,8 +204,7 @@ class SourceTree:
 
     def _parse(self, path: str, file: str) -> Module | FileProblem:
         try:
-            with open(file, "rb") as stream:
-                text = stream.read()
+            text = self.text_of(file)
         except OSError as error:
             return FileProblem(path=path, message=f"the file cannot be read: {error.strerror or error}")
         try:

@@ -1,0 +1,65 @@
+"""The command ``hermes-env mutants``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.mutation.breakage import Breakage
+from pytest_hermes_env.contract.mutation.operators import breakages
+from pytest_hermes_env.contract.mutation.target import chosen_class
+from pytest_hermes_env.contract.mutation.trial import Trial, score, try_tests
+from pytest_hermes_env.errors import UsageError
+
+__all__ = ["add_arguments", "run"]
+
+OK, SURVIVORS = 0, 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command; ``rest`` of its namespace is what stands behind ``--``: which tests pytest shall run."""
+    parser.add_argument("target", metavar="PATH[:CLASS]", help="the environment: path/to/my_env.py or path/to/my_env.py:MyEnv")
+    parser.add_argument("--select", action="append", default=[], metavar="IDS", help="only breakages of these rules: HE7,HE801")
+    parser.add_argument("--ignore", action="append", default=[], metavar="IDS", help="no breakages of these rules")
+    parser.add_argument("--list", action="store_true", help="list the breakages that apply, and run nothing")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="test runs at the same time")
+    parser.add_argument(
+        "--fail-under", type=float, default=100.0, metavar="PERCENT", help="exit code 1 below this score (default: 100)"
+    )
+    parser.usage = f"{parser.prog} [options] PATH[:CLASS] [-- PYTEST ARGUMENTS]"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Break the environment in every way that applies, run the tests on each, and print the score."""
+    source = chosen_class(options.target)
+    rules = {rule.id for rule in select_rules(_ids(options.select), _ids(options.ignore))}
+    found = [breakage for breakage in breakages(source) if breakage.rule in rules]
+    if not found:
+        raise UsageError(f"no breakage applies to {source.label}. Known ones break {', '.join(sorted(rules))}")
+    if options.list:
+        print("\n".join(_line("", breakage) for breakage in found))
+        return OK
+    command = " ".join(["pytest", *options.rest])
+    print(f"{source.label}: {len(found)} breakages, each judged by `{command}`", flush=True)
+    trials = try_tests(found, options.rest, jobs=options.jobs, tell=_tell)
+    share = 100 * score(trials)
+    survivors = [trial.breakage for trial in trials if not trial.is_caught]
+    print(f"\n{len(trials) - len(survivors)} of {len(trials)} breakages caught by your tests: {share:.0f} %")
+    if survivors:
+        print("Not noticed; `hermes-env explain RULE` says why each matters:")
+        print("\n".join(_line("", breakage) for breakage in survivors))
+    return OK if share >= options.fail_under else SURVIVORS
+
+
+def _tell(trial: Trial) -> None:
+    print(_line("SURVIVED" if trial.how == "survived" else trial.how, trial.breakage), flush=True)
+
+
+def _line(word: str, breakage: Breakage) -> str:
+    return f"  {word:<10}{breakage.rule}  {breakage.module.path}:{breakage.line}  {breakage.name}"
+
+
+def _ids(values: Sequence[str]) -> list[str]:
+    return [word.strip() for value in values for word in value.split(",") if word.strip()]
