@@ -95,6 +95,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
+    check.add_argument("--allow-none", action="store_true", help="files without any environment are no error: for hooks")
     check.add_argument("--baseline", metavar="FILE", default="", help="accept the findings that FILE records, and no others")
     check.add_argument(
         "--write-baseline", action="store_true", help="record today's findings; an existing baseline only shrinks"
@@ -154,6 +155,7 @@ def _check(options: argparse.Namespace) -> int:
         baseline=options.baseline,
         writes_baseline=options.write_baseline,
         adds_to_baseline=options.force_new,
+        allows_none=options.allow_none,
     )
     if options.output:
         from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415

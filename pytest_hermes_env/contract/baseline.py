@@ -38,8 +38,8 @@ class Known:
     path: str
     owner: str
     rule: str
-    fingerprint: str
     text: str
+    fingerprint: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,8 @@ def rewritten(file: str, old: Baseline | None, ledgers: Sequence[Ledger], *, add
 
 def known_as(file: str, ledger: Ledger, rule_id: str, finding: Finding) -> Known:
     """Return a finding as the baseline in ``file`` keeps it."""
-    text = " ".join(linecache.getline(os.path.abspath(finding.path), finding.line).split()) if finding.path else ""
+    linecache.checkcache(finding.path)  # a line that was read before the file changed is not the finding's
+    text = " ".join(linecache.getline(finding.path, finding.line).split()) if finding.path else ""
     path = relative(file, finding.path)
     owner = f"{relative(file, ledger.path)}:{owner_of(ledger)}"
     digest = hashlib.sha256("\n".join([rule_id, path, owner, text or finding.message]).encode()).hexdigest()

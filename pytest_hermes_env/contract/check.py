@@ -102,13 +102,14 @@ def check_paths(
     settings: Settings | None = None,
     baseline: Baseline | None = None,
     processes: int = 1,
+    allows_none: bool = False,
 ) -> StaticReport:
     """Judge all environment classes in files and directories; ``path.py:Class`` judges one class.
 
     Comments in the files, the waivers of ``settings`` and the ``baseline`` accept findings; those that accept nothing any more are
     among the problems. With more than one process, many classes are shared out among forks of this one, which must have no other threads.
 
-    Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found.
+    Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found (unless ``allows_none``).
     """
     tree = SourceTree()
     targets = list(paths)
@@ -136,7 +137,7 @@ def check_paths(
         problems=(*(reading.problem for reading in judged if reading.problem), *complaints),
         skipped=tuple(item for reading in judged for item in reading.skipped),
     )
-    if not report.ledgers and not report.problems:
+    if not report.ledgers and not report.problems and not allows_none:
         raise BadTarget(_nothing_found(targets, report))
     return report
 

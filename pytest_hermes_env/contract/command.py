@@ -41,6 +41,7 @@ def check(
     baseline: str = "",
     writes_baseline: bool = False,
     adds_to_baseline: bool = False,
+    allows_none: bool = False,
 ) -> Checked:
     """Judge ``paths``. ``select`` given here replaces that of pyproject.toml, and so does ``baseline``.
 
@@ -53,7 +54,7 @@ def check(
     if writes_baseline:
         file = file or os.path.join(settings.root, DEFAULT_FILE)
     old = read_baseline(file) if file and not (writes_baseline and not os.path.exists(file)) else None
-    report = check_paths(paths, rules, settings=settings, baseline=old, processes=processes)
+    report = check_paths(paths, rules, settings=settings, baseline=old, processes=processes, allows_none=allows_none)
     note = ""
     is_refused = False
     if writes_baseline:
@@ -82,7 +83,8 @@ def _rewrite(
             f"; {len(refused)} refused, because a baseline only shrinks: mend them, waive them with a reason, "
             "or add them with --force-new"
         )
-    return check_paths(paths, rules, settings=settings, baseline=read_baseline(file)), note, bool(refused)
+    again = check_paths(paths, rules, settings=settings, baseline=read_baseline(file), allows_none=True)
+    return again, note, bool(refused)
 
 
 def _formatted(report: StaticReport, form: str, *, is_strict: bool, has_colour: bool, seconds: float) -> str:

@@ -107,7 +107,8 @@ def _results(account: Account) -> Iterator[dict[str, Any]]:
 def _result(
     ledger: Ledger, rule: Rule, finding: Finding, accepted: Accepted | None, index: int, seen: Counter[str]
 ) -> dict[str, Any]:
-    text = linecache.getline(os.path.abspath(finding.path), finding.line) if finding.path else ""
+    linecache.checkcache(finding.path)
+    text = linecache.getline(finding.path, finding.line) if finding.path else ""
     facts = {
         "class": ledger.subject,
         "scenario": finding.scenario,

@@ -1,0 +1,268 @@
+"""Waivers at the door of `hermes-env check`: what they accept, and when they are themselves an error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_hermes_env.cli import main
+
+GOOD = """\
+import uuid
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from environments.agent_loop import HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tool_context import ToolContext
+
+
+class Good(HermesAgentBaseEnv):
+    @classmethod
+    def config_init(cls):
+        return cls.env_config_cls(enabled_toolsets=["file"]), [APIServerConfig()]
+
+    async def setup(self):
+        self.items, self.held_out = [{"q": "2 + 2", "a": "4"}], [{"q": "3 + 3", "a": "6"}]
+
+    async def get_next_item(self):
+        return self.items[0]
+
+    def format_prompt(self, item):
+        return item["q"]
+
+    async def compute_reward(self, item, result, ctx):
+        return float(any(item["a"] in (message.get("content") or "") for message in result.messages))
+
+    async def evaluate(self):
+        tools, names = self._resolve_tools_for_group()
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
+            return await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
+        finally:
+            ctx.cleanup()
+
+    name = "good"
+
+
+if __name__ == "__main__":
+    Good.cli()
+"""
+
+ENV = GOOD.replace("class Good", "class Env").replace(
+    'any(item["a"] in (message.get("content") or "") for message in result.messages)', 'item["a"] in result.final_response'
+)
+LINE = '        return float(item["a"] in result.final_response)'
+UNTIL = 'paths = "env.py"\nrules = ["HE301"]\nreason = "old layer"\n'
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """Work in a directory of its own, outside of GitHub's actions."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+
+
+def checked(capsys, tmp_path, source, *, settings="", select="HE301,HE101", more=()):
+    """Check a source; return the exit code, the outcome of HE301, its reason, and the messages of problems."""
+    (tmp_path / "env.py").write_text(source, encoding="utf-8")
+    if settings:
+        (tmp_path / "pyproject.toml").write_text(settings, encoding="utf-8")
+    code = main(["check", "env.py", "--select", select, "--format", "json", *more])
+    report = json.loads(capsys.readouterr().out)
+    rule = next(row for row in report["classes"][0]["rules"] if row["id"] == "HE301")
+    problems = [f"{item['path']}:{item['line']}: {item['message']}" for item in report["problems"]]
+    return code, rule["outcome"], rule["waiver"], problems
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ENV.replace(LINE, LINE + "  # hermes: HE301 old layer"),
+        ENV.replace(LINE, "        # hermes: HE301, HE101: old layer\n" + LINE),
+        ENV.replace("    async def compute_reward", "    # hermes: HE301 old layer\n    async def compute_reward"),
+        ENV.replace("result, ctx):", "result, ctx):  # hermes: he301 - old layer"),
+        ENV.replace("class Env(HermesAgentBaseEnv):", "class Env(HermesAgentBaseEnv):  # hermes: HE301 old layer"),
+        ENV.replace(
+            LINE,
+            LINE.replace("float(", "float(\n            ").replace(
+                "response)", "response\n        )  # hermes: HE301 old layer"
+            ),
+        ),
+    ],
+    ids=["behind", "above", "above-def", "def", "class", "end-of-statement"],
+)
+def test_a_comment_accepts_the_breach_of_its_statement(capsys, tmp_path, source):
+    """Wherever it stands, the reason comes into the ledger."""
+    assert "# hermes:" in source
+
+    assert checked(capsys, tmp_path, source) == (0, "waived", "old layer", [])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ENV,
+        ENV.replace(LINE, LINE + "  # hermes: HE101 another rule"),
+        ENV.replace("        return item[", "        # hermes: HE301 another line\n        return item["),
+        ENV.replace(LINE, f'        """# hermes: HE301 in a string"""\n{LINE}'),
+    ],
+    ids=["none", "other-rule", "other-line", "string"],
+)
+def test_a_comment_accepts_nothing_else(capsys, tmp_path, source):
+    """Another rule, another statement or a string leave the finding as it is."""
+    assert checked(capsys, tmp_path, source)[:3] == (1, "failed", "")
+
+
+def test_several_findings_need_several_waivers(capsys, tmp_path):
+    """One accepted finding does not cover its neighbour."""
+    source = ENV.replace(LINE, f"        x = result.output  # hermes: HE301 old layer\n{LINE}")
+
+    assert checked(capsys, tmp_path, source)[:3] == (1, "failed", "")
+
+
+@pytest.mark.parametrize(
+    ("comment", "message"),
+    [
+        ("HE999 why", "this comment waives HE999, which is no rule."),
+        ("HE301", "this comment waives HE301 without a reason: write why a breach is accepted"),
+        ("ignore HE301", "this comment waives nothing: write `# hermes: HE301 reason`, the id first"),
+    ],
+)
+def test_a_comment_that_cannot_hold_is_an_error(capsys, tmp_path, comment, message):
+    """It is told with file and line, and the finding stays."""
+    source = ENV.replace(LINE, f"{LINE}  # hermes: {comment}")
+    line = ENV[: ENV.index(LINE)].count("\n") + 1
+
+    code, outcome, _, problems = checked(capsys, tmp_path, source)
+
+    assert (code, outcome, [problem[: len(f"env.py:{line}: {message}")] for problem in problems]) == (
+        1,
+        "failed",
+        [f"env.py:{line}: {message}"],
+    )
+
+
+def test_reading_alone_does_not_call_a_waiver_stale_that_rollouts_may_need(capsys, tmp_path):
+    """HE301 has a half that runs rollouts: a check that finds nothing settles nothing."""
+    source = GOOD.replace("class Good", "class Env").replace("ctx):", "ctx):  # hermes: HE301 old layer", 1)
+
+    assert checked(capsys, tmp_path, source) == (0, "passed", "", [])
+
+
+def test_a_path_waiver_holds_until_it_expires(capsys, tmp_path):
+    """Before the date it accepts; after it the finding is back, and the waiver is an error, too."""
+    table = "[[tool.hermes-env.waivers]]\n" + UNTIL
+    message = "pyproject.toml:1: the waiver of HE301 (old layer) expired on 2020-01-01"
+
+    assert checked(capsys, tmp_path, ENV, settings=table + "expires = 2999-01-01\n") == (0, "waived", "old layer", [])
+    assert checked(capsys, tmp_path, ENV, settings=table + "expires = 2020-01-01\n") == (1, "failed", "", [message])
+
+
+def test_a_path_waiver_that_fits_no_file_is_an_error(capsys, tmp_path):
+    """A moved file does not leave its waiver behind."""
+    table = "[[tool.hermes-env.waivers]]\n" + UNTIL.replace("env.py", "gone/**")
+
+    assert checked(capsys, tmp_path, ENV, settings=table) == (
+        1,
+        "failed",
+        "",
+        ["pyproject.toml:1: the waiver of HE301 names gone/**, which fits no file"],
+    )
+
+
+def test_a_waiver_of_a_rule_that_only_reads_source_is_stale_when_nothing_is_found(capsys, tmp_path):
+    """HE107 (no secrets in source) has no other half: a check has seen all there is."""
+    source = GOOD.replace(
+        "class Good(HermesAgentBaseEnv):", "class Env(HermesAgentBaseEnv):  # hermes: HE107 a key of the mock"
+    )
+    line = source[: source.index("class Env")].count("\n") + 1
+
+    code, _, _, problems = checked(capsys, tmp_path, source, select="HE107,HE301")
+
+    assert (code, problems) == (
+        1,
+        [f"env.py:{line}: HE107 is waived (a key of the mock), but no breach of it was found here: take the waiver away"],
+    )
+    assert checked(capsys, tmp_path, source, select="HE301")[0] == 0
+
+
+def test_a_baseline_accepts_what_it_records_and_only_shrinks(capsys, tmp_path):
+    """Moved lines keep their entry; a second breach fails; a mended one must be taken out."""
+    write = ("--write-baseline",)
+    given = ("--baseline", "hermes-env-baseline.json")
+    file = tmp_path / "hermes-env-baseline.json"
+    reason = "in the baseline hermes-env-baseline.json"
+    worse = "# moved\n\n" + ENV.replace(LINE, f"        x = result.output\n{LINE}")
+    mended = GOOD.replace("class Good", "class Env")
+
+    assert checked(capsys, tmp_path, ENV, more=write) == (0, "waived", reason, [])
+    recorded = file.read_text(encoding="utf-8")
+    assert [row["rule"] for row in json.loads(recorded)["findings"]] == ["HE301"]
+    assert checked(capsys, tmp_path, "# moved\n\n" + ENV, more=given) == (0, "waived", reason, [])
+    assert checked(capsys, tmp_path, worse, more=given)[:2] == (1, "failed")
+    assert checked(capsys, tmp_path, worse, more=write)[:2] == (1, "failed")
+    assert file.read_text(encoding="utf-8") == recorded
+    assert checked(capsys, tmp_path, worse, more=(*write, "--force-new"))[:2] == (0, "waived")
+    code, outcome, _, problems = checked(capsys, tmp_path, mended, more=given)
+    assert (code, outcome, len(problems)) == (1, "passed", 2)
+    assert problems[1] == (
+        "hermes-env-baseline.json:1: HE301 in env.py:Env ('x = result.output') no longer occurs: "
+        "`hermes-env check --write-baseline` takes it out"
+    )
+    assert checked(capsys, tmp_path, mended, more=write) == (0, "passed", "", [])
+    assert json.loads(file.read_text(encoding="utf-8"))["findings"] == []
+
+
+def test_writing_a_baseline_tells_what_it_did(capsys, tmp_path):
+    """What was recorded, and what was refused and why, goes to the error stream."""
+    (tmp_path / "env.py").write_text(ENV, encoding="utf-8")
+    main(["check", "env.py", "--select", "HE301", "--write-baseline"])
+    first = capsys.readouterr().err
+    (tmp_path / "env.py").write_text(ENV.replace(LINE, f"        x = result.output\n{LINE}"), encoding="utf-8")
+    code = main(["check", "env.py", "--select", "HE301", "--write-baseline"])
+
+    assert (first, code, capsys.readouterr().err) == (
+        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 taken out\n",
+        1,
+        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 taken out; 1 refused, because a baseline only shrinks: "
+        "mend them, waive them with a reason, or add them with --force-new\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "complaint"),
+    [
+        (
+            ["--baseline", "b.json"],
+            None,
+            "the baseline b.json cannot be read: No such file or directory. `hermes-env check PATH --write-baseline` writes one",
+        ),
+        (["--baseline", "b.json"], "{", "the baseline b.json is not JSON: "),
+        (
+            ["--baseline", "b.json", "--write-baseline"],
+            "[]",
+            'b.json is not a baseline: expected an object with "version": 1 and "findings": [...]',
+        ),
+        (
+            ["--baseline", "b.json"],
+            '{"version": 1, "findings": [3]}',
+            "b.json: finding 1 needs the strings rule, path, class, line, fingerprint; it is 3",
+        ),
+        (["--force-new"], None, "--force-new goes with --write-baseline"),
+        (["--output", "env.py/report"], None, "env.py/report cannot be written: "),
+    ],
+)
+def test_wrong_use_of_files_is_told(capsys, tmp_path, words, text, complaint):
+    """A file that is not there, or is something else, is never overwritten or taken for empty."""
+    (tmp_path / "env.py").write_text(ENV, encoding="utf-8")
+    if text is not None:
+        (tmp_path / "b.json").write_text(text, encoding="utf-8")
+
+    code = main(["check", "env.py", *words])
+
+    assert (code, capsys.readouterr().err[: len(complaint) + 19]) == (
+        2,
+        f"hermes-env: error: {complaint}"[: len(complaint) + 19],
+    )
