@@ -21,6 +21,7 @@ from pytest_hermes_env.contract.rules.he204_prompt_is_text import RULE as HE204
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import RULE as HE205
 from pytest_hermes_env.contract.rules.he301_messages_not_final_response import RULE as HE301
 from pytest_hermes_env.contract.rules.he302_tool_calls_are_dicts import RULE as HE302
+from pytest_hermes_env.contract.rules.he303_tool_names_exist import RULE as HE303
 from pytest_hermes_env.contract.rules.he401_reward_is_a_finite_number import RULE as HE401
 from pytest_hermes_env.contract.rules.he402_reward_in_unit_interval import RULE as HE402
 from pytest_hermes_env.contract.rules.he403_reward_never_raises import RULE as HE403
@@ -63,6 +64,7 @@ ALL_RULES = (
     HE205,
     HE301,
     HE302,
+    HE303,
     HE401,
     HE402,
     HE403,

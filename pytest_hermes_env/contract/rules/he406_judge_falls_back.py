@@ -83,7 +83,7 @@ def static(source: ClassSource) -> Verdict:
     )
     if findings:
         return failed(findings)
-    return passed(f"{len(asked)} {'question' if len(asked) == 1 else 'questions'} to a judge are in a try")
+    return passed(f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try")
 
 
 def _bare(start: Frame) -> Iterator[Frame]:

@@ -32,7 +32,7 @@ from pytest_hermes_env.contract.source.flow import (
     instances,
 )
 from pytest_hermes_env.contract.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
-from pytest_hermes_env.contract.source.installed import known_distributions, known_fields, known_toolsets
+from pytest_hermes_env.contract.source.installed import known_distributions, known_fields, known_tools, known_toolsets
 from pytest_hermes_env.contract.source.modules import FileProblem, Module, SourceTree, flat_statements
 from pytest_hermes_env.contract.source.names import (
     BASE_METHODS,
@@ -111,6 +111,7 @@ __all__ = [
     "keyword",
     "known_distributions",
     "known_fields",
+    "known_tools",
     "known_toolsets",
     "last_name",
     "literal",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["known_distributions", "known_fields", "known_toolsets"]
+__all__ = ["known_distributions", "known_fields", "known_tools", "known_toolsets"]
 
 _REGISTERED = re.compile(rb"""\btoolset\s*=\s*["']([\w-]+)["']""")
+_TOOL = re.compile(rb"""\bregister\(\s*name\s*=\s*["']([\w-]+)["']""")
 _EVERYTHING = frozenset({"all", "*"})
 """Names that hermes takes for all toolsets."""
 
@@ -41,6 +42,22 @@ def known_toolsets() -> frozenset[str]:
             if name.endswith(".py"):
                 found |= {word.decode() for word in _REGISTERED.findall(_read(os.path.join(folder, name)))}
     return frozenset(found) | _EVERYTHING
+
+
+@functools.lru_cache(maxsize=1)
+def known_tools() -> frozenset[str]:
+    """Return the names of the tools that the installed hermes-agent has, whatever they need; empty where it is not installed."""
+    found: set[str] = set()
+    for folder in _folders("tools"):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                found |= {word.decode() for word in _TOOL.findall(_read(os.path.join(folder, name)))}
+    spec = importlib.util.find_spec("toolsets")
+    tree = _parsed(_read(spec.origin)) if spec is not None and spec.origin else ast.Module(body=[], type_ignores=[])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.List):
+            found |= {item.value for item in node.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+    return frozenset(found)
 
 
 @functools.lru_cache(maxsize=1)
