@@ -21,7 +21,9 @@ from pytest_hermes_env.errors import BadCassette, UsageError, shorten
 from pytest_hermes_env.live_mode import live_server
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.cassette.redact import Redactor
     from pytest_hermes_env.cassette.session import CassetteSession, ToolSource
+    from pytest_hermes_env.cassette.tape import Header
 
 __all__ = [
     "MARKER",
@@ -210,16 +212,21 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
             _claim(request, path, name)
             stack.enter_context(exclusive(path))
         upstream = request.getfixturevalue("hermes_upstream") if records else None
-        session = _session(request, path, plays=not records or (mode == "new" and path.exists()), records=records)
+        redactor = _redactor(request)
+        session = _session(request, path, redactor, plays=not records or (mode == "new" and path.exists()), records=records)
         session.name, session.again, session.matching = name, again, matching
         model = _model(upstream, session)
         with session:
             is_live = _is_live(upstream, request.config)
             yield OpenCassette(session=session, path=path, upstream=upstream, model=model, is_live=is_live)
-        _finish(request, session, path, upstream, model, mark)
+        if _finish(request, session, mark):
+            from pytest_hermes_env.cassette.keep import keep_tape  # noqa: PLC0415
+
+            keep_tape(path, session.tape(_header(request, upstream, model)), redactor)
+            request.node.user_properties.append((PROPERTY, "recorded"))
 
 
-def _session(request: pytest.FixtureRequest, path: Path, *, plays: bool, records: bool) -> CassetteSession:
+def _session(request: pytest.FixtureRequest, path: Path, redactor: Redactor, *, plays: bool, records: bool) -> CassetteSession:
     from pytest_hermes_env.cassette.format import read_tape  # noqa: PLC0415
     from pytest_hermes_env.cassette.player import Player  # noqa: PLC0415
     from pytest_hermes_env.cassette.recorder import Recorder  # noqa: PLC0415
@@ -229,42 +236,45 @@ def _session(request: pytest.FixtureRequest, path: Path, *, plays: bool, records
     return CassetteSession(
         name=str(path),
         again="",
-        player=Player(read_tape(path), request.getfixturevalue("hermes_matching")) if plays else None,
+        player=Player(read_tape(path), request.getfixturevalue("hermes_matching"), redactor) if plays else None,
         recorder=Recorder() if records else None,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),
     )
 
 
-def _finish(
-    request: pytest.FixtureRequest, session: CassetteSession, path: Path, upstream: Any, model: str, mark: CassetteMark
-) -> None:
-    """Verify what was played, and write what was recorded in a test that passed."""
+def _finish(request: pytest.FixtureRequest, session: CassetteSession, mark: CassetteMark) -> bool:
+    """Verify what was played, and tell whether what was recorded is to be kept: of a test that passed."""
     node = request.node
     has_passed = node.stash.get(PASSED, False)
-    tell = node.user_properties.append
-    if session.recorder is None:
-        tell((PROPERTY, "replayed"))
+    adds = session.recorder is not None and not (session.player is not None and session.recorder.is_empty)
+    if not adds:
+        node.user_properties.append((PROPERTY, "replayed"))
     elif not has_passed:
-        tell((PROPERTY, "not written, since the test did not pass"))
+        node.user_properties.append((PROPERTY, "not written, since the test did not pass"))
     is_free = mark.allow_leftovers or not has_passed or node.get_closest_marker("hermes_allow_leftovers") is not None
     session.verify(allow_leftovers=is_free)
-    if session.recorder is None or not has_passed:
-        return
-    if session.player is not None and session.recorder.is_empty:
-        tell((PROPERTY, "replayed"))
-        return
-    from pytest_hermes_env.cassette.format import write_tape  # noqa: PLC0415
+    return adds and has_passed
+
+
+def _header(request: pytest.FixtureRequest, upstream: Any, model: str) -> Header:
     from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
-    header = header_of(
+    return header_of(
         recorded_from=_describe(upstream, request.config),
         provider=_provider(upstream, request.config),
         model=model,
-        test=node.nodeid,
+        test=request.node.nodeid,
     )
-    write_tape(path, session.tape(header))
-    tell((PROPERTY, "recorded"))
+
+
+def _redactor(request: pytest.FixtureRequest) -> Redactor:
+    from pytest_hermes_env.cassette.redact import Redactor  # noqa: PLC0415
+
+    redactor = request.getfixturevalue("hermes_redaction")
+    if not isinstance(redactor, Redactor):
+        raise UsageError(f"the fixture hermes_redaction gives a Redactor, not {shorten(repr(redactor))}")
+    return redactor
 
 
 def _path(request: pytest.FixtureRequest, mark: CassetteMark) -> Path:

@@ -26,6 +26,7 @@ from pytest_hermes_env.rollout.home import HermesHome, restore_environment, touc
 
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.matching import Matching
+    from pytest_hermes_env.cassette.redact import Redactor
     from pytest_hermes_env.cassette_mode import OpenCassette, RecordedServer
     from pytest_hermes_env.contract.reports import Account
     from pytest_hermes_env.contract.session import ContractSession
@@ -323,6 +324,14 @@ def hermes_matching() -> Matching:
 
 
 @pytest.fixture
+def hermes_redaction() -> Redactor:
+    """What keeps secrets out of cassettes. Override it: ``return Redactor(known=..., patterns=...)``."""
+    from pytest_hermes_env.cassette.session import default_redactor  # noqa: PLC0415
+
+    return default_redactor()
+
+
+@pytest.fixture
 def hermes_upstream(request: pytest.FixtureRequest) -> Any:
     """What recorded_server is recorded from: the server of --hermes-live. Override it: a MockServer, a URL, an APIServerConfig."""
     live = live_server(request.config)
@@ -415,10 +424,7 @@ def _errors_as_text() -> Iterator[None]:
     try:
         yield
     except HermesEnvError as error:
-        text = f"{type(error).__name__}: {error}"
-    else:
-        return
-    pytest.fail(text, pytrace=False)
+        raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
 
 
 def _without_our_frames(verify: Callable[[], None]) -> None:

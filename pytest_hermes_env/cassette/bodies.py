@@ -15,7 +15,7 @@ from pytest_hermes_env.types import JsonValue
 
 __all__ = ["KEPT_HEADERS", "as_bytes", "as_reply_body", "as_request"]
 
-KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry", "x-request-id")
+KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry")
 """Headers of a reply that clients read; no others are kept."""
 
 END_OF_EVENT = "\n\n"

@@ -11,14 +11,15 @@ from __future__ import annotations
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form
+from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject
 
-__all__ = ["Miss", "Player", "tool_request"]
+__all__ = ["Miss", "Player", "request_of_tool", "tool_request"]
 
 Call = TypeVar("Call", ModelCall, RecordedToolCall)
 
@@ -40,29 +41,47 @@ def tool_request(name: str, arguments: JsonObject, *, by_agent: bool) -> ModelRe
     return ModelRequest(method="agent" if by_agent else "verifier", path=name, body=arguments, body_kind="json")
 
 
+class _Texts:
+    """Requests as texts to compare: exactly, and without what may differ."""
+
+    def __init__(self, matching: Matching, redactor: Redactor) -> None:
+        self._matching = matching
+        self._redactor = redactor
+
+    def exact(self, request: ModelRequest) -> str:
+        return canonical(request, self._matching)
+
+    def plain(self, request: ModelRequest) -> ModelRequest:
+        """Return a request without secrets: those of a recording have placeholders, which differ from run to run."""
+        return replace(request, body=self._redactor.normalised(self._redactor.request(request).body))
+
+    def normal(self, request: ModelRequest) -> str:
+        return normal_form(canonical(self.plain(request), self._matching), self._matching)
+
+
 class _Shelf(Generic[Call]):
     """The recordings of one rollout, of one kind."""
 
-    def __init__(self, calls: Iterable[Call], text_of: Callable[[Call], str], matching: Matching) -> None:
+    def __init__(self, calls: Iterable[Call], request_of: Callable[[Call], ModelRequest], texts: _Texts) -> None:
         self._calls: tuple[Call, ...] = tuple(calls)
-        self._text_of: Callable[[Call], str] = text_of
-        self._matching = matching
+        self._request_of: Callable[[Call], ModelRequest] = request_of
+        self._texts = texts
         self._used = [False] * len(self._calls)
         self._exact: dict[str, deque[int]] = defaultdict(deque)
         self._normal: dict[str, deque[int]] | None = None
         for index, call in enumerate(self._calls):
-            self._exact[digest(text_of(call))].append(index)
+            self._exact[digest(texts.exact(request_of(call)))].append(index)
 
-    def take(self, text: str) -> Call | None:
-        """Return the first recording of this text that was not given yet."""
-        found = self._first(self._exact, digest(text))
+    def take(self, request: ModelRequest) -> Call | None:
+        """Return the first recording of this request that was not given yet."""
+        found = self._first(self._exact, digest(self._texts.exact(request)))
         if found is None:
             if self._normal is None:
                 self._normal = defaultdict(deque)
                 for index, call in enumerate(self._calls):
                     if not self._used[index]:
-                        self._normal[digest(normal_form(self._text_of(call), self._matching))].append(index)
-            found = self._first(self._normal, digest(normal_form(text, self._matching)))
+                        self._normal[digest(self._texts.normal(self._request_of(call)))].append(index)
+            found = self._first(self._normal, digest(self._texts.normal(request)))
         return found
 
     def _first(self, index: dict[str, deque[int]], key: str) -> Call | None:
@@ -74,10 +93,10 @@ class _Shelf(Generic[Call]):
                 return self._calls[position]
         return None
 
-    def miss(self, text: str) -> Miss[Call]:
+    def miss(self, request: ModelRequest) -> Miss[Call]:
         """Return what is there instead."""
-        normal = normal_form(text, self._matching)
-        uses = sum(normal_form(self._text_of(call), self._matching) == normal for call in self._calls)
+        normal = self._texts.normal(request)
+        uses = sum(self._texts.normal(self._request_of(call)) == normal for call in self._calls)
         used = tuple(call for call, used in zip(self._calls, self._used, strict=True) if used)
         return Miss(unused=self.unused, used=used, uses=uses)
 
@@ -90,9 +109,9 @@ class _Shelf(Generic[Call]):
 class Player:
     """Gives the answers of one tape. Safe from several threads."""
 
-    def __init__(self, tape: Tape, matching: Matching | None = None) -> None:
+    def __init__(self, tape: Tape, matching: Matching | None = None, redactor: Redactor | None = None) -> None:
         self.tape = tape
-        self.matching = matching or Matching()
+        self._texts = _Texts(matching or Matching(), redactor or Redactor())
         self._lock = threading.Lock()
         models: dict[int, list[ModelCall]] = defaultdict(list)
         tools: dict[int, list[RecordedToolCall]] = defaultdict(list)
@@ -101,15 +120,13 @@ class Player:
                 models[call.rollout].append(call)
             else:
                 tools[call.rollout].append(call)
-        self._models = {rollout: _Shelf(calls, self._text_of_model, self.matching) for rollout, calls in models.items()}
-        self._tools = {rollout: _Shelf(calls, self._text_of_tool, self.matching) for rollout, calls in tools.items()}
+        self._models = {rollout: _Shelf(calls, _request_of_model, self._texts) for rollout, calls in models.items()}
+        self._tools = {rollout: _Shelf(calls, request_of_tool, self._texts) for rollout, calls in tools.items()}
         self._rollouts = {rollout.number: rollout for rollout in tape.rollouts}
-        for number in (*models, *tools):
-            if number and number not in self._rollouts:
-                self._rollouts[number] = RecordedRollout(number=number)
         self._unclaimed: dict[str, deque[int]] = defaultdict(deque)
-        for number in sorted(self._rollouts):
-            self._unclaimed[self._rollouts[number].opening].append(number)
+        for number in sorted({*models, *tools, *self._rollouts} - {0}):
+            known = self._rollouts.get(number)
+            self._unclaimed["" if known is None else known.opening].append(number)
 
     # Rollouts
 
@@ -124,8 +141,7 @@ class Player:
 
         For a rollout whose opening is on no tape; 0 when all are taken.
         """
-        text = canonical(request, self.matching)
-        normal = normal_form(text, self.matching)
+        normal = self._texts.normal(request)
         with self._lock:
             free = sorted(number for waiting in self._unclaimed.values() for number in waiting)
             first = next((number for number in free if self._opens_with(number, normal)), None)
@@ -138,7 +154,7 @@ class Player:
     def _opens_with(self, number: int, normal: str) -> bool:
         shelf = self._models.get(number)
         call = next(iter(shelf.unused), None) if shelf is not None else None
-        return call is not None and normal_form(self._text_of_model(call), self.matching) == normal
+        return call is not None and self._texts.normal(call.request) == normal
 
     def recorded_rollout(self, number: int) -> RecordedRollout | None:
         """Return what is known of a recorded rollout."""
@@ -148,21 +164,25 @@ class Player:
 
     def model_call(self, request: ModelRequest, rollout: int) -> ModelCall | Miss[ModelCall]:
         """Return the recording of a request within a rollout."""
-        return self._take(self._models, rollout, canonical(request, self.matching))
+        return self._take(self._models, rollout, request)
 
     def tool_call(
         self, name: str, arguments: JsonObject, rollout: int, *, by_agent: bool
     ) -> RecordedToolCall | Miss[RecordedToolCall]:
         """Return the recording of a tool call within a rollout."""
-        return self._take(self._tools, rollout, canonical(tool_request(name, arguments, by_agent=by_agent), self.matching))
+        return self._take(self._tools, rollout, tool_request(name, arguments, by_agent=by_agent))
 
-    def _take(self, shelves: dict[int, _Shelf[Call]], rollout: int, text: str) -> Call | Miss[Call]:
+    def _take(self, shelves: dict[int, _Shelf[Call]], rollout: int, request: ModelRequest) -> Call | Miss[Call]:
         with self._lock:
             shelf = shelves.get(rollout)
             if shelf is None:
                 return Miss()
-            found = shelf.take(text)
-            return shelf.miss(text) if found is None else found
+            found = shelf.take(request)
+            return shelf.miss(request) if found is None else found
+
+    def plain(self, request: ModelRequest) -> ModelRequest:
+        """Return a request as a message may show it: without secrets."""
+        return self._texts.plain(request)
 
     @property
     def unused_models(self) -> tuple[ModelCall, ...]:
@@ -174,8 +194,11 @@ class Player:
         """The tool calls of the tape that nobody made."""
         return tuple(call for shelf in self._tools.values() for call in shelf.unused)
 
-    def _text_of_model(self, call: ModelCall) -> str:
-        return canonical(call.request, self.matching)
 
-    def _text_of_tool(self, call: RecordedToolCall) -> str:
-        return canonical(tool_request(call.name, call.arguments, by_agent=call.turn > 0), self.matching)
+def _request_of_model(call: ModelCall) -> ModelRequest:
+    return call.request
+
+
+def request_of_tool(call: RecordedToolCall) -> ModelRequest:
+    """Return a recorded tool call in the form in which requests are compared."""
+    return tool_request(call.name, call.arguments, by_agent=call.turn > 0)

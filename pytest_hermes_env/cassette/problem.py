@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_hermes_env.cassette.difference import differences, nearest
-from pytest_hermes_env.cassette.player import Miss, tool_request
+from pytest_hermes_env.cassette.player import Miss, request_of_tool, tool_request
 from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedToolCall
-from pytest_hermes_env.errors import (
-    CassetteMiss,
-    HermesEnvError,
-    LeftoverRecordings,
-    RewardChanged,
-    shorten,
-)
+from pytest_hermes_env.errors import CassetteMiss, HermesEnvError, LeftoverRecordings, RewardChanged, shorten
+from pytest_hermes_env.types import JsonObject
 
 __all__ = [
     "Place",
@@ -70,26 +65,35 @@ def as_error(problems: Iterable[Problem]) -> HermesEnvError | None:
     return first.error(f"the replay met {len(counted)} problems." + "".join(entries))
 
 
-def missing_call(request: ModelRequest, miss: Miss[ModelCall], place: Place) -> Problem:
-    """Return the problem of a request that is not on the tape."""
+def missing_call(
+    request: ModelRequest, miss: Miss[ModelCall], place: Place, plain: Callable[[ModelRequest], ModelRequest]
+) -> Problem:
+    """Return the problem of a request that is not on the tape. ``plain`` takes secrets out of what is shown."""
     if miss.uses:
         return _asked_again(f"{request.method} {request.path}", miss.uses, place)
-    recorded = nearest(request, miss.unused or miss.used, lambda call: call.request)
+    request = plain(request)
+    recorded = nearest(request, miss.unused or miss.used, lambda call: plain(call.request))
     if recorded is None:
         return _nothing_recorded("requests to a model", place)
-    lines = differences(recorded.request, request)
+    lines = differences(plain(recorded.request), request)
     return _miss("a request is not in the cassette.", f"call {recorded.number} of {place.cassette}", lines, place)
 
 
 def missing_tool_call(
-    name: str, arguments: dict[str, object], miss: Miss[RecordedToolCall], place: Place, *, by_agent: bool
+    name: str,
+    arguments: JsonObject,
+    miss: Miss[RecordedToolCall],
+    place: Place,
+    plain: Callable[[ModelRequest], ModelRequest],
+    *,
+    by_agent: bool,
 ) -> Problem:
-    """Return the problem of a tool call that is not on the tape."""
+    """Return the problem of a tool call that is not on the tape. ``plain`` takes secrets out of what is shown."""
     who = "agent" if by_agent else "verifier"
-    asked = tool_request(name, arguments, by_agent=by_agent)  # type: ignore[arg-type]
+    asked = plain(tool_request(name, arguments, by_agent=by_agent))
     if miss.uses:
         return _asked_again(f"tool `{name}`", miss.uses, place)
-    recorded = nearest(asked, miss.unused or miss.used, _request_of)
+    recorded = nearest(asked, miss.unused or miss.used, request_of_tool)
     if recorded is None:
         return _nothing_recorded(f"tool calls (the {who} called `{name}`)", place)
     lines = []
@@ -97,15 +101,11 @@ def missing_tool_call(
         lines.append(f"the tool: recorded `{recorded.name}`, now `{name}`")
     if (recorded.turn > 0) != by_agent:
         lines.append(f"the caller: recorded {'agent' if recorded.turn else 'verifier'}, now {who}")
-    same = tool_request(name, recorded.arguments, by_agent=by_agent)
+    same = plain(tool_request(name, recorded.arguments, by_agent=by_agent))
     lines += [line.replace("the field ", f"argument of `{name}`, ") for line in differences(same, asked)]
     return _miss(
         f"a tool call of the {who} is not in the cassette.", f"call {recorded.number} of {place.cassette}", lines, place
     )
-
-
-def _request_of(call: RecordedToolCall) -> ModelRequest:
-    return tool_request(call.name, call.arguments, by_agent=call.turn > 0)
 
 
 def _miss(what: str, where: str, lines: Sequence[str], place: Place) -> Problem:

@@ -10,6 +10,7 @@ import copy
 import hashlib
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,11 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from unittest import mock
 
+from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
+from pytest_hermes_env.cassette.keep import keep_tape
+from pytest_hermes_env.cassette.keeping import exclusive
+from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
 from pytest_hermes_env.cassette.player import Miss, Player
 from pytest_hermes_env.cassette.problem import (
@@ -34,6 +39,7 @@ from pytest_hermes_env.cassette.problem import (
 )
 from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
 from pytest_hermes_env.cassette.recorder import Recorder
+from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.rollouts import LiveRollout, RolloutWatch, same_reward
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
@@ -136,7 +142,7 @@ class CassetteSession:
                 exchange.reply = found.reply
                 return
             if not is_new:
-                raise self._missed(rollout, missing_call(request, found, self._place(rollout)))
+                raise self._missed(rollout, missing_call(request, found, self._place(rollout), self.player.plain))
         if self.recorder is not None:
             exchange.request = _copied(request)
             exchange.ticket = self.recorder.begin(rollout)
@@ -171,7 +177,8 @@ class CassetteSession:
         if isinstance(found, RecordedToolCall):
             self.played += 1
             return found
-        raise self._missed(rollout, missing_tool_call(name, given, found, self._place(rollout), by_agent=by_agent))
+        place, plain = self._place(rollout), self.player.plain
+        raise self._missed(rollout, missing_tool_call(name, given, found, place, plain, by_agent=by_agent))
 
     def note_tool_call(self, call: Any) -> None:
         """Write down a `sandbox.seam.ToolCall` that was answered by something else than the tape."""
@@ -323,18 +330,28 @@ def _unless_miss(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 @contextlib.contextmanager
 def recording(
-    path: Path, *, recorded_from: str, provider: str = "", model: str = "", transports: Iterable[type] = ()
+    path: Path,
+    *,
+    recorded_from: str,
+    provider: str = "",
+    model: str = "",
+    redactor: Redactor | None = None,
+    transports: Iterable[type] = (),
 ) -> Iterator[CassetteSession]:
     """Record every request to a model, and write it to ``path`` when the context is left without an exception.
 
     Raises: nothing was recorded, or a secret is in it → BadCassette.
     """
-    from pytest_hermes_env.cassette.format import write_tape  # noqa: PLC0415 - beside the writing
-
     session = CassetteSession(name=str(path), again="record it again", recorder=Recorder(), transports=tuple(transports))
-    with session:
+    with exclusive(path), session:
         yield session
-    write_tape(path, session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model)))
+        tape = session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model))
+        keep_tape(path, tape, redactor or default_redactor())
+
+
+def default_redactor() -> Redactor:
+    """Return what keeps the keys of this process' environment, and all that looks like a key, out of cassettes."""
+    return Redactor(known=secrets_of(os.environ))
 
 
 @contextlib.contextmanager
@@ -342,6 +359,7 @@ def replaying(
     path: Path,
     *,
     matching: Matching | None = None,
+    redactor: Redactor | None = None,
     tools: ToolSource = "recorded",
     allow_leftovers: bool = False,
     transports: Iterable[type] = (),
@@ -350,13 +368,11 @@ def replaying(
 
     Raises: it cannot be read → BadCassette; what differs from the recording → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
-    from pytest_hermes_env.cassette.format import read_tape  # noqa: PLC0415 - beside the reading
-
     chosen = matching or Matching()
     session = CassetteSession(
         name=str(path),
         again="record it again",
-        player=Player(read_tape(path), chosen),
+        player=Player(read_tape(path), chosen, redactor or default_redactor()),
         matching=chosen,
         tools=tools,
         transports=tuple(transports),
