@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, mutants, mock.
+"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, mock.
 
 ``check`` reads source and imports nothing of it: neither the files that it judges, nor atroposlib, nor pytest.
 """
@@ -116,6 +116,15 @@ def _parser(command: str) -> argparse.ArgumentParser:
     explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
     explain.set_defaults(run=_explain)
 
+    cassettes = commands.add_parser(
+        "cassettes",
+        help="list recordings: age, size, what has changed since, and what no test uses",
+        description="List cassettes. Tests and environments are looked up below the current directory; nothing is imported.",
+    )
+    cassettes.add_argument("directories", nargs="*", metavar="DIR", help="where to look (default: cassettes)")
+    cassettes.add_argument("--format", choices=("text", "json"), default="text", help="for a reader, or for a program")
+    cassettes.set_defaults(run=_cassettes)
+
     mutants = commands.add_parser(
         "mutants",
         help="break an environment on purpose, and see whether its tests notice",
@@ -192,6 +201,25 @@ def _explain(options: argparse.Namespace) -> int:
 
     print("\n".join(explain_lines(find_rule(options.rule))))
     return OK
+
+
+def _cassettes(options: argparse.Namespace) -> int:
+    import json  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    from pytest_hermes_env.cassette.inventory import (  # noqa: PLC0415
+        DEFAULT_DIRECTORY,
+        inventory_lines,
+        inventory_of,
+        inventory_values,
+    )
+
+    inventory = inventory_of(options.directories or [DEFAULT_DIRECTORY], Path.cwd())
+    if options.format == "json":
+        print(json.dumps(inventory_values(inventory), indent=2))
+    else:
+        print("\n".join(inventory_lines(inventory)))
+    return FINDINGS if inventory.has_findings else OK
 
 
 def _processes() -> int:

@@ -189,6 +189,8 @@ def _filled(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, An
         allowed = _TYPES.get(str(fields[name].type))
         if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
             raise Misshapen(f"{name!r} of {what} should be {fields[name].type}: {value!r}")
+        if isinstance(value, dict) and fields[name].type == "Mapping[str, str]":
+            _hold(all(isinstance(item, str) for item in value.values()), f"{name!r} of {what} holds something else than texts")
     try:
         return made(**said, **more)
     except TypeError as error:

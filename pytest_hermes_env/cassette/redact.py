@@ -256,12 +256,13 @@ class Redactor:
     def _bytes(self, coded: str) -> str:
         """Return bytes in base64 without secrets; where one is in them in another code, a placeholder is all that is kept."""
         try:
-            said = base64.b64decode(coded, validate=True).decode("latin-1")
+            said = base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
         except (binascii.Error, ValueError):  # it says of itself what it is not
             return self.text(coded)
-        if self.text(said) == said and self.text(coded) == coded:
+        if self.text(coded) == coded and self.text(said) == said:
             return coded
-        return base64.b64encode(self.text(said).encode("latin-1", "replace")).decode()
+        cleaned = base64.b64encode(self.text(said).encode("utf-8", "surrogateescape")).decode()
+        return cleaned if self.text(cleaned) == cleaned else base64.b64encode(self.text(coded).encode()).decode()
 
     def _list(self, items: list[JsonValue]) -> JsonValue:
         if items and isinstance(items[0], int | float) and set(map(type, items)) <= {int, float}:

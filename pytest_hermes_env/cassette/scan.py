@@ -11,6 +11,7 @@ import binascii
 import bisect
 import gzip
 import json
+import re
 import string
 import zlib
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from urllib.parse import unquote_to_bytes
 __all__ = ["Leak", "leak_lines", "scan_file"]
 
 SHORTEST_KNOWN = 8
-LAYERS = 3
+LAYERS = 4
 BYTES = 256
 SHORT_LIST = 64
 SGLANG_PARTS = 3
@@ -29,13 +30,14 @@ LONGEST_KEY = 200
 LONGEST_HEAD = 1000
 SHORTEST_PART, SHORTEST_RUN, SHORTEST_TOKEN, SHORTEST_HEX, SHORTEST_PACKED = 12, 12, 16, 16, 9
 TOKEN_DIGITS = 2
-CODE_DIGITS = 4
 WHOLE_AT_MOST = 16_000_000
 _ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
 _KEY_LETTERS = _ALPHANUMERIC | set("_-")
 _TOKEN_LETTERS = _KEY_LETTERS | set(".~+/=")
 _BASE64_LETTERS = (string.ascii_letters + string.digits + "+/-_=").encode()
 _BLANKED = bytes(letter if letter in _BASE64_LETTERS else 32 for letter in range(256))
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _UNREADABLE = bytes({*range(BYTES)} - {*string.printable.encode()})
 _BEGINNINGS: Mapping[str, tuple[str, int]] = {
     "sk-": ("api-key", 20),
@@ -279,13 +281,7 @@ def _uncoded(view: str) -> Iterator[str]:
 
 
 def _unescaped(view: str) -> str:
-    pieces = view.split("\\u")
-    plain = pieces[0]
-    for piece in pieces[1:]:
-        digits = piece[:4]
-        is_code = len(digits) == CODE_DIGITS and all(digit in string.hexdigits for digit in digits)
-        plain += chr(int(digits, 16)) + piece[4:] if is_code else "\\u" + piece
-    return plain.replace('\\"', '"').replace("\\/", "/").replace("\\n", "\n").replace("\\\\", "\\")
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else _ESCAPES.get(found[2], found[2]), view)
 
 
 def _from_run(run: bytes) -> Iterator[str]:

@@ -19,6 +19,7 @@ __all__ = ["PLACEHOLDER", "Search", "Span"]
 PLACEHOLDER = re.compile(r"\[redacted:[^\[\]:]{1,80}:\d+\]")
 UNPACKED_AT_MOST = 16_000_000
 DEEPEST = 3
+ESCAPED_AT_MOST = 5
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _FULL_LINE = 40
 _LINE_BREAK = 2
@@ -80,14 +81,12 @@ class Search:
 def _forms(value: str) -> set[tuple[str, bool]]:
     """Return the spellings of a secret, each with whether it is the middle of a run of base64."""
     data = value.encode("utf-8", "surrogatepass")
-    escaped = json.dumps(value)[1:-1]
     plain = {
         value,
         quote(value, safe="", errors="surrogatepass"),
         quote_plus(value, errors="surrogatepass"),
-        escaped,
-        json.dumps(escaped)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
+        *_escaped(value, ensure_ascii=True),
+        *_escaped(value, ensure_ascii=False),
         html.escape(value),
         data.hex(),
         data.hex().upper(),
@@ -101,6 +100,13 @@ def _forms(value: str) -> set[tuple[str, bool]]:
         if len(middle) >= MIN_KNOWN:
             middles |= {middle, middle.replace("+", "-").replace("/", "_")}
     return {(form, False) for form in plain} | {(form, True) for form in middles}
+
+
+def _escaped(value: str, *, ensure_ascii: bool) -> Iterator[str]:
+    """Give a text as it stands in JSON, in JSON within JSON, and so on."""
+    for _ in range(ESCAPED_AT_MOST):
+        value = json.dumps(value, ensure_ascii=ensure_ascii)[1:-1]
+        yield value
 
 
 def _run_around(text: str, start: int, end: int) -> tuple[int, int]:

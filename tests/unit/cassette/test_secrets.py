@@ -152,9 +152,8 @@ def _spelt(core, text):
 
     def collect(value):
         if isinstance(value, dict):
-            for key in ("content", "arguments", "reasoning_content", "token"):
-                if isinstance(value.get(key), str):
-                    said.append(value[key])
+            fields = ("content", "arguments", "reasoning_content", "token")
+            said.extend(value[field] for field in fields if isinstance(value.get(field), str))
             for item in value.values():
                 collect(item)
         elif isinstance(value, list):

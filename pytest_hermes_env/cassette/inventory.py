@@ -1,0 +1,292 @@
+"""Which cassettes there are, and what has changed since they were recorded: read from files, without importing a test.
+
+Place in the flow: `hermes-env cassettes` prints an `Inventory`.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from pytest_hermes_env.cassette.format import read_tape
+from pytest_hermes_env.cassette.names import SUFFIX, cassette_path
+from pytest_hermes_env.cassette.tape import Header, ModelCall, Tape
+from pytest_hermes_env.errors import BadCassette, UsageError
+from pytest_hermes_env.types import JsonValue
+
+__all__ = ["DEFAULT_DIRECTORY", "CassetteEntry", "Inventory", "inventory_lines", "inventory_of", "inventory_values"]
+
+DEFAULT_DIRECTORY = "cassettes"
+PACKAGES = ("atroposlib", "hermes-agent", "pytest-hermes-env")
+_SECONDS_PER_DAY = 86_400
+_SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CassetteEntry:
+    """One file. ``days`` is its age. ``drift`` says what has changed since, ``orphan`` why no test uses it; ``error``: unreadable."""
+
+    path: str
+    size: int
+    calls: int = 0
+    model_calls: int = 0
+    days: int | None = None
+    model: str = ""
+    provider: str = ""
+    recorded_from: str = ""
+    environment: str = ""
+    test: str = ""
+    drift: tuple[str, ...] = ()
+    orphan: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventory:
+    """The cassettes of some directories, in the order of their paths. ``unread`` are test files that could not be parsed."""
+
+    entries: tuple[CassetteEntry, ...]
+    unread: tuple[str, ...] = field(default=())
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether a cassette is unreadable, has drifted, or is used by no test."""
+        return any(entry.error or entry.drift or entry.orphan for entry in self.entries)
+
+
+def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = None) -> Inventory:
+    """Return what is known of every cassette below ``directories``; without any, below ``root``/cassettes.
+
+    Test ids and environments are looked up below ``root``.
+
+    Raises:
+        UsageError: a directory is not there, or none of them holds a cassette.
+    """
+    named = [Path(directory) for directory in directories] or [root / DEFAULT_DIRECTORY]
+    for directory in named:
+        if not directory.exists():
+            raise UsageError(
+                f"there is no directory of cassettes {directory}.\n"
+                "  fix       name the directories that hold them: hermes-env cassettes DIR, or record a first one:\n"
+                "            pytest --hermes-record=once"
+            )
+    paths = sorted({path for directory in named for path in _files(directory)})
+    if not paths:
+        raise UsageError(
+            f"no cassette is below {', '.join(map(str, named))}: there is no {SUFFIX} file.\n"
+            "  fix       name another directory, or record a first one: pytest --hermes-record=once"
+        )
+    project = _Project(root)
+    entries = tuple(_entry(path, project, now or datetime.now(UTC)) for path in paths)
+    return Inventory(entries=entries, unread=tuple(sorted(project.unread)))
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    if directory.is_file():
+        yield directory
+        return
+    for folder, names, files in os.walk(directory):
+        names[:] = [name for name in names if not name.startswith(".")]
+        yield from (Path(folder, name) for name in files if name.endswith(SUFFIX) and not name.startswith("."))
+
+
+def _entry(path: Path, project: _Project, now: datetime) -> CassetteEntry:
+    shown = os.path.relpath(path, project.root) if path.is_absolute() else str(path)
+    size = path.stat().st_size
+    try:
+        tape = read_tape(path)
+    except BadCassette as error:
+        return CassetteEntry(path=shown, size=size, error=str(error))
+    header = tape.header
+    return CassetteEntry(
+        path=shown,
+        size=size,
+        calls=len(tape.calls),
+        model_calls=sum(isinstance(call, ModelCall) for call in tape.calls),
+        days=_days(header.recorded_at, now),
+        model=header.model,
+        provider=header.provider,
+        recorded_from=header.recorded_from,
+        environment=header.environment,
+        test=header.test,
+        drift=tuple(_drift(tape, project)),
+        orphan=project.why_no_test(header.test, path),
+    )
+
+
+def _days(recorded_at: str, now: datetime) -> int | None:
+    try:
+        then = datetime.fromisoformat(recorded_at)
+    except ValueError:
+        return None
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return int((now - then).total_seconds() // _SECONDS_PER_DAY)
+
+
+def _drift(tape: Tape, project: _Project) -> Iterator[str]:
+    yield from _version_drift(tape.header)
+    if not tape.header.environment or not tape.header.source_hash:
+        return
+    module = tape.header.environment.partition(":")[0]
+    hashes = project.source_hashes(module)
+    if not hashes:
+        yield f"the source of {tape.header.environment} is not found below {project.root}"
+    elif tape.header.source_hash not in hashes:
+        yield f"the source of {tape.header.environment} has changed"
+
+
+def _version_drift(header: Header) -> Iterator[str]:
+    for package in PACKAGES:
+        recorded = header.versions.get(package)
+        try:
+            installed = version(package)
+        except PackageNotFoundError:
+            installed = "not installed"
+        if recorded is None:
+            yield f"it does not say which {package} it was recorded with"
+        elif recorded != installed:
+            yield f"{package} was {recorded}, is {installed}"
+
+
+class _Project:
+    """The tests and sources below a directory, read once each."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.unread: set[str] = set()
+        self._tests: dict[str, frozenset[str] | None] = {}
+        self._texts: dict[str, frozenset[str]] = {}
+        self._hashes: dict[str, frozenset[str]] = {}
+        self._sources: tuple[Path, ...] | None = None
+
+    def why_no_test(self, test: str, cassette: Path) -> str:
+        """Return why no test uses a cassette, "" if one does, or if that cannot be told."""
+        if not test:
+            return "it names no test"
+        file, _, name = test.partition("::")
+        names = self._names(file)
+        if names is None:
+            return f"there is no file {file}" if file not in self.unread else ""
+        wanted = name.partition("[")[0]
+        if wanted not in names:
+            return f"{file} has no test {wanted}"
+        given = str(cassette).removesuffix(SUFFIX)
+        derived = str(cassette_path(Path(), file, name)).removesuffix(SUFFIX)
+        if any(given == each or given.endswith(f"/{each}") for each in (derived, *self._texts[file])):
+            return ""
+        return f"{test} has a cassette of another name, and {file} does not name this one"
+
+    def _names(self, file: str) -> frozenset[str] | None:
+        if file not in self._tests:
+            path = self.root / file
+            self._tests[file] = None
+            if path.is_file():
+                try:
+                    tree = ast.parse(path.read_bytes())
+                except (SyntaxError, ValueError):
+                    self.unread.add(file)
+                else:
+                    self._tests[file] = frozenset(_test_names(tree.body, ""))
+                    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+                    self._texts[file] = frozenset(
+                        each.removesuffix(SUFFIX) for each in constants if isinstance(each, str) and each
+                    )
+        return self._tests[file]
+
+    def source_hashes(self, module: str) -> frozenset[str]:
+        """Return the SHA-256 of every file below the project that may be ``module``, which is often one."""
+        if module not in self._hashes:
+            tail = Path(*module.split("."))
+            ends = (str(tail) + ".py", str(tail / "__init__.py"))
+            found = [
+                path
+                for path in self._python_files()
+                if str(path) in ends or str(path).endswith(tuple(f"/{end}" for end in ends))
+            ]
+            self._hashes[module] = frozenset(hashlib.sha256((self.root / path).read_bytes()).hexdigest() for path in found)
+        return self._hashes[module]
+
+    def _python_files(self) -> tuple[Path, ...]:
+        if self._sources is None:
+            self._sources = tuple(_python_files(self.root))
+        return self._sources
+
+
+def _python_files(root: Path) -> Iterator[Path]:
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if not name.startswith(".") and name not in _SKIPPED]
+        yield from (Path(os.path.relpath(os.path.join(folder, name), root)) for name in files if name.endswith(".py"))
+
+
+def _test_names(body: Iterable[ast.stmt], within: str) -> Iterator[str]:
+    """Give the ids of functions and classes, within ``if`` and ``try`` too; those that a class inherits from one of this file."""
+    classes: dict[str, list[str]] = {}
+    for statement in body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield within + name
+            case ast.ClassDef(name=name, body=inner, bases=bases):
+                own = list(_test_names(inner, ""))
+                inherited = [each for base in bases if isinstance(base, ast.Name) for each in classes.get(base.id, [])]
+                classes[name] = [*own, *inherited]
+                yield from (f"{within}{name}::{each}" for each in classes[name])
+            case ast.If() | ast.Try() | ast.With():
+                parts = [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")]
+                yield from _test_names([each for part in parts for each in part], within)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                yield within + name
+
+
+def inventory_lines(inventory: Inventory) -> list[str]:
+    """Return an inventory as lines for a reader."""
+    lines: list[str] = []
+    for entry in inventory.entries:
+        lines.append(entry.path)
+        if entry.error:
+            lines.extend(
+                f"  error     {line.strip()}" if number == 0 else f"  {line.strip()}"
+                for number, line in enumerate(entry.error.splitlines())
+            )
+            continue
+        age = "age unknown" if entry.days is None else f"{entry.days} days old"
+        lines.append(f"  holds     {entry.calls} calls, {entry.model_calls} of them to a model; {_size(entry.size)}, {age}")
+        where = ", ".join(part for part in (entry.model, entry.provider) if part) or "no model named"
+        lines.append(f"  from      {where}: {entry.recorded_from}")
+        lines.append(f"  test      {entry.test or 'none named'}")
+        lines.extend(f"  drift     {drift}" for drift in entry.drift)
+        if entry.orphan:
+            lines.append(f"  orphan    {entry.orphan}")
+    lines.extend(f"unread      {file}: it cannot be parsed, so that its tests are not known" for file in inventory.unread)
+    lines.append(_summary(inventory))
+    return lines
+
+
+def inventory_values(inventory: Inventory) -> Mapping[str, JsonValue]:
+    """Return an inventory as JSON."""
+    entries: list[JsonValue] = [{**asdict(entry), "drift": list(entry.drift)} for entry in inventory.entries]
+    return {"cassettes": entries, "unread": list(inventory.unread)}
+
+
+def _summary(inventory: Inventory) -> str:
+    entries = inventory.entries
+    counts = {
+        "unreadable": sum(bool(entry.error) for entry in entries),
+        "drifted": sum(bool(entry.drift) for entry in entries),
+        "that no test uses": sum(bool(entry.orphan) for entry in entries),
+    }
+    noun = "cassette" if len(entries) == 1 else "cassettes"
+    size = _size(sum(entry.size for entry in entries))
+    return f"{len(entries)} {noun}, {size}: " + ", ".join(f"{count} {what}" for what, count in counts.items())
+
+
+def _size(size: int) -> str:
+    kilobyte = 1000
+    if size < kilobyte:
+        return f"{size} B"
+    return f"{size / kilobyte:.1f} kB" if size < kilobyte**2 else f"{size / kilobyte**2:.1f} MB"
