@@ -6,6 +6,7 @@ has this package installed.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import os
@@ -56,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for flag in FLAGS:
         try:
             group.addoption(flag.name, *filter(None, [flag.also]), help=flag.help, **flag.settings)
-        except ValueError:  # another plugin has the second name, which is no fault of the user's
+        except (ValueError, argparse.ArgumentError):  # another plugin has the second name, which is no fault of the user's
             group.addoption(flag.name, help=flag.help, **flag.settings)
     for value in INI_VALUES:
         parser.addini(value.name, help=value.help, default=value.default)

@@ -7,10 +7,11 @@ agent loop swallows what a server raises, so that the test must be failed once m
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,8 +57,18 @@ class Meter:
 
     def begin(self) -> int:
         """Note a call, and return its number. Raises: a limit is reached → BudgetSpent."""
-        try:
+        with self._remembering():
             return self.spending.begin(self.test)
+
+    def check(self) -> None:
+        """Return when one more call may be made. Raises: a limit is reached → BudgetSpent."""
+        with self._remembering():
+            self.spending.check()
+
+    @contextlib.contextmanager
+    def _remembering(self) -> Iterator[None]:
+        try:
+            yield
         except BudgetSpent as error:
             self.refused += 1
             self.refusal = str(error)

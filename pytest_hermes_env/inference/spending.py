@@ -106,13 +106,15 @@ class Spending:
         """
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            reached = self._reached(_sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
-            if reached:
-                raise BudgetSpent(reached)
+            self._check(_sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
             number = connection.execute("INSERT INTO calls (test, state) VALUES (?, 'begun')", (test,)).lastrowid
         if number is None:
             raise AssertionError("an inserted row has a number")
         return number
+
+    def check(self) -> None:
+        """Return when one more call may be made. Raises: a limit is reached → BudgetSpent."""
+        self._check(self.total())
 
     def end(self, number: int, usage: Usage | None, *, seconds: float) -> None:
         """Note what a call took; ``usage`` None says that it failed."""
@@ -145,6 +147,11 @@ class Spending:
             return connection.execute(
                 "SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)"
             ).fetchall()
+
+    def _check(self, spent: Spent) -> None:
+        reached = self._reached(spent)
+        if reached:
+            raise BudgetSpent(reached)
 
     def _reached(self, spent: Spent) -> str:
         limits = self.limits

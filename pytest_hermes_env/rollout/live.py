@@ -56,6 +56,7 @@ class LiveAccess:
         """Return the method, raising BudgetSpent where the openai client makes a connection error of it."""
 
         async def ask(**kwargs: Any) -> Any:
+            self.meter.check()  # before the client, which would try again after a refusal
             try:
                 return await method(**kwargs)
             except Exception as error:

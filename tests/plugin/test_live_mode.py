@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from pytest_hermes_env import MockServer, call, say
+from pytest_hermes_env.inference.thread import ServerThread
 
 SUITE = """
 import asyncio, os, pytest
@@ -77,3 +84,402 @@ def test_marked_tests_are_skipped_without_the_flag(pytester: pytest.Pytester) ->
 
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*needs a real inference server: run with --hermes-live --provider ..."])
+
+
+KEY = "sk-planted-0123456789abcdef"
+Said = tuple[int, Any, Mapping[str, str]]
+
+
+class HandMade:
+    """A provider whose every answer to chat completions is `answers(number of the request)`; it remembers the bodies."""
+
+    def __init__(self, answers: Callable[[int], Said]) -> None:
+        self.bodies: list[dict[str, Any]] = []
+        self._answers = answers
+        routes = [Route("/v1/models", self._models), Route("/v1/chat/completions", self._chat, methods=["POST"])]
+        self._thread = ServerThread(Starlette(routes=routes), "127.0.0.1", 0)
+        self.base_url = f"http://127.0.0.1:{self._thread.port}/v1"
+
+    async def _models(self, request: Request) -> Response:
+        return JSONResponse({"data": [{"id": "m1"}]})
+
+    async def _chat(self, request: Request) -> Response:
+        self.bodies.append(json.loads(await request.body()))
+        status, body, headers = self._answers(len(self.bodies))
+        return JSONResponse(body, status_code=status, headers=dict(headers))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.stop()
+
+
+def answered(usage: object = None) -> Said:
+    """Return an answer without calls, as a server writes it that leaves out what it has not."""
+    body: dict[str, Any] = {
+        "id": "0bd57983",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m1@main",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Done."}}],
+    }
+    return 200, body | ({"usage": usage} if usage is not None else {}), {}
+
+
+ONE = """
+@pytest.mark.hermes_live
+def test_one(make_env, fake_sandbox):
+    env = make_env(TerminalTestEnv, group_size=1)
+    assert len(asyncio.run(collect(env))["scores"]) == 1
+"""
+
+
+def chosen(base_url: str, *args: str) -> tuple[str, ...]:
+    """Return the flags that choose a server at that URL."""
+    return ("--hermes-live", "--provider", "custom", "--hermes-base-url", base_url, "--hermes-model", "m1", *args)
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (
+            ("--hermes-live",),
+            ["ERROR: UsageError: --hermes-live: no provider was chosen.", "*OpenRouter *", "*vLLM *", "*Atropos *"],
+        ),
+        (
+            ("--hermes-live", "--provider", "openrouter", "--hermes-model", "m"),
+            [
+                "ERROR: LiveModeError: the key for openrouter is missing: the environment variable OPENROUTER_API_KEY is not set."
+            ],
+        ),
+        (
+            chosen("http://127.0.0.1:1/v1"),
+            [
+                "ERROR: LiveModeError: the server of --hermes-live is out of reach: GET http://127.0.0.1:1/v1/models gave no answer."
+            ],
+        ),
+        (
+            (
+                "--hermes-live",
+                "--provider",
+                "openai",
+                "--hermes-model",
+                "m",
+                "--hermes-api-key-env",
+                "K",
+                "--hermes-max-usd",
+                "1",
+            ),
+            ["ERROR: UsageError: --hermes-max-usd: nothing tells what a call of openai costs."],
+        ),
+        (
+            chosen("http://127.0.0.1:1/v1", "--hermes-max-calls", "few"),
+            ["ERROR: UsageError: --hermes-max-calls: *few* is no limit; *"],
+        ),
+        (("--hermes-compare",), ["ERROR: --hermes-compare compares with a real server: add --hermes-live --provider ..."]),
+    ],
+    ids=["provider", "key", "unreachable", "usd", "calls", "compare"],
+)
+def test_what_is_missing_is_one_error_before_any_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], lines: list[str]
+) -> None:
+    """Nothing runs, pytest's exit code is that of a usage error, and there is no traceback."""
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    monkeypatch.setenv("K", KEY)
+    result = run(pytester, ONE, *args)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(lines)
+    result.stdout.no_fnmatch_line("*collected*")
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+def test_settings_come_from_ini_and_variables(
+    pytester: pytest.Pytester, provider: MockServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable wins over the ini file, and both make flags needless."""
+    pytester.makeini(
+        f"[pytest]\nhermes_live_provider = custom\nhermes_live_model = wrong\nhermes_live_base_url = {provider.base_url}\n"
+        "hermes_live_max_calls = 0"
+    )
+    monkeypatch.setenv("HERMES_ENV_MODEL", "m1")
+    monkeypatch.setenv("HERMES_ENV_MAX_CALLS", "1")
+    result = run(pytester, ONE, "--hermes-live")
+
+    result.stdout.fnmatch_lines([f"live: m1 at {provider.base_url} (custom)", "*all (limit: 1 calls)"])
+    assert calls_of(provider) == 1
+
+
+def test_a_provider_option_of_another_plugin_is_left_to_it(pytester: pytest.Pytester) -> None:
+    """--provider is then the other's, and --hermes-provider is ours."""
+    pytester.makepyfile(other="def pytest_addoption(parser): parser.addoption('--provider', default='theirs')")
+    pytester.syspathinsert()
+    result = pytester.runpytest_subprocess("-p", "other", "--hermes-live", "--hermes-provider", "custom", "--provider", "x")
+
+    result.stderr.fnmatch_lines(["ERROR: UsageError: --hermes-live: provider custom was chosen, and no base URL."])
+
+
+def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """The call is not made, the swallowed refusal fails the test at its end, and what was spent is shown."""
+    result = run(pytester, ONE, *custom(provider, "--hermes-max-calls", "1", "-v"))
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert calls_of(provider) == 1
+    result.stdout.fnmatch_lines(
+        [
+            "  live: rollout 1, turn 1: *tokens, * s",
+            "*test_one PASSED*",
+            "  live: 1 call, * tokens, cost unknown in this test",
+            "BudgetSpent: a call was not made, since --hermes-max-calls 1 is reached.",
+            "  spent     1 call, *",
+            "  fix       raise --hermes-max-calls, or choose fewer tests",
+            "  refused   1 call of this test",
+            "*= live inference =*",
+            "    1 *test_one",
+            "    1 *all (limit: 1 calls)",
+        ]
+    )
+
+
+def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> None:
+    """usage.cost counts where it is said, the price table where it is not; a limit on dollars holds with either."""
+    pytester.path.joinpath("prices.toml").write_text("[m1]\ninput = 1000.0\noutput = 0\n")
+    usage = {"prompt_tokens": 100, "completion_tokens": 10}
+    with HandMade(lambda number: answered(usage | ({"cost": 0.25} if number == 1 else {}))) as server:
+        result = run(
+            pytester, ONE + ONE.replace("test_one", "test_two"), *chosen(server.base_url, "--hermes-prices", "prices.toml")
+        )
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "    1     100      10  $0.2500 *test_one",
+            "    1     100      10  $0.1000 *test_two",
+            "    2     200      20  $0.3500 *all",
+        ]
+    )
+
+
+def test_a_cost_limit_cannot_be_held_where_nothing_tells_the_cost(pytester: pytest.Pytester) -> None:
+    """After the first answer without a cost no further call is made, and the error says so."""
+    with HandMade(lambda _: answered()) as server:
+        result = run(pytester, ONE + ONE.replace("test_one", "test_two"), *chosen(server.base_url, "--hermes-max-usd", "1"))
+
+    result.assert_outcomes(passed=2, errors=1)
+    assert len(server.bodies) == 1
+    result.stdout.fnmatch_lines(
+        ["BudgetSpent: a call was not made, since --hermes-max-usd 1 cannot be held: answers say no cost*"]
+    )
+
+
+def test_a_failure_that_passes_is_tried_again_and_counted(pytester: pytest.Pytester) -> None:
+    """After 429 with retry-after comes the answer; both tries are calls."""
+    busy: Said = (429, {"error": {"message": "slow down"}}, {"retry-after-ms": "1"})
+    with HandMade(lambda number: busy if number == 1 else answered({"prompt_tokens": 1, "completion_tokens": 1})) as server:
+        result = run(pytester, ONE, *chosen(server.base_url, "-v"))
+
+    result.assert_outcomes(passed=1)
+    assert len(server.bodies) == 2
+    result.stdout.fnmatch_lines(
+        ["  live: rollout 1, turn 1: failed (429), *", "  live: 2 calls, 2 tokens, *, 1 failed in this test"]
+    )
+
+
+def test_a_failure_that_lasts_costs_three_requests(pytester: pytest.Pytester) -> None:
+    """Not twenty-seven, as atroposlib's own retries would make it."""
+    gone: Said = (503, {"error": {"message": "gone"}}, {"retry-after-ms": "1"})
+    with HandMade(lambda _: gone) as server:
+        run(pytester, ONE, *chosen(server.base_url))
+
+    assert len(server.bodies) == 3
+
+
+def test_the_key_is_nowhere(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in tracebacks with local variables, captured output, properties, the JUnit report, or what the provider echoes."""
+    monkeypatch.setenv("MINE", KEY)
+    body = """
+import logging
+@pytest.mark.hermes_live
+def test_shows_all(make_env, fake_sandbox):
+    env = make_env(TerminalTestEnv, group_size=1)
+    config, key = env.server.servers[0].config, env.server.servers[0].openai.api_key
+    print("printed", key)
+    logging.warning("logged %s", key)
+    asyncio.run(collect(env))
+    assert [config, key] == []
+"""
+    with HandMade(lambda _: (401, {"error": {"message": f"Incorrect API key provided: {KEY}"}}, {})) as server:
+        args = chosen(server.base_url, "--hermes-api-key-env", "MINE", "--showlocals", "-vv", "--junitxml=junit.xml", "-rA")
+        result = run(pytester, body, *args)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["printed [[]key[]]"])
+    shown = result.stdout.str() + result.stderr.str() + pytester.path.joinpath("junit.xml").read_text()
+    assert KEY not in shown
+
+
+def test_spending_is_shown_when_the_run_is_aborted(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """Ctrl-C in the middle of a test leaves the table."""
+    body = """
+@pytest.mark.hermes_live
+def test_aborted(make_env, fake_sandbox):
+    asyncio.run(collect(make_env(TerminalTestEnv, group_size=1)))
+    raise KeyboardInterrupt
+"""
+    pytester.makepyfile(SUITE + body)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *custom(provider))
+
+    result.stdout.fnmatch_lines(["*= live inference =*", "    2 *test_aborted", "    2 *all", "*KeyboardInterrupt*"])
+
+
+def test_workers_share_the_limits_and_the_summary_is_whole(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """Two workers make three calls together; the server was asked for its models once, by the controller."""
+    body = "".join(ONE.replace("test_one", f"test_{number}") for number in range(4))
+    pytester.makepyfile(SUITE + body)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "-n", "2", *custom(provider, "--hermes-max-calls", "3", "-v")
+    )
+
+    result.stdout.fnmatch_lines(["    3 *all (limit: 3 calls)"])
+    assert calls_of(provider) == 3
+    assert len(provider.journal) == 4
+
+
+def test_the_network_is_closed_to_tests_of_this_plugin_alone(pytester: pytest.Pytester) -> None:
+    """Swallowed or not, a connection fails a test with our fixtures; marker, flag and ini open it; other tests are left alone."""
+    body = """
+import contextlib, socket
+
+def reach(host):
+    with contextlib.suppress(OSError):
+        socket.create_connection((host, 9), timeout=0.01)
+
+def test_swallowed(agent_result):
+    reach("192.0.2.1")
+
+def test_unrelated():
+    reach("192.0.2.2")
+
+@pytest.mark.hermes_allow_hosts("192.0.2.3", "192.0.2.4")
+def test_marked(agent_result):
+    reach("192.0.2.3")
+    reach("192.0.2.4")
+    reach("192.0.2.5")
+    reach("192.0.2.6")
+
+@pytest.mark.hermes_allow_leftovers
+def test_only_a_marker():
+    with pytest.raises(OSError):
+        socket.getaddrinfo("example.org", 80)
+"""
+    pytester.makeini("[pytest]\nhermes_allow_hosts = 192.0.2.5")
+    result = run(pytester, body, "--hermes-allow-hosts", "192.0.2.6,192.0.2.7")
+
+    result.assert_outcomes(passed=4, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at teardown of test_swallowed*",
+            "NetworkBlocked: this test reached for 192.0.2.1.",
+            "  seen      connect to 192.0.2.1:9",
+            "  test      *::test_swallowed",
+            "*ERROR at teardown of test_only_a_marker*",
+            "NetworkBlocked: this test reached for example.org.",
+        ]
+    )
+
+
+def test_wrong_markers_and_arguments_are_told(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """A script that could never speak, a server type that the provider has not, and marker arguments that do not exist."""
+    body = """
+@pytest.mark.hermes_live
+def test_script(make_env):
+    make_env(TerminalTestEnv, script=GREETING)
+
+@pytest.mark.hermes_live(or_mock=True)
+def test_type(make_env):
+    make_env(TerminalTestEnv, script=GREETING, server_type="vllm")
+"""
+    result = run(pytester, body, *custom(provider))
+    wrong = run(pytester, "@pytest.mark.hermes_live('mock')\ndef test_it(): ...")
+
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "E*EnvironmentSetupError: make_env was given a script in a test marked hermes_live, which never runs on a mock model.",
+            "E*EnvironmentSetupError: make_env was given server_type='vllm', and the real server is of type 'openai': m1 at *",
+        ]
+    )
+    assert wrong.ret == pytest.ExitCode.USAGE_ERROR
+    wrong.stderr.fnmatch_lines(
+        ["ERROR: @pytest.mark.hermes_live takes or_mock=True or nothing.", "  seen      args ('mock',), *"]
+    )
+
+
+def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_tokenizer: str) -> None:
+    """/health once, the model from the list, tokens counted from the ids, and no key."""
+    with MockServer(
+        [call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")],
+        model="m1",
+        template="chatml",
+        tokenizer=hermes_tokenizer,
+    ) as server:
+        args = (
+            "--hermes-live",
+            "--provider",
+            "vllm",
+            "--hermes-base-url",
+            server.base_url,
+            "--hermes-tokenizer",
+            hermes_tokenizer,
+        )
+        result = run(pytester, ONE, *args, "-v")
+        kinds = [exchange.kind for exchange in server.journal]
+
+    result.assert_outcomes(passed=1)
+    assert (kinds.count("generate"), kinds.count("models"), kinds[0]) == (2, 1, "health")
+    result.stdout.fnmatch_lines(["live: m1 at *(vllm)", "  live: 2 calls, *tokens, cost unknown in this test"])
+
+
+def test_the_mock_is_compared_with_the_server(pytester: pytest.Pytester) -> None:
+    """Of the test's own calls and of the probes: what is absent, what has another form, and how errors look."""
+
+    def answers(number: int) -> Said:
+        return (
+            (422, {"detail": "Unexpected fields"}, {}) if number > 7 else answered({"prompt_tokens": 1, "completion_tokens": 1})
+        )
+
+    with HandMade(answers) as server:
+        result = run(pytester, ONE, *chosen(server.base_url, "--hermes-compare"))
+
+    result.assert_outcomes(passed=1)
+    assert len(server.bodies) == 8
+    result.stdout.fnmatch_lines(
+        [
+            "*= the mock model beside the real one =*",
+            "choices[[][]].logprobs: null on the mock, absent live  (*)",
+            "id: chatcmpl- + 24 characters on the mock, 8 characters live  (*)",
+            "usage.total_tokens: a number on the mock, absent live  (*)",
+            "error: detail: absent on the mock, text live  (an invalid request)",
+            "error: error: an object on the mock, absent live  (an invalid request)",
+        ]
+    )
+
+
+def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """A server elsewhere is refused hermes' own terminal also under --hermes-live."""
+    body = """
+from dataclasses import replace
+from pytest_hermes_env.live_mode import live_access
+
+@pytest.mark.hermes_live
+def test_it(make_env, request):
+    access = live_access(request.node)
+    object.__setattr__(access, "server", replace(access.server, base_url="https://elsewhere.example.org/v1"))
+    make_env(TerminalTestEnv)
+"""
+    result = run(pytester, body, *custom(provider))
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*A live model at elsewhere.example.org would be given a terminal of this machine*"])
