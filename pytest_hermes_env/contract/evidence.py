@@ -88,6 +88,7 @@ from pytest_hermes_env.contract.source import (
 from pytest_hermes_env.rollout.buffers import changed
 from pytest_hermes_env.rollout.journal import (
     Asked,
+    Blocked,
     Cleaned,
     ContextOpened,
     Crossed,
@@ -97,10 +98,11 @@ from pytest_hermes_env.rollout.journal import (
     LoopStarted,
     Place,
     Reward,
+    SurroundingChanged,
     UnknownRead,
 )
 from pytest_hermes_env.rollout.probing.record import Canary, Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.rollout.scenario import ItemSeen, RolloutCanary, Scenario, Sighting
+from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
 from pytest_hermes_env.rollout.scenarios.probing import PROBES
 
 if TYPE_CHECKING:
@@ -126,6 +128,7 @@ __all__ = [
     "UNKNOWN",
     "Access",
     "Asked",
+    "Blocked",
     "Call",
     "Canary",
     "Change",
@@ -148,6 +151,7 @@ __all__ = [
     "ItemScored",
     "ItemSeen",
     "Kind",
+    "Left",
     "LoopEnded",
     "LoopStarted",
     "Module",
@@ -163,6 +167,7 @@ __all__ = [
     "Skipped",
     "SourceTree",
     "Standing",
+    "SurroundingChanged",
     "Trial",
     "UnknownRead",
     "Value",

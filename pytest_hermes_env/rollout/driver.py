@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import io
 import logging
@@ -16,12 +17,12 @@ import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.faults import InjectedFault
-from pytest_hermes_env.rollout.journal import current_journal
+from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
 from pytest_hermes_env.rollout.loop import ScenarioLoop
 from pytest_hermes_env.rollout.observer import watch_environment, watching_layer
@@ -29,6 +30,7 @@ from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.stage import CHAT, Stage
+from pytest_hermes_env.rollout.surroundings import OwnCode, Surroundings
 from pytest_hermes_env.rollout.worlds import Worlds
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ class Collector:
     def __init__(self, env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0, server_type: str = CHAT) -> None:
         self._env_class: Any = env_class
         self._layer = layer_of(env_class)
+        self._own_code = OwnCode(env_class, self._layer)
         self._sandbox = sandbox
         self._timeout_s = timeout_s
         self._server_type = server_type
@@ -99,7 +102,10 @@ class Collector:
             environment = dict(os.environ)
             try:
                 with _quiet():
-                    _in_a_loop_of_its_own(lambda: self._play(families))
+                    surroundings = Surroundings(self._own_code)
+                    with surroundings.watched():
+                        _in_a_loop_of_its_own(functools.partial(self._play, families), self._new_loop)
+                    self._note_what_is_left(surroundings)
             finally:
                 os.environ.clear()
                 os.environ.update(environment)
@@ -115,6 +121,14 @@ class Collector:
             server_type=self._server_type,
             group_size=self._group_size,
         )
+
+    def _new_loop(self) -> ScenarioLoop:
+        return ScenarioLoop(self._own_code.place, self._timeout_s)
+
+    def _note_what_is_left(self, surroundings: Surroundings) -> None:
+        closing = self._scenarios.get("closing")
+        if closing is not None and closing.happened:
+            self._scenarios["closing"] = replace(closing, left=closing.left + surroundings.left())
 
     @property
     def world(self) -> str:
@@ -161,6 +175,7 @@ class Collector:
             with self._stage(names, builder, worlds) as stage:
                 played = stage.scenarios
                 await family.play(stage)
+                await stage.close()
         except _CannotBuild as failure:
             self._setup_error = str(failure)
             reason = f"the environment could not be built: {failure}"
@@ -187,10 +202,12 @@ class Collector:
             mock = MockServer(policy, allow_leftovers=True)
             if not is_chat:
                 resources.enter_context(mock)
+            building = Journal()
             try:
-                env = builder.build(
-                    self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
-                )
+                with recording(building):
+                    env = builder.build(
+                        self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
+                    )
             except (Exception, SystemExit) as error:
                 raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
             watch_environment(env, self._layer)
@@ -204,6 +221,7 @@ class Collector:
                 timeout_s=self._timeout_s,
                 thorough=thorough if is_chat else thinking(thorough),
                 names=names,
+                building=building,
             )
             yield stage
 
@@ -213,18 +231,18 @@ def collect(env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0, 
     return Collector(env_class, sandbox=sandbox, timeout_s=timeout_s, server_type=server_type).collect(SCENARIOS)
 
 
-def _in_a_loop_of_its_own(play: Callable[[], Awaitable[None]]) -> None:
+def _in_a_loop_of_its_own(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:
     """Run a coroutine function to its end, in this thread if it has no running loop, else in another one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        _run(play)
+        _run(play, new_loop)
         return
     failure: list[BaseException] = []
 
     def target() -> None:
         try:
-            _run(play)
+            _run(play, new_loop)
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             failure.append(error)
 
@@ -235,8 +253,8 @@ def _in_a_loop_of_its_own(play: Callable[[], Awaitable[None]]) -> None:
         raise failure[0]
 
 
-def _run(play: Callable[[], Awaitable[None]]) -> None:
-    with asyncio.Runner(loop_factory=ScenarioLoop) as runner:
+def _run(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:
+    with asyncio.Runner(loop_factory=new_loop) as runner:
         loop: Any = runner.get_loop()
         runner.run(loop.guarded(play()))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asked",
+    "Blocked",
     "Cleaned",
     "ContextOpened",
     "Crossed",
@@ -31,6 +32,7 @@ __all__ = [
     "LoopStarted",
     "Place",
     "Reward",
+    "SurroundingChanged",
     "UnknownRead",
     "current_journal",
     "current_rollout",
@@ -156,6 +158,27 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SurroundingChanged:
+    """The environment's code, at ``place``, set a variable of os.environ or the working directory (``name`` is then "cwd").
+
+    ``before`` and ``after`` are None where there is none.
+    """
+
+    name: str
+    before: str | None
+    after: str | None
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blocked:
+    """The event loop did not run for ``seconds``, most of them spent at ``place`` of the environment. Imports do not count."""
+
+    seconds: float
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
 class Crossed:
     """In the loop or the reward (``phase``) of rollout ``task_id``, a tool was called in the sandbox of ``other``."""
 
@@ -179,7 +202,18 @@ class ItemScored:
 
 
 Event = (
-    ContextOpened | Cleaned | LoopStarted | LoopEnded | Reward | UnknownRead | EvaluationLogged | Asked | Crossed | ItemScored
+    Asked
+    | Blocked
+    | Cleaned
+    | ContextOpened
+    | Crossed
+    | EvaluationLogged
+    | ItemScored
+    | LoopEnded
+    | LoopStarted
+    | Reward
+    | SurroundingChanged
+    | UnknownRead
 )
 
 

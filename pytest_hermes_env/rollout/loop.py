@@ -1,35 +1,63 @@
-"""The event loop that scenarios run in: an environment can neither stop it nor end it with SystemExit.
+"""The event loop that scenarios run in: an environment can neither stop it nor end it with SystemExit, and who blocks it is seen.
 
-It remembers which task was begun in which scenario, so that what a scenario leaves running can be waited for.
+It remembers which task was begun in which scenario, so that what a scenario leaves running can be waited for. A thread looks,
+every few milliseconds, where the loop's thread stands; what is too long in one place of the environment goes into the journal.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context
+from types import FrameType
 from typing import Any
 
-from pytest_hermes_env.rollout.journal import current_journal
+from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 
-__all__ = ["ScenarioLoop"]
+__all__ = ["BLOCKED_S", "Hung", "ScenarioLoop"]
+
+BLOCKED_S = 0.1
+"""Seconds in one place of the environment, without a return to the loop, that are written down."""
+LOOK_S = 0.01
+"""Seconds between two looks."""
+
+
+class Hung(BaseException):
+    """Raised into code that never returns to the event loop. Code that waits in C, as `time.sleep` does, meets it afterwards."""
 
 
 class ScenarioLoop(asyncio.SelectorEventLoop):
-    """An event loop for code that cannot be trusted to leave it alone."""
+    """An event loop for code that cannot be trusted to leave it alone.
 
-    def __init__(self) -> None:
+    ``place_of`` tells the environment's line on a stack; ``hang_s`` is how long code may keep the loop from running, in seconds.
+    """
+
+    def __init__(self, place_of: Callable[[FrameType | None], Place | None], hang_s: float) -> None:
         super().__init__()
+        self.running: _Step | None = None
+        self._place_of = place_of
+        self._hang_s = hang_s
         self._is_guarded = False
         self.set_task_factory(_task_of_its_journal)  # type: ignore[arg-type]  # typeshed knows no further arguments
 
     async def guarded(self, work: Awaitable[None]) -> None:
-        """Wait for ``work``; meanwhile nothing stops the loop."""
+        """Wait for ``work``; meanwhile nothing stops the loop, and a thread watches it."""
         self._is_guarded = True
+        ended = threading.Event()
+        watcher = threading.Thread(
+            target=self._watch, args=(threading.get_ident(), ended), name="hermes-env-watch", daemon=True
+        )
+        watcher.start()
         try:
             await work
         finally:
             self._is_guarded = False
+            ended.set()
+            watcher.join()
 
     def stop(self) -> None:
         """Stop, but not while guarded."""
@@ -43,6 +71,54 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         except SystemExit:
             if not self._is_guarded:
                 raise
+
+    def _call_soon(self, callback: Any, args: Any, context: Context | None) -> asyncio.Handle:
+        handle = _Step(callback, args, self, context)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
+
+    def _watch(self, thread_id: int, ended: threading.Event) -> None:
+        while not ended.wait(LOOK_S):
+            step = self.running
+            if step is None:
+                continue
+            seconds = time.perf_counter() - step.begun_s
+            if seconds > 2 * LOOK_S:
+                place = self._place_of(sys._current_frames().get(thread_id))
+                if place is not None and step is self.running:
+                    step.seen.append(place)
+            if seconds > self._hang_s and not step.is_ended_by_force:
+                step.is_ended_by_force = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(Hung))
+
+
+class _Step(asyncio.Handle):
+    """One step of a task, or one callback, which is timed."""
+
+    __slots__ = ("begun_s", "is_ended_by_force", "seen")
+
+    def __init__(self, callback: Any, args: Any, loop: ScenarioLoop, context: Context | None) -> None:
+        super().__init__(callback, args, loop, context)
+        self.seen: list[Place] = []
+        self.is_ended_by_force = False
+        self.begun_s = 0.0
+
+    def _run(self) -> None:
+        loop: Any = self._loop  # type: ignore[attr-defined]
+        context: Context = self._context  # type: ignore[attr-defined]
+        self.begun_s, busy_s = time.perf_counter(), time.thread_time()
+        loop.running = self
+        try:
+            super()._run()
+        finally:
+            loop.running = None
+            if self.seen:
+                # a machine that is busy with other things stops both threads: looks and processor time are the loop's own
+                seconds = max(len(self.seen) * LOOK_S, time.thread_time() - busy_s)
+                journal = context.get(current_journal)
+                if journal is not None and seconds >= BLOCKED_S:
+                    place = max(set(self.seen), key=self.seen.count)
+                    journal.add(Blocked(seconds=round(seconds, 2), place=place))
 
 
 def _task_of_its_journal(

@@ -5,15 +5,15 @@ Rules read these records; they never run anything. A scenario that could not be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
-from pytest_hermes_env.rollout.journal import Event
+from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 
-__all__ = ["ItemSeen", "RolloutCanary", "Scenario", "Sighting"]
+__all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,15 @@ class Sighting:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Left:
+    """What the environment made at ``place`` and did not take away: ``kind`` is process, thread, temporary directory or client."""
+
+    kind: str
+    name: str
+    place: Place
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """What happened in one named situation.
 
@@ -62,8 +71,8 @@ class Scenario:
     ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
     run-api would not take the group, if it would not.
     ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
-    training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``note`` says what else is worth
-    knowing, such as why it ended.
+    training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` is that of
+    `closing`. ``note`` says what else is worth knowing, such as why it ended.
     """
 
     name: str
@@ -85,6 +94,7 @@ class Scenario:
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     beside: tuple[Event, ...] = ()
+    left: tuple[Left, ...] = ()
     note: str = ""
     probes: RewardProbes | None = None
     """What the scenario ``reward_probes`` found out."""
@@ -97,3 +107,15 @@ class Scenario:
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""
         return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def unrestored(self) -> tuple[SurroundingChanged, ...]:
+        """The variables, and the working directory, that the environment set and did not put back, once each."""
+        first: dict[str, SurroundingChanged] = {}
+        last: dict[str, SurroundingChanged] = {}
+        for change in self.of(SurroundingChanged):
+            first.setdefault(change.name, change)
+            last[change.name] = change
+        return tuple(
+            replace(last[name], before=change.before) for name, change in first.items() if change.before != last[name].after
+        )

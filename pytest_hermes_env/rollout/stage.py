@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import traceback
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
@@ -27,6 +28,9 @@ __all__ = ["CHAT", "Policy", "Stage"]
 
 CHAT = "openai"
 """The server type of chat mode."""
+
+CLOSING = ("aclose", "close", "shutdown", "teardown")
+"""Methods that an environment may have to be closed by; Atropos itself has none."""
 
 SETTLE_S = 3.0
 """How long tasks that outlive their scenario may take to end by themselves, in seconds."""
@@ -58,6 +62,8 @@ class Stage:
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     policy: Policy | None = None
     item: Any = None
+    building: Journal = field(default_factory=Journal)
+    """What happened while the environment was built; the record of `setup` begins with it."""
 
     @property
     def has_tokens(self) -> bool:
@@ -93,6 +99,7 @@ class Stage:
             self.item = await self.env.get_next_item()
 
         record = await self.play(name, take_item)
+        self.scenarios[name] = record = replace(record, events=(*self.building.events, *record.events))
         if record.error:
             self.skip(f"setup failed: {record.error}")
         return not record.error
@@ -104,6 +111,13 @@ class Stage:
         if self.item is None:
             self.skip(NOTHING_TO_TRAIN)
         return self.item is not None
+
+    async def close(self) -> None:
+        """Close the environment, where it has a method for that."""
+        for name in CLOSING:
+            method = getattr(self.env, name, None)
+            if inspect.ismethod(method):
+                await self.play(f"{name} at the end", method)
 
     async def fill_buffers(self) -> None:
         """Collect one training group, so that metric buffers hold something. What is wrong with it shows elsewhere."""
@@ -284,8 +298,6 @@ def _leaf(error: BaseException) -> BaseException:
 
 def _line_of(error: BaseException, env_class: type) -> int:
     """Return the last line of the traceback that lies in the class's own file, or 0."""
-    import inspect  # noqa: PLC0415
-
     path = inspect.getsourcefile(env_class)
     lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return lines[-1] if lines else 0

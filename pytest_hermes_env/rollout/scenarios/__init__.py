@@ -9,6 +9,7 @@ from __future__ import annotations
 from pytest_hermes_env.rollout.scenarios import (
     again,
     cancelled,
+    closing,
     concurrent,
     evaluation,
     failures,
@@ -32,6 +33,7 @@ FAMILIES: tuple[Family, ...] = (
     concurrent.FAMILY,
     evaluation.FAMILY,
     metrics.FAMILY,
+    closing.FAMILY,
     probing.FAMILY,
     again.FAMILY,
     offline.FAMILY,
