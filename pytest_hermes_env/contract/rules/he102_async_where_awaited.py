@@ -112,7 +112,7 @@ def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str
 
 def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None) -> bool | None:
     """Whether an expression certainly can, certainly cannot, or may be awaited (None)."""
-    if node is None or isinstance(node, _NEVER_AWAITABLE[:-1]):
+    if node is None or isinstance(node, _NEVER_AWAITABLE):
         return False
     if not isinstance(node, ast.Call):
         return None

@@ -182,5 +182,6 @@ RULE = Rule(
     severity=Severity.WARNING,
     doc=__doc__,
     static=static,
-    dynamic=None,
+    dynamic=dynamic,
+    scenarios=("setup_offline",),
 )

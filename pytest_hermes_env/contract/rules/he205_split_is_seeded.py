@@ -86,12 +86,12 @@ def _seeds(node: ast.AST, module: Module) -> bool:
 
 def _shuffled(node: ast.Call, function: Function) -> str | None:
     """Return the name of the shuffle or split that a call is, None when it is none."""
-    name = last_name(node.func)
+    dotted = _dotted(node.func, function.module)
+    name = dotted.rpartition(".")[2] or last_name(node.func)
     if name in _SPLITS:
         return f"{name}()"
     if name not in _SHUFFLES:
         return None
-    dotted = _dotted(node.func, function.module)
     if isinstance(node.func, ast.Name):
         return f"{name}()" if dotted.rpartition(".")[0] in {"random", "numpy.random"} else None
     holder = _dotted(node.func.value, function.module) if isinstance(node.func, ast.Attribute) else ""

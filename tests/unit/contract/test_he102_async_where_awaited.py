@@ -1,0 +1,153 @@
+"""HE102: what Atropos awaits is async, format_prompt is not, evaluate takes no argument."""
+
+from __future__ import annotations
+
+import pytest
+
+from .rule_cases import broken, check, open_, sound
+
+CASES = (
+    broken(
+        "plain methods",
+        """
+        class Env(HermesAgentBaseEnv):
+            def setup(self):  # <- here
+                self.items = []
+            def get_next_item(self):  # <- here
+                return self.items[0]
+            def compute_reward(self, item, result, ctx):  # <- here
+                return 1.0
+            def evaluate(self):  # <- here
+                pass
+            def wandb_log(self, metrics=None):  # <- here
+                print(metrics)
+        """,
+        "setup is not async, but it is awaited",
+        "get_next_item is not async, but it is awaited",
+        "compute_reward is not async, but it is awaited",
+        "evaluate is not async, but it is awaited",
+        "wandb_log is not async, but it is awaited",
+    ),
+    broken(
+        "an async prompt",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def format_prompt(self, item):  # <- here
+                return item["q"]
+        """,
+        "format_prompt is async, but its result is used without an await: the model gets a coroutine's name",
+    ),
+    broken(
+        "generators",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def get_next_item(self):  # <- here
+                for item in self.items:
+                    yield item
+            def format_prompt(self, item):  # <- here
+                yield item["q"]
+        """,
+        "get_next_item is an async generator, which cannot be awaited",
+        "format_prompt is a generator; it must return the prompt",
+    ),
+    broken(
+        "evaluate with demands",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def evaluate(self, items, *args, depth, limit=3):  # <- here
+                pass
+        """,
+        "evaluate demands items, depth; Atropos calls evaluate() without an argument",
+    ),
+    broken(
+        "inherited from a mixin, and taken from a function under another name",
+        """
+        def plain(self, item, result, ctx):  # <- here
+            return 0.5
+
+        class Mixin:
+            def setup(self):  # <- here
+                pass
+
+        class Env(Mixin, HermesAgentBaseEnv):
+            compute_reward = plain
+        """,
+        "compute_reward is not async, but it is awaited",
+        "setup is not async, but it is awaited",
+    ),
+    broken(
+        "a plain function of the standard library",
+        """
+        import random
+
+        class Env(HermesAgentBaseEnv):
+            def get_next_item(self):  # <- here
+                return random.choice(self.items)
+        """,
+        "get_next_item is not async, but it is awaited",
+    ),
+    sound(
+        "async where it is awaited",
+        """
+        class Env(HermesAgentBaseEnv):
+            async def setup(self): ...
+            async def get_next_item(self): return None
+            def format_prompt(self, item): return "x"
+            async def compute_reward(self, item, result, ctx): return 1.0
+            async def evaluate(self, *args, **kwargs): ...
+            async def wandb_log(self, metrics=None): await super().wandb_log(metrics)
+        """,
+    ),
+    sound(
+        "plain functions that hand on something to await",
+        """
+        class Env(HermesAgentBaseEnv):
+            def setup(self):
+                return self._setup()
+            async def _setup(self): ...
+            def compute_reward(self, item, result, ctx):
+                return asyncio.to_thread(self.score, item)
+            def score(self, item): return 1.0
+            def wandb_log(self, metrics=None):
+                return super().wandb_log(metrics)
+        """,
+    ),
+    sound(
+        "inherited, overridden by an async one",
+        """
+        class Parent(HermesAgentBaseEnv):
+            def setup(self): ...
+
+        class Env(Parent):
+            @staticmethod
+            async def evaluate(*args): ...
+            async def setup(self): ...
+        """,
+    ),
+    open_(
+        "what comes from elsewhere",
+        """
+        from company import tasks
+
+        class Env(HermesAgentBaseEnv):
+            def get_next_item(self):
+                return tasks.take(self)
+        """,
+    ),
+    open_(
+        "a decorator that nobody can read",
+        """
+        from company import awaited
+
+        class Env(HermesAgentBaseEnv):
+            @awaited
+            def setup(self): ...
+        """,
+    ),
+    open_("a base that cannot be read", "from company import Base\n\nclass Env(Base, HermesAgentBaseEnv): ...\n"),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_awaited_is_async(judge, case):
+    check(judge, "HE102", case)
