@@ -1,0 +1,175 @@
+"""What a pytest run leaves behind for machines, and the stored ledger that it is held to."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from pytest_hermes_env.contract.rules import ALL_RULES
+
+ENV = """
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+class OwnEnv(TerminalTestEnv):
+    async def wandb_log(self, wandb_metrics=None):
+        metrics = {**(wandb_metrics or {}), "train/tries": 3}
+        super().wandb_log(metrics)
+"""
+CHEAP = "HE101 or HE801"
+FILES = ("--hermes-report-json", "out/r.json", "--hermes-sarif", "r.sarif", "--junitxml", "j.xml")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch):
+    """Run outside of GitHub's actions, whatever runs this suite."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+
+
+def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    """Run pytest in this process, with warnings as errors."""
+    return pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider", *args)
+
+
+def report(pytester: pytest.Pytester, file: str = "out/r.json"):
+    """Read a JSON report."""
+    return json.loads((pytester.path / file).read_text(encoding="utf-8"))
+
+
+def outcomes(data):
+    """Return the outcomes of the cheap rules, and those that all others came to."""
+    rules = {rule["id"]: rule["outcome"] for rule in data["classes"][0]["rules"]}
+    assert list(rules) == [rule.id for rule in ALL_RULES]
+    return rules.pop("HE101"), rules.pop("HE801"), set(rules.values())
+
+
+def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> None:
+    """JSON, SARIF, JUnit properties and annotations tell of the same finding; a line per rule is shown without -v."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    pytester.makepyfile(own=ENV)
+
+    result = run(pytester, "--hermes-env", "own.py", "-k", CHEAP, *FILES)
+
+    data = report(pytester)
+    finding = next(rule for rule in data["classes"][0]["rules"] if rule["id"] == "HE801")["findings"][0]
+    log = json.loads((pytester.path / "r.sarif").read_text(encoding="utf-8"))
+    cases = ET.parse(pytester.path / "j.xml").iter("testcase")
+    properties = [{item.get("name"): item.get("value") for item in case.iter("property")} for case in cases]
+    assert (data["door"], data["mode"], data["complete"], data["exit_code"]) == ("pytest", "chat", True, 1)
+    assert outcomes(data) == ("passed", "failed", {"not run"})
+    assert (finding["path"], finding["line"], finding["scenario"]) == ("own.py", 6, "wandb_log")
+    assert finding["confirmation"].startswith("confirmed: wandb_log returned and nothing was logged")
+    assert [item["ruleId"] for item in log["runs"][0]["results"]] == ["HE801"]
+    assert properties == [
+        {"hermes_rule": "HE101", "hermes_class": "own:OwnEnv", "hermes_outcome": "passed"},
+        {"hermes_rule": "HE801", "hermes_class": "own:OwnEnv", "hermes_outcome": "failed"},
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "own.py::OwnEnv?HE101-required-methods? PASSED*",
+            "own.py::OwnEnv?HE801-awaits-super-wandb-log? FAILED*",
+            f"{len(ALL_RULES)} rules: 1 passed, 1 failed, {len(ALL_RULES) - 2} not run",
+            "  not run *  deselected, or the run ended before it",
+            "  mode            chat",
+            "hermes-env: wrote out/r.json",
+            "hermes-env: wrote r.sarif",
+            "::error file=own.py,line=6,col=9,title=HE801 awaits-super-wandb-log::*",
+        ]
+    )
+
+
+def test_reports_are_whole_under_xdist_and_tell_of_an_abort(pytester: pytest.Pytester) -> None:
+    """The controller writes one report of all workers; a run that ends early says that it is not complete."""
+    pytester.makepyfile(own=ENV)
+    words = ("-p", "no:cacheprovider", "--hermes-env", "own.py", "--hermes-report-json", "r.json")
+    pytester.runpytest_subprocess(*words, "-n", "2", "-k", CHEAP)
+    workers = report(pytester, "r.json")
+    run(pytester, *words[2:], "-k", "HE801 or HE802", "-x")
+    aborted = report(pytester, "r.json")
+
+    assert (outcomes(workers), workers["complete"]) == (("passed", "failed", {"not run"}), True)
+    assert (outcomes(aborted), aborted["complete"]) == (("not run", "failed", {"not run"}), False)
+
+
+def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytester) -> None:
+    """It is written on request only, names the rules that are missing and why, and knows classes that are gone."""
+    pytester.makepyfile(own=ENV.replace("super().wandb", "await super().wandb"))
+    words = ("--hermes-env", "own.py", "--hermes-ledger", "ledger.json")
+    missing = run(pytester, *words, "-k", CHEAP)
+    stored = run(pytester, *words, "--hermes-write-ledger", "-k", CHEAP)
+    same = run(pytester, *words, "-k", CHEAP)
+    fewer = run(pytester, *words, "-k", "HE101")
+    file = pytester.path / "ledger.json"
+    file.write_text(re.sub("own:OwnEnv", "old:OwnEnv", file.read_text(encoding="utf-8")), encoding="utf-8")
+    moved = run(pytester, *words, "-k", CHEAP)
+
+    assert [item.ret for item in (missing, stored, same, fewer, moved)] == [1, 0, 0, 1, 1]
+    missing.stdout.fnmatch_lines(
+        [
+            "hermes-env: error: the ledger ledger.json cannot be read: No such file or directory. "
+            "Add --hermes-write-ledger to store this run's"
+        ]
+    )
+    stored.stdout.fnmatch_lines(["hermes-env: ledger.json: the exercised rules of this run are stored"])
+    fewer.stdout.fnmatch_lines(
+        [
+            "hermes-env: ledger.json: own:OwnEnv was exercised by 2 rules before (in chat mode), now by 1 of them: "
+            "HE801 is not run (deselected, or the run ended before it)"
+        ]
+    )
+    moved.stdout.fnmatch_lines(
+        [
+            "hermes-env: ledger.json: old:OwnEnv was judged before (in chat mode) and is not in this run; "
+            "own:OwnEnv is: store the ledger again with --hermes-write-ledger"
+        ]
+    )
+
+
+WAIVED = ENV.replace("log(metrics)", "log(metrics)  # hermes: HE801 written for the old layer")
+TABLE = '[tool.hermes-env]\nselect = ["HE101", "HE801"]\n'
+TESTED = (
+    "from own import OwnEnv\nfrom pytest_hermes_env import env_contract\n\n@env_contract(OwnEnv)\ndef test_contract(): ...\n"
+)
+
+
+def test_comments_and_settings_hold_at_both_pytest_doors(pytester: pytest.Pytester) -> None:
+    """The waived rule is an expected failure with its reason, and only the selected rules have items."""
+    pytester.makepyfile(own=WAIVED, test_own=TESTED)
+    pytester.makepyprojecttoml(TABLE)
+    pytester.syspathinsert()
+
+    for words in (("--hermes-env", "own.py"), ("test_own.py",)):
+        result = run(pytester, *words)
+
+        result.assert_outcomes(passed=1, xfailed=1)
+        result.stdout.fnmatch_lines(["  waived *HE801  written for the old layer"])
+
+
+def test_a_comment_that_rollouts_have_proven_needless_fails_the_run(pytester: pytest.Pytester) -> None:
+    """Stale, with file and line; a bad table is a usage error."""
+    pytester.makepyfile(own=WAIVED.replace("super().wandb", "await super().wandb"))
+    pytester.makepyprojecttoml(TABLE)
+    stale = run(pytester, "--hermes-env", "own.py")
+    pytester.makepyprojecttoml(TABLE.replace("select", "selct"))
+    wrong = run(pytester, "--hermes-env", "own.py")
+
+    assert (stale.ret, wrong.ret) == (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.USAGE_ERROR)
+    stale.assert_outcomes(passed=2)
+    stale.stdout.fnmatch_lines(
+        [
+            "own.py:6:1: HE000 waivers-hold: HE801 is waived (written for the old layer), but no breach of it was found here: "
+            "take the waiver away"
+        ]
+    )
+    assert any("pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select." in line for line in wrong.errlines)
+
+
+def test_writing_a_ledger_needs_its_file(pytester: pytest.Pytester) -> None:
+    """--hermes-write-ledger alone does nothing, so it is refused."""
+    result = run(pytester, "--hermes-write-ledger")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: --hermes-write-ledger needs --hermes-ledger FILE, the file to write" in "\n".join(result.errlines)
