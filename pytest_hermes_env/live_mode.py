@@ -18,7 +18,7 @@ import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live_report import comparison, spent_line, spent_table, turn_line
-from pytest_hermes_env.live_settings import allowed_hosts, is_fine_on_mock, read_limits, setting
+from pytest_hermes_env.live_settings import allowed_hosts, is_fine_on_mock, is_recorded, read_limits, setting
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.metering import Progress
@@ -61,13 +61,14 @@ def live_server(config: pytest.Config) -> LiveServer | None:
 
 
 def live_access(item: pytest.Item) -> LiveAccess | None:
-    """Return what ``make_env`` builds on in this test, with its meter: only in marked tests, and only when run live."""
+    """Return the real server with a meter for this test: only when run live, in marked tests and in those that are recorded."""
     mark = item.get_closest_marker(MARKER)
     mode: Any = item.config.pluginmanager.get_plugin(NAME)
-    if mark is None or not isinstance(mode, LiveMode) or mode.spending is None:
+    if (mark is None and not is_recorded(item)) or not isinstance(mode, LiveMode) or mode.spending is None:
         return None
     if ACCESS not in item.stash:
-        item.stash[ACCESS] = mode.access(item.nodeid, has_mock=is_fine_on_mock(mark))
+        has_mock = mark is not None and is_fine_on_mock(mark)
+        item.stash[ACCESS] = mode.access(item.nodeid, has_mock=has_mock, is_default=mark is not None)
     return item.stash[ACCESS]
 
 
@@ -120,7 +121,7 @@ class LiveMode:
             environ=os.environ,
         )
 
-    def access(self, test: str, *, has_mock: bool = False) -> LiveAccess:
+    def access(self, test: str, *, has_mock: bool = False, is_default: bool = True) -> LiveAccess:
         """Return the real server with a meter that counts for ``test``. Raises: not live → AssertionError."""
         from pytest_hermes_env.inference.metering import Meter  # noqa: PLC0415
         from pytest_hermes_env.rollout.live import LiveAccess  # noqa: PLC0415
@@ -136,7 +137,7 @@ class LiveMode:
             tell=self._show,
             is_compared=self._config.getoption("hermes_compare") and test != PROBES,
         )
-        return LiveAccess(server=server, meter=meter, has_mock=has_mock)
+        return LiveAccess(server=server, meter=meter, has_mock=has_mock, is_default=is_default)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -221,7 +222,7 @@ class LiveMode:
         from pytest_hermes_env.inference.network_guard import NetworkGuard  # noqa: PLC0415
 
         allowed, server = allowed_hosts(item), live_server(self._config)
-        is_live = server is not None and item.get_closest_marker(MARKER) is not None
+        is_live = server is not None and (item.get_closest_marker(MARKER) is not None or is_recorded(item))
         if is_live and server is not None:
             allowed |= server.hosts()
         return NetworkGuard(test=item.nodeid, allowed=allowed, is_live=is_live)

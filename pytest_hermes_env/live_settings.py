@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.providers import LiveServer
     from pytest_hermes_env.inference.spending import Limits
 
-__all__ = ["allowed_hosts", "is_fine_on_mock", "read_limits", "setting"]
+__all__ = ["allowed_hosts", "is_fine_on_mock", "is_recorded", "read_limits", "setting"]
 
 ALLOW_HOSTS = "hermes_allow_hosts"
 
@@ -38,6 +38,15 @@ def is_fine_on_mock(mark: pytest.Mark) -> bool:
             f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
         )
     return or_mock
+
+
+def is_recorded(item: pytest.Item) -> bool:
+    """Tell whether this run may record a test's cassette: then it asks the real server, although it may not be marked so."""
+    has_cassette = item.get_closest_marker("hermes_cassette") is not None or "recorded_server" in getattr(
+        item, "fixturenames", ()
+    )
+    mode = item.config.getoption("hermes_record") or str(item.config.getini("hermes_record")).strip() or "none"
+    return has_cassette and mode != "none"
 
 
 def allowed_hosts(item: pytest.Item) -> set[str]:

@@ -107,7 +107,7 @@ class EnvironmentBuilder:
             raise EnvironmentSetupError("make_env was given both script and server; a server has its own script: give one")
         if server is None and script is None:
             server = self._default_server
-        if self._live is not None and (server is None or getattr(server, "is_live", False)):
+        if self._live is not None and ((server is None and self._live.is_default) or getattr(server, "is_live", False)):
             server, script, in_process = _live_endpoint(self._live, script, server_type), None, False
             server_type = None
             if self._live.server.tokenizer:

@@ -32,11 +32,16 @@ Method = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LiveAccess:
-    """The real server, as one test may ask it. ``has_mock`` tells whether the test also runs on its script, when not live."""
+    """The real server, as one test may ask it. ``has_mock`` tells whether the test also runs on its script, when not live.
+
+    ``is_default`` tells whether ``make_env`` builds on it without being told: in a test that is recorded only its ``recorded_server``
+    leads here.
+    """
 
     server: LiveServer
     meter: Meter
     has_mock: bool = False
+    is_default: bool = True
 
     def is_asked_by(self, held: Any) -> bool:
         """Tell whether an atroposlib server is a client of this one."""
