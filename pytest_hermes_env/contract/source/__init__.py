@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.source.calls import MUTATORS, hung_on_self
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Standing, resolve
+from pytest_hermes_env.contract.source.commands import Command, commands_of
 from pytest_hermes_env.contract.source.configs import (
     ConfigField,
     config_calls,
@@ -75,6 +76,7 @@ __all__ = [
     "Call",
     "Change",
     "ClassSource",
+    "Command",
     "Comparison",
     "ConfigField",
     "External",
@@ -95,6 +97,7 @@ __all__ = [
     "annotation_text",
     "breach",
     "calls_in",
+    "commands_of",
     "config_calls",
     "config_class",
     "constructs",
