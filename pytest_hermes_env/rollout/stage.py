@@ -20,6 +20,7 @@ from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
+from pytest_hermes_env.rollout.loop import Hung
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN
@@ -164,7 +165,7 @@ class Stage:
                 if _is_cancelled_from_outside(raised):
                     raise
                 cause = _leaf(raised)
-                error, line = f"{type(cause).__name__}: {shorten(str(cause))}", _line_of(cause, self.env_class)
+                error, line = _described(cause), _line_of(cause, self.env_class)
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None
         exchanges = self.mock.journal[asked:]
@@ -294,6 +295,12 @@ def _leaf(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error.__cause__ if isinstance(error, _Exit) and error.__cause__ is not None else error
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, Hung):
+        return "it kept the event loop from running until it was interrupted"
+    return f"{type(error).__name__}: {shorten(str(error))}"
 
 
 def _line_of(error: BaseException, env_class: type) -> int:

@@ -29,6 +29,9 @@ CLIENTS = (("aiohttp", "ClientSession"), ("httpx", "AsyncClient"), ("httpx", "Cl
 """Clients that must be closed: module and class. They are watched where their module is loaded."""
 
 
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
 class OwnCode:
     """Tells the lines of an environment from all others: those of its classes' files, and of files beside them."""
 
@@ -43,10 +46,10 @@ class OwnCode:
         }
 
     def place(self, frame: FrameType | None) -> Place | None:
-        """Return the innermost line of the environment on a stack; None when the layer or an import stands before it."""
+        """Return the innermost line of the environment on a stack; None when the layer, an import or this package is nearer."""
         while frame is not None:
             path = frame.f_code.co_filename
-            if path in self._layer or path.startswith("<frozen importlib"):
+            if path in self._layer or path.startswith(("<frozen importlib", PACKAGE)):
                 return None
             if path in self._files or (path.startswith(tuple(self._directories)) and "site-packages" not in path):
                 return Place(path=path, line=frame.f_lineno, function=frame.f_code.co_name)
