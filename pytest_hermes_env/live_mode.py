@@ -68,7 +68,9 @@ def live_access(item: pytest.Item) -> LiveAccess | None:
         return None
     if ACCESS not in item.stash:
         has_mock = mark is not None and is_fine_on_mock(mark)
-        item.stash[ACCESS] = mode.access(item.nodeid, has_mock=has_mock, is_default=mark is not None)
+        item.stash[ACCESS] = mode.access(
+            item.nodeid, has_mock=has_mock, is_default=mark is not None, asks_cost=not is_recorded(item)
+        )
     return item.stash[ACCESS]
 
 
@@ -121,8 +123,13 @@ class LiveMode:
             environ=os.environ,
         )
 
-    def access(self, test: str, *, has_mock: bool = False, is_default: bool = True) -> LiveAccess:
-        """Return the real server with a meter that counts for ``test``. Raises: not live → AssertionError."""
+    def access(self, test: str, *, has_mock: bool = False, is_default: bool = True, asks_cost: bool = True) -> LiveAccess:
+        """Return the real server with a meter that counts for ``test``.
+
+        ``asks_cost`` lets requests to OpenRouter ask for the cost, which its older API wants and a cassette should not hold.
+
+        Raises: not live → AssertionError.
+        """
         from pytest_hermes_env.inference.metering import Meter  # noqa: PLC0415
         from pytest_hermes_env.rollout.live import LiveAccess  # noqa: PLC0415
 
@@ -133,7 +140,7 @@ class LiveMode:
             spending=self.spending,
             test=test,
             price=self._prices.get(server.model),
-            extra={"usage": {"include": True}} if server.provider == "openrouter" else {},
+            extra={"usage": {"include": True}} if asks_cost and server.provider == "openrouter" else {},
             tell=self._show,
             is_compared=self._config.getoption("hermes_compare") and test != PROBES,
         )
