@@ -23,11 +23,13 @@ __all__ = ["Leak", "leak_lines", "scan_file"]
 
 SHORTEST_KNOWN = 8
 LAYERS = 4
+_TOGETHER = "[*]"
 BYTES = 256
 SHORT_LIST = 64
 SGLANG_PARTS = 3
 LONGEST_KEY = 200
 LONGEST_HEAD = 1000
+LONGEST_TITLE = 60
 SHORTEST_PART, SHORTEST_RUN, SHORTEST_TOKEN, SHORTEST_HEX, SHORTEST_PACKED = 12, 12, 16, 16, 9
 TOKEN_DIGITS = 2
 WHOLE_AT_MOST = 16_000_000
@@ -77,16 +79,17 @@ def scan_file(path_or_bytes: Path | bytes, known: Mapping[str, str] | None = Non
     text = data.decode("utf-8", "replace")
     breaks = _breaks(text)
     needles = {name: value for name, value in (known or {}).items() if len(value) >= SHORTEST_KNOWN}
-    leaks: dict[tuple[str, str], Leak] = {}
+    leaks: dict[tuple[str, int], Leak] = {}
     seen: set[str] = set()
-    for where, view in _views(text):
+    for where, view in sorted(_views(text), key=lambda view: _TOGETHER in view[0]):
         if view in seen:
             continue
         seen.add(view)
         for kind in sorted(_kinds(view, needles, 0)):
             line = _line(text, view, breaks)
-            if (kind, str(line)) not in leaks:
-                leaks[kind, str(line)] = Leak(line=line, where=where, kind=kind)
+            if _TOGETHER in where and any(kind == leak.kind for leak in leaks.values()):
+                continue  # put together, texts say again what one of them says
+            leaks.setdefault((kind, line), Leak(line=line, where=where, kind=kind))
     return sorted(leaks.values(), key=lambda leak: (leak.line, leak.kind, leak.where))
 
 
@@ -133,8 +136,6 @@ def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield f"{where} (a key)", key
-            if isinstance(item, str):
-                yield f"{where}.{key}", f"{key}={item}"
             yield from _texts(item, f"{where}.{key}".lstrip("."))
     elif isinstance(value, list):
         if value and all(type(item) is int and 0 <= item < BYTES for item in value[:SHORT_LIST]):
@@ -148,8 +149,8 @@ def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
             _gather(item, "", together)
         for place, texts in together.items():
             if len(texts) > 1:
-                yield f"{where}[*]{place}", "".join(texts)
-                yield f"{where}[*]{place}", "\n".join(texts)
+                yield f"{where}{_TOGETHER}{place}", "".join(texts)
+                yield f"{where}{_TOGETHER}{place}", "\n".join(texts)
         for number, item in enumerate(value):
             yield from _texts(item, f"{where}[{number}]")
 
@@ -197,14 +198,8 @@ def _kinds(view: str, known: Mapping[str, str], layer: int) -> set[str]:
                 found.add(kind)
                 break
             at = view.find(beginning, at + 1)
-    end = view.find("PRIVATE KEY")
-    while end >= 0 and "private-key" not in found:
-        before = view[max(end - 40, 0) : end]
-        if ("-----BEGIN " in before and before.rpartition("-----BEGIN ")[2].replace(" ", "A").isupper()) or before.endswith(
-            "-----BEGIN "
-        ):
-            found.add("private-key")
-        end = view.find("PRIVATE KEY", end + 1)
+    if _has_private_key(view):
+        found.add("private-key")
     if _has_bearer(view):
         found.add("bearer")
     if _has_json_web_token(view):
@@ -230,6 +225,14 @@ def _is_key(view: str, at: int, beginning: str, length: int) -> bool:
         and longest >= SHORTEST_PART
         and is_upper
     )
+
+
+def _has_private_key(view: str) -> bool:
+    for block in view.split("-----BEGIN ")[1:]:
+        title = block[:LONGEST_TITLE].partition("-----")[0]
+        if "PRIVATE KEY" in title and all(letter.isalnum() or letter == " " for letter in title):
+            return True
+    return False
 
 
 def _has_bearer(view: str) -> bool:

@@ -1,0 +1,150 @@
+import base64
+import json
+
+import pytest
+
+from pytest_hermes_env.cassette.key_shapes import secrets_of
+from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.scan import Leak, scan_file
+from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
+
+KEY = "sk-or-v1-" + "0123456789abcdef" * 4
+OTHER = "sk-proj-" + "Zy9xW8vU7tS6" * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            f"the key {KEY} and {OTHER} and {KEY}",
+            "the key [redacted:api-key:1] and [redacted:api-key:2] and [redacted:api-key:1]",
+        ),
+        ("Authorization: Bearer abcdef1234567890", "Authorization: Bearer [redacted:bearer:1]"),
+        ("Cookie: session=abc; theme=dark\nHost: x", "Cookie: [redacted:cookie:1]\nHost: x"),
+        (
+            "https://me:word@host.test/a?key=abcdef123456&x=1",
+            "https://[redacted:url-user:1]@host.test/a?key=[redacted:url-parameter:1]&x=1",
+        ),
+        ('api_key = "AbC123dEf456GhI789"', 'api_key = "[redacted:assigned:1]"'),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\n", "[redacted:private-key:1]\n"),
+        (base64.b64encode(f"it is {KEY}".encode()).decode(), "[redacted:api-key:1]"),
+        (json.dumps({"output": f"=\n{KEY}"}), '{"output": "=\\n[redacted:api-key:1]"}'),
+    ],
+)
+def test_a_secret_becomes_a_placeholder(text, expected):
+    """Only the secret goes; what stands around it stays, and the same secret has the same number."""
+    redactor = Redactor()
+
+    assert (redactor.text(text), redactor.text(expected)) == (expected, expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b and uuid 123e4567-e89b-12d3-a456-426614174000",
+        "class sk-toggleable-content, task-1234567890123, risk-averse, disk-utilisation-monitoring-service2",
+        "token = tokens[position]; password = getpass(prompt); secret = secrets.token_hex(16); key=lambda pair: pair[1]",
+        'max_tokens=4096, token_ids=[1, 2, 3], "token": "ab", next_token: \'the\'',
+        "data:image/png;base64," + base64.b64encode(bytes(range(256)) * 40).decode(),
+        "See https://docs.example.org/page?query=a+b%20c#anchor and mailto:someone@example.org",
+    ],
+)
+def test_what_is_no_secret_stays(text):
+    """Hashes, ids, code, pictures and links are neither redacted nor reported."""
+    assert Redactor().text(text) == text
+    assert scan_file(text.encode()) == []
+
+
+def test_this_project_has_no_secret_in_its_sources_and_docs(request):
+    """Prose and code by the megabyte pass both searches; files that speak of keys have them in tests only."""
+    root = request.config.rootpath
+    files = sorted([*root.glob("pytest_hermes_env/c*/**/*.py"), *root.glob("environments/**/*.py"), *root.glob("docs/**/*.md")])
+    texts = {str(file.relative_to(root)): file.read_text() for file in files}
+
+    changed = [name for name, text in texts.items() if Redactor().text(text) != text]
+    leaks = {name: leaks for name, text in texts.items() if (leaks := scan_file(text.encode()))}
+
+    assert len(texts) > 50
+    assert changed == []
+    assert leaks == {}
+
+
+def test_a_request_keeps_its_fields_and_no_others():
+    """Texts of fields that such requests do not have go; numbers stay, and so does the whole body of another path."""
+    body = {"model": "m", "messages": [], "user": "me", "metadata": {"run": 7, "by": ["me", "you"]}, "mine": "kept"}
+    redactor = Redactor(fields={"mine"})
+
+    chat = redactor.request(ModelRequest(method="POST", path="/chat/completions", body=body, body_kind="json"))
+    other = redactor.request(ModelRequest(method="POST", path="/other", body=body, body_kind="json"))
+
+    assert chat.body == {
+        "model": "m",
+        "messages": [],
+        "user": "[redacted:field:1]",
+        "metadata": {"run": 7, "by": ["[redacted:field:1]", "[redacted:field:2]"]},
+        "mine": "kept",
+    }
+    assert other.body == body
+
+
+def test_a_reply_keeps_the_headers_that_a_client_acts_on():
+    """Cookies, ids of organisations and of requests are not among them."""
+    headers = {"Content-Type": "text/plain", "Retry-After": "2", "Set-Cookie": "a=b", "openai-organization": "x", "Mine": "y"}
+
+    reply = Redactor(headers={"mine"}).reply(ModelReply(headers=headers))
+
+    assert reply.headers == {"content-type": "text/plain", "retry-after": "2", "mine": "y"}
+
+
+def test_a_stream_keeps_its_events():
+    """A key that is split over chunks is replaced where it begins; the other events stay as they are, with their borders."""
+    pieces = ["The key is ", KEY[:5], KEY[5:20], KEY[20:] + ".", " Done"]
+    events = [f"data: {json.dumps({'choices': [{'index': 0, 'delta': {'content': piece}}]})}\n\n" for piece in pieces]
+
+    reply = Redactor().reply(ModelReply(body=[*events, "data: [DONE]\n\n"], body_kind="events"))
+
+    said = [json.loads(event[6:])["choices"][0]["delta"]["content"] for event in reply.body[:-1]]
+    assert said == ["The key is ", "[redacted:api-key:1]", "", ".", " Done"]
+    assert (reply.body[0], reply.body[-1]) == (events[0], "data: [DONE]\n\n")
+
+
+def test_requests_that_differ_in_secrets_only_are_the_same():
+    """A replay with another key, or with the same one under another name, finds what was recorded."""
+    recorded = Redactor(known={"OLD": "hunter2-hunter2"}).value({"content": f"keys hunter2-hunter2 and {KEY}"})
+
+    live = Redactor(known={"NEW": "another-secret"}).normalised({"content": f"keys another-secret and {OTHER}"})
+
+    assert live == Redactor().normalised(recorded) == {"content": "keys [redacted] and [redacted]"}
+
+
+def test_what_is_under_the_name_of_a_secret_is_one():
+    """Passwords need not look like keys; names that only remind of secrets are left alone."""
+    arguments = {"password": "hunter2", "headers": {"X-Api-Key": "abc"}, "token": "ab", "max_tokens": 5, "secret_name": "db"}
+
+    assert Redactor().value(arguments) == {
+        "password": "[redacted:password:1]",
+        "headers": {"X-Api-Key": "[redacted:x-api-key:1]"},
+        "token": "ab",
+        "max_tokens": 5,
+        "secret_name": "db",
+    }
+
+
+def test_variables_are_secrets_by_their_names():
+    """Keys, tokens and passwords of eight characters or more; a dummy of a letter would be found everywhere."""
+    environ = {
+        "OPENAI_API_KEY": "12345678",
+        "HF_TOKEN": "x",
+        "DB_PASSWORD": "long enough",
+        "HOME": "/home/someone",
+        "KEYS": "12345678",
+    }
+
+    assert secrets_of(environ) == {"OPENAI_API_KEY": "12345678", "DB_PASSWORD": "long enough"}
+
+
+def test_a_leak_is_told_with_its_place_and_without_the_secret():
+    """The line of the file, the place within the JSON, and the kind."""
+    text = json.dumps({"tape": [{"a": 1}, {"said": f"it is {KEY}"}]}, indent=1)
+
+    assert scan_file(text.encode()) == [Leak(line=7, where="tape[1].said", kind="api-key")]
