@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shlex
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -196,12 +197,12 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     mode = mode_of(request.config)
     path = _path(request, mark)
     name = _shown(path, request.config.rootpath)
-    again = f"pytest --hermes-record=rewrite {node.nodeid}"
+    again = f"pytest --hermes-record=rewrite {shlex.quote(node.nodeid)}"
     if mode == "none" and not path.exists():
         raise BadCassette(
             f"there is no cassette {name}, and without --hermes-record nothing is asked of the network.\n"
             f"  expected  a recording of {node.nodeid}\n"
-            f"  fix       record it: pytest --hermes-record=once {node.nodeid}"
+            f"  fix       record it: pytest --hermes-record=once {shlex.quote(node.nodeid)}"
         )
     matching = request.getfixturevalue("hermes_matching")
     if not isinstance(matching, Matching):

@@ -43,9 +43,9 @@ def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int
     return (seen.path != recorded.path) + (seen.method != recorded.method), max(len(mine), len(theirs)) - shared, fields
 
 
-def differences(recorded: ModelRequest, seen: ModelRequest, before: str = "recorded", now: str = "now") -> list[str]:
-    """Return one line for each thing that differs; ``before`` and ``now`` are what the two sides are called."""
-    said = _Lines(before, now)
+def differences(recorded: ModelRequest, seen: ModelRequest, *, of: str = "") -> list[str]:
+    """Return one line for each thing that differs; ``of`` stands before the names of fields."""
+    said = _Lines(of)
     if (recorded.method, recorded.path) != (seen.method, seen.path):
         said.values("the endpoint", f"{recorded.method} {recorded.path}", f"{seen.method} {seen.path}")
     if isinstance(recorded.body, dict) and isinstance(seen.body, dict):
@@ -58,18 +58,22 @@ def differences(recorded: ModelRequest, seen: ModelRequest, before: str = "recor
 
 
 class _Lines:
-    def __init__(self, before: str, now: str) -> None:
+    def __init__(self, of: str) -> None:
         self.lines: list[str] = []
-        self._names = before, now
+        self._of = of
+
+    def name(self, field: str) -> str:
+        """Return what a field of the body is called."""
+        return f"{self._of}{THE.get(field, field)}"
 
     def values(self, what: str, recorded: JsonValue, seen: JsonValue) -> None:
         """Add a line with both sides, shortened to where they differ."""
         before, now = _excerpts(recorded, seen)
-        self.lines.append(f"{what}: {self._names[0]} {before}, {self._names[1]} {now}")
+        self.lines.append(f"{what}: recorded {before}, now {now}")
 
     def only(self, what: str, *, in_recording: bool) -> None:
         """Add a line about what one side has alone."""
-        self.lines.append(f"{what}: only {self._names[0] if in_recording else self._names[1]}")
+        self.lines.append(f"{what}: {'recorded, not there now' if in_recording else 'not recorded, there now'}")
 
 
 def _field(
@@ -82,10 +86,9 @@ def _field(
     elif name == "tools":
         _tools(said, _by_name(recorded), _by_name(seen))
     elif _token_ids(recorded) and _token_ids(seen):
-        _tokens(said, THE.get(name, f"the field {name}"), _token_ids(recorded), _token_ids(seen))
+        _tokens(said, said.name(name), _token_ids(recorded), _token_ids(seen))
     else:
-        what = THE.get(name, f"the field {name}")
-        said.values(what, recorded if name in body else ABSENT, seen if name in now else ABSENT)
+        said.values(said.name(name), recorded if name in body else ABSENT, seen if name in now else ABSENT)
 
 
 # ---------------------------------------------------------------------- messages

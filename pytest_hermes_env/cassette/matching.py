@@ -11,13 +11,13 @@ import json
 import re
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["Matching", "canonical", "digest", "normal_form", "opening_of"]
+__all__ = ["Matching", "canonical", "digest", "normal_form", "opening_of", "without_volatile"]
 
 RANDOM = r"[a-z0-9_]{8}"
 """What ``tempfile`` ends its names with."""
@@ -66,10 +66,18 @@ class Matching:
 
 def canonical(request: ModelRequest, matching: Matching) -> str:
     """Return the whole content of a request as one text, keys sorted."""
-    body = request.body
+    return f"{request.method} {request.path} {_text(_counting(request.body, matching))}"
+
+
+def without_volatile(request: ModelRequest, matching: Matching) -> ModelRequest:
+    """Return a request as a message may show it: with only what counts, and numbers in the place of what is new in each run."""
+    return replace(request, body=json.loads(normal_form(_text(_counting(request.body, matching)), matching)))
+
+
+def _counting(body: JsonValue, matching: Matching) -> JsonValue:
     if matching.ignored and isinstance(body, dict):
-        body = {name: value for name, value in body.items() if name not in matching.ignored}
-    return f"{request.method} {request.path} {_text(body)}"
+        return {name: value for name, value in body.items() if name not in matching.ignored}
+    return body
 
 
 def _text(value: JsonValue) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form
+from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject
@@ -54,6 +54,9 @@ class _Texts:
     def plain(self, request: ModelRequest) -> ModelRequest:
         """Return a request without secrets: those of a recording have placeholders, which differ from run to run."""
         return replace(request, body=self._redactor.normalised(self._redactor.request(request).body))
+
+    def shown(self, request: ModelRequest) -> ModelRequest:
+        return without_volatile(self.plain(request), self._matching)
 
     def normal(self, request: ModelRequest) -> str:
         return normal_form(canonical(self.plain(request), self._matching), self._matching)
@@ -133,14 +136,21 @@ class Player:
     def claim(self, opening: str) -> int:
         """Return the number of the first recorded rollout that began so and is not taken; 0 when there is none."""
         with self._lock:
-            waiting = self._unclaimed.get(opening)
+            waiting = self._unclaimed.get(opening) if opening else None
             return waiting.popleft() if waiting else 0
 
-    def claim_for(self, request: ModelRequest) -> int:
+    def recorded_with(self, opening: str) -> int:
+        """Return how many recorded rollouts began so, or, where none did, how many there are."""
+        alike = sum(rollout.opening == opening for rollout in self.tape.rollouts)
+        return alike or len(self.tape.rollouts)
+
+    def claim_for(self, request: ModelRequest, opening: str) -> int:
         """Return the number of the first rollout not taken whose first request is this one, or else of the first not taken.
 
-        For a rollout whose opening is on no tape; 0 when all are taken.
+        For a rollout that `claim` did not find. 0 when all are taken, also when just all of the same opening are.
         """
+        if opening and opening in self._unclaimed:
+            return 0
         normal = self._texts.normal(request)
         with self._lock:
             free = sorted(number for waiting in self._unclaimed.values() for number in waiting)
@@ -181,8 +191,8 @@ class Player:
             return shelf.miss(request) if found is None else found
 
     def plain(self, request: ModelRequest) -> ModelRequest:
-        """Return a request as a message may show it: without secrets."""
-        return self._texts.plain(request)
+        """Return a request as a message may show it: without secrets and what is new in each run."""
+        return self._texts.shown(request)
 
     @property
     def unused_models(self) -> tuple[ModelCall, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_hermes_env.cassette.difference import differences, nearest
 from pytest_hermes_env.cassette.player import Miss, request_of_tool, tool_request
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 SHOWN = 5
-"""Recordings that are listed; the others are counted."""
+"""Recordings and places that are listed; the others are counted."""
 SEEN = 100
 """Characters of one value in a list."""
 
@@ -40,10 +41,18 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that went wrong: the error class, and its text."""
+    """One thing that went wrong: the error class, the text in two parts, and between them where it was."""
 
     error: type[HermesEnvError]
-    text: str
+    what: str
+    rest: str
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        where = f"  where     {self.where}\n" if self.where else ""
+        return f"{self.what}\n{where}{self.rest}"
 
     def exception(self) -> HermesEnvError:
         """Return the problem as an exception of its class."""
@@ -51,18 +60,30 @@ class Problem:
 
 
 def as_error(problems: Iterable[Problem]) -> HermesEnvError | None:
-    """Return one error for all the problems, of the class of the first; None when there are none."""
-    counted = Counter(problems)
-    if not counted:
+    """Return one error for all the problems, of the class of the first; None when there are none.
+
+    What is equal but for its place is said once: a changed prompt is missed by every rollout of a group.
+    """
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        alike.setdefault((problem.what, problem.rest), []).append(problem)
+    merged = [replace(same[0], where=_places([problem.where for problem in same])) for same in alike.values()]
+    if not merged:
         return None
-    first = next(iter(counted))
-    if len(counted) == 1:
-        return first.exception()
+    if len(merged) == 1:
+        return merged[0].exception()
     entries = (
         f"\n\n{number}. {problem.error.__name__}: {problem.text}".replace("\n  ", "\n     ")
-        for number, problem in enumerate(counted, start=1)
+        for number, problem in enumerate(merged, start=1)
     )
-    return first.error(f"the replay met {len(counted)} problems." + "".join(entries))
+    return merged[0].error(f"the replay met {len(merged)} problems." + "".join(entries))
+
+
+def _places(places: Sequence[str]) -> str:
+    counted = Counter(place for place in places if place)
+    listed = [place if count == 1 else f"{place} ({count} times)" for place, count in counted.items()]
+    more = f"; and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return "; ".join(listed[:SHOWN]) + more
 
 
 def missing_call(
@@ -75,8 +96,7 @@ def missing_call(
     recorded = nearest(request, miss.unused or miss.used, lambda call: plain(call.request))
     if recorded is None:
         return _nothing_recorded("requests to a model", place)
-    lines = differences(plain(recorded.request), request)
-    return _miss("a request is not in the cassette.", f"call {recorded.number} of {place.cassette}", lines, place)
+    return _miss("a request is not in the cassette.", recorded.number, differences(plain(recorded.request), request), place)
 
 
 def missing_tool_call(
@@ -90,30 +110,31 @@ def missing_tool_call(
 ) -> Problem:
     """Return the problem of a tool call that is not on the tape. ``plain`` takes secrets out of what is shown."""
     who = "agent" if by_agent else "verifier"
-    asked = plain(tool_request(name, arguments, by_agent=by_agent))
     if miss.uses:
         return _asked_again(f"tool `{name}`", miss.uses, place)
+    asked = plain(tool_request(name, arguments, by_agent=by_agent))
     recorded = nearest(asked, miss.unused or miss.used, request_of_tool)
     if recorded is None:
         return _nothing_recorded(f"tool calls (the {who} called `{name}`)", place)
     lines = []
-    if recorded.name != name:
-        lines.append(f"the tool: recorded `{recorded.name}`, now `{name}`")
     if (recorded.turn > 0) != by_agent:
         lines.append(f"the caller: recorded {'agent' if recorded.turn else 'verifier'}, now {who}")
-    same = plain(tool_request(name, recorded.arguments, by_agent=by_agent))
-    lines += [line.replace("the field ", f"argument of `{name}`, ") for line in differences(same, asked)]
-    return _miss(
-        f"a tool call of the {who} is not in the cassette.", f"call {recorded.number} of {place.cassette}", lines, place
-    )
+    if recorded.name == name:
+        same = plain(tool_request(name, recorded.arguments, by_agent=by_agent))
+        lines += differences(same, asked, of=f"argument of `{name}`: ")
+    else:
+        before, now = (shorten(json.dumps(value, ensure_ascii=False), SEEN) for value in (recorded.arguments, asked.body))
+        lines.append(f"the tool: recorded {recorded.name}({before}), now {name}({now})")
+    return _miss(f"a tool call of the {who} is not in the cassette.", recorded.number, lines, place)
 
 
-def _miss(what: str, where: str, lines: Sequence[str], place: Place) -> Problem:
+def _miss(what: str, number: int, lines: Sequence[str], place: Place) -> Problem:
     listed = "\n            ".join(lines)
     return Problem(
         error=CassetteMiss,
-        text=f"{what}\n  rollout   {place.rollout}\n  nearest   {where}\n  differs   {listed}\n"
-        f"  fix       undo the change, or record again: {place.again}",
+        what=what,
+        where=f"{place.rollout} (nearest: call {number})",
+        rest=f"  cassette  {place.cassette}\n  differs   {listed}\n  fix       undo the change, or record again: {place.again}",
     )
 
 
@@ -121,8 +142,9 @@ def _asked_again(what: str, uses: int, place: Place) -> Problem:
     times = "once" if uses == 1 else f"{uses} times"
     return Problem(
         error=CassetteMiss,
-        text=f"{what} was asked for more often than it is recorded.\n  rollout   {place.rollout}\n"
-        f"  expected  {times}, as in {place.cassette}\n"
+        what=f"{what} was asked for more often than it is recorded.",
+        where=place.rollout,
+        rest=f"  expected  {times}, as in {place.cassette}\n"
         f"  seen      the very same once more: is there a retry, or a second judge question?\n"
         f"  fix       undo the change, or record again: {place.again}",
     )
@@ -131,16 +153,18 @@ def _asked_again(what: str, uses: int, place: Place) -> Problem:
 def _nothing_recorded(what: str, place: Place) -> Problem:
     return Problem(
         error=CassetteMiss,
-        text=f"the cassette holds no {what} for this place.\n  rollout   {place.rollout}\n  cassette  {place.cassette}\n"
-        f"  fix       undo the change, or record again: {place.again}",
+        what=f"the cassette holds no {what} for this place.",
+        where=place.rollout,
+        rest=f"  cassette  {place.cassette}\n  fix       undo the change, or record again: {place.again}",
     )
 
 
 def no_such_rollout(recorded: int, place: Place) -> Problem:
-    """Return the problem of a rollout that is one too many."""
+    """Return the problem of a rollout that is one too many. ``recorded``: how many begin like it."""
     return Problem(
         error=CassetteMiss,
-        text=f"a rollout began that is not in the cassette.\n  expected  {recorded} rollouts, as in {place.cassette}\n"
+        what="a rollout began that is not in the cassette.",
+        rest=f"  expected  {recorded} that begin so, as in {place.cassette}\n"
         f"  seen      one more: is group_size larger, or another item asked for?\n"
         f"  fix       undo the change, or record again: {place.again}",
     )
@@ -157,7 +181,8 @@ def left_over(models: Sequence[ModelCall], tools: Sequence[RecordedToolCall], pl
     count = "1 recording of the cassette was" if len(calls) == 1 else f"{len(calls)} recordings of the cassette were"
     return Problem(
         error=LeftoverRecordings,
-        text=f"{count} not used.\n  cassette  {place.cassette}\n  left over {listed}\n"
+        what=f"{count} not used.",
+        rest=f"  cassette  {place.cassette}\n  left over {listed}\n"
         f"  fix       record again: {place.again}; if the test means it:\n"
         "            @pytest.mark.hermes_cassette(allow_leftovers=True)",
     )
@@ -176,7 +201,8 @@ def changed_rewards(lines: Sequence[str], place: Place) -> Problem:
     listed = "\n            ".join((*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])))
     return Problem(
         error=RewardChanged,
-        text=f"the same conversations were given other rewards than in the recording.\n  cassette  {place.cassette}\n"
+        what="the same conversations were given other rewards than in the recording.",
+        rest=f"  cassette  {place.cassette}\n"
         f"  rewards   {listed}\n"
         f"  fix       undo the change of compute_reward, or, if it is meant, record again: {place.again}",
     )

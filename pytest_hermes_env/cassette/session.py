@@ -149,9 +149,9 @@ class CassetteSession:
 
     def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss[ModelCall]:
         if rollout is not None and not rollout.is_recorded:
-            rollout.number, rollout.is_recorded = player.claim_for(request), True
+            rollout.number, rollout.is_recorded = player.claim_for(request, rollout.opening), True
             if not rollout.number:
-                raise self._missed(rollout, no_such_rollout(len(player.tape.rollouts), self._place(rollout)))
+                raise self._missed(rollout, no_such_rollout(player.recorded_with(rollout.opening), self._place(rollout)))
         return player.model_call(request, 0 if rollout is None else rollout.number)
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
