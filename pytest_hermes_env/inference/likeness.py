@@ -169,7 +169,9 @@ def _turn_of(live: Answer) -> Turn:
             steps.append(say(message["content"]))
         for row in message.get("tool_calls") or []:
             function = row.get("function") or {}
-            steps.append(unoffered(call_raw(str(function.get("name") or "tool"), str(function.get("arguments") or "{}"))))
+            arguments = function.get("arguments") or "{}"
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            steps.append(unoffered(call_raw(str(function.get("name") or "tool"), text)))
         break
     return turn(*steps) if steps else turn(say(""))
 
