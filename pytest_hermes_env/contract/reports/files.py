@@ -20,7 +20,7 @@ def write_whole(path: str, text: str) -> None:
         os.makedirs(folder, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
             os.chmod(draft, 0o666 & ~_umask())
             os.replace(draft, path)

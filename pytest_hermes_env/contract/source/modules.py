@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import os
+import stat
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
