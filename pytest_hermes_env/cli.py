@@ -33,6 +33,7 @@ examples:
   hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests notice?
   hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
+  hermes-env cassettes                               recordings: age, what has changed since, what no test uses
 
 exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrongly
 """

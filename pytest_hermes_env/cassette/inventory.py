@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -136,7 +137,7 @@ def _drift(tape: Tape, project: _Project) -> Iterator[str]:
     module = tape.header.environment.partition(":")[0]
     hashes = project.source_hashes(module)
     if not hashes:
-        yield f"the source of {tape.header.environment} is not found below {project.root}"
+        yield f"the source of {tape.header.environment} is not found below {project.root}, nor where Python imports from"
     elif tape.header.source_hash not in hashes:
         yield f"the source of {tape.header.environment} has changed"
 
@@ -200,16 +201,14 @@ class _Project:
         return self._tests[file]
 
     def source_hashes(self, module: str) -> frozenset[str]:
-        """Return the SHA-256 of every file below the project that may be ``module``, which is often one."""
+        """Return the SHA-256 of every file below the project, or where Python imports from, that may be ``module``."""
         if module not in self._hashes:
-            tail = Path(*module.split("."))
-            ends = (str(tail) + ".py", str(tail / "__init__.py"))
-            found = [
-                path
-                for path in self._python_files()
-                if str(path) in ends or str(path).endswith(tuple(f"/{end}" for end in ends))
-            ]
-            self._hashes[module] = frozenset(hashlib.sha256((self.root / path).read_bytes()).hexdigest() for path in found)
+            tail = os.path.join(*module.split("."))
+            ends = (f"{tail}.py", os.path.join(tail, "__init__.py"))
+            own = [self.root / path for path in self._python_files() if f"/{path}".endswith(tuple(f"/{end}" for end in ends))]
+            installed = [Path(place, end) for place in sys.path if place for end in ends]
+            found = [path for path in (*own, *installed) if path.is_file()]
+            self._hashes[module] = frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in found)
         return self._hashes[module]
 
     def _python_files(self) -> tuple[Path, ...]:

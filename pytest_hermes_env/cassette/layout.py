@@ -1,4 +1,7 @@
-"""A JSON document as text for reviews: what fits on a line stands on one, numbers always do, all else is opened one level."""
+"""A JSON document as text for reviews: what fits on a line stands on one, numbers always do, all else is opened one level.
+
+Each message of a conversation has a line of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pytest_hermes_env.types import JsonValue
 __all__ = ["laid_out"]
 
 WIDTH = 140
+_SECOND_MESSAGE = '}, {"role": '
 _NUMBERS = re.compile(r'[\[\]{}0-9eE+\-., :"]*')
 _UNSEEN = re.compile(
     "[\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
@@ -31,7 +35,8 @@ def laid_out(document: JsonValue) -> str:
 def _write(value: JsonValue, margin: str, pieces: list[str]) -> None:
     """Append the text of ``value``, whose first line stands behind something on a line that begins with ``margin``."""
     line = dumped(value)
-    if not isinstance(value, dict | list) or len(line) <= WIDTH or _NUMBERS.fullmatch(line):
+    fits = len(line) <= WIDTH and _SECOND_MESSAGE not in line
+    if not isinstance(value, dict | list) or fits or _NUMBERS.fullmatch(line):
         pieces.append(line)
         return
     deeper = margin + " "

@@ -21,3 +21,24 @@ def test_a_tape_comes_back_as_it_was(tmp_path):
     write_tape(tmp_path / "new" / "one.json", tape)
 
     assert read_tape(tmp_path / "new" / "one.json") == tape
+
+
+def test_each_message_has_a_line_and_is_written_once(tmp_path):
+    """A request that goes on with a conversation refers to it; texts of several lines are lists of lines."""
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    more = [{"role": "user", "content": "first line of several, to be read\nsecond line"}]
+    requests = [
+        ModelRequest(method="POST", path="/chat/completions", body={"messages": messages}, body_kind="json")
+        for messages in (said, said + more)
+    ]
+    calls = tuple(ModelCall(number=number, request=each, reply=ModelReply()) for number, each in enumerate(requests, start=1))
+
+    write_tape(tmp_path / "one.json", Tape(header=HEADER, calls=calls))
+
+    lines = [line.strip() for line in (tmp_path / "one.json").read_text().split("\n")]
+    assert [line for line in lines if "role" in line or "~" in line] == [
+        '{"role": "user", "content": "a"},',
+        '{"role": "assistant", "content": "b"}',
+        '"json": {"messages": {"~as": 1, "then": [{"role": "user", "content": {"~lines": '
+        '["first line of several, to be read", "second line"]}}]}}',
+    ]

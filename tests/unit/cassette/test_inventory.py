@@ -121,11 +121,21 @@ def test_what_has_changed_since_is_drift(project):
         (f"atroposlib was 0.3.0, is {VERSIONS['atroposlib']}", "the source of my_env:MyEnv has changed"),
         (
             "it does not say which hermes-agent it was recorded with",
-            f"the source of gone:E is not found below {project}",
+            f"the source of gone:E is not found below {project}, nor where Python imports from",
         ),
         tuple(f"it does not say which {name} it was recorded with" for name in VERSIONS),
     ]
     assert inventory.entries[2].days is None
+
+
+def test_an_environment_that_is_installed_is_found(project):
+    """A source need not be below the project: one that Python imports from somewhere else is compared as well."""
+    test = "tests/test_my_env.py::test_one"
+    _record(project, "tests/test_my_env/test_one.json", test, environment="hypothesis.core:E", source_hash="0")
+
+    (entry,) = inventory_of([], project, NOW).entries
+
+    assert entry.drift == ("the source of hypothesis.core:E has changed",)
 
 
 def test_the_command_says_what_it_found(project, monkeypatch, capsys):
