@@ -131,8 +131,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         return failed([Finding(message=message, path=path, line=line)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
-    bare = ", ".join(word for word, field in own.items() if not field.description)
-    findings = [Finding(message=f"settings of {name} have no description: {bare}", path=path, line=line)] if bare else []
+    bare = [word for word, field in own.items() if not field.description]
+    places = _places(evidence)
+    findings = []
+    for word in bare:
+        at, number = places.get(word, (path, line))
+        findings.append(Finding(message=f"the setting {word} has no description", path=at, line=number))
     returned = evidence.collection.config_init
     made = type(returned[0]) if isinstance(returned, tuple) and returned else None
     if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
@@ -141,6 +145,13 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
         findings.append(Finding(message=message, path=path, line=line))
     return judged(findings, f"{name} adds {len(own)} settings, each described")
+
+
+def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
+    """Return path and line of each setting, where the source of the configuration can be read."""
+    config = config_class(evidence.source) if evidence.source is not None else None
+    fields = fields_of(config) if isinstance(config, ClassSource) else ()
+    return {field.name: (field.owner.path, field.node.lineno) for field in fields}
 
 
 def _fields(config: object) -> dict[str, Any]:

@@ -54,6 +54,11 @@ _SECRET_NAME = re.compile(
     r"(?:hf|wandb|github|openai|openrouter|anthropic)_?(?:key|token))$",
     re.IGNORECASE,
 )
+_NAMED = re.compile(rb"key|token|secret|passw", re.IGNORECASE)
+_BEGINNINGS = re.compile(
+    rb"sk-|hf_|gh[pousr]_|github_pat|glpat|AKIA|ASIA|AIza|gsk_|xai-|pplx-|r8_|tvly|e2b_|xox|eyJ|PRIVATE KEY|[\"'](?:sk|hf|gh)[\"']"
+)
+"""What a file must hold for a closer look to be worth its time."""
 _PLACEHOLDER = re.compile(
     r"your|example|placeholder|dummy|changeme|change-me|replace|insert|xxx|\.\.\.|<|>|\$\{|redacted|fake|mock|test|not[-_ ]?needed|"
     r"empty|none|todo|\*{3}|(.)\1{7}|0123456|12345678|abcdef",
@@ -73,12 +78,13 @@ def static(source: ClassSource) -> Verdict:
 def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
     where = next(item for item in source.readable if item.module is module)
     seen: set[int] = set()
-    for node in ast.walk(module.tree):
+    may_be_named, may_have_shape = _NAMED.search(module.text), _BEGINNINGS.search(module.text)
+    for node in ast.walk(module.tree) if may_be_named else ():
         for name, value in _named_values(node):
             if _SECRET_NAME.search(name) and (text := _text_of(value, module)) and _looks_random(text) and not _shape(text):
                 seen.add(value.lineno)
                 yield breach(where, value, f"{name} is given a text that looks like a real secret ({_start(text)})")
-    for node in ast.walk(module.tree):
+    for node in ast.walk(module.tree) if may_have_shape else ():
         text = _whole_text(node, module)
         what = _shape(text) if text else ""
         if what and getattr(node, "lineno", 0) not in seen:

@@ -56,11 +56,10 @@ def static(source: ClassSource) -> Verdict:
     if not calls:
         return undecided("config_init makes no configuration that can be seen" if frames else "there is no config_init to read")
     later = _set_later(frames)
-    names = _own_toolsets(source)
     findings: list[Finding] = []
     doubts: list[str] = []
     for call in calls:
-        fault, node, doubt = _fault(source, call, later, names)
+        fault, node, doubt = _fault(source, call, later)
         if fault:
             findings.append(breach(call.function, node, fault))
         elif doubt:
@@ -70,7 +69,7 @@ def static(source: ClassSource) -> Verdict:
     return undecided(doubts[0]) if doubts else passed("the toolsets are named, and hermes knows them")
 
 
-def _fault(source: ClassSource, call: Call, later: dict[str, object], names: frozenset[str]) -> tuple[str, ast.AST, str]:
+def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[str, ast.AST, str]:
     """Return what is wrong with one configuration, where, and what cannot be known of it."""
     node = call.node
     given = {name: _value(source, call, later, name) for name in (ENABLED, DISTRIBUTION)}
@@ -90,7 +89,9 @@ def _fault(source: ClassSource, call: Call, later: dict[str, object], names: fro
     if enabled == []:
         return "enabled_toolsets is empty: the model would have no tool", at, ""
     known = known_toolsets()
-    strange = [word for word in words if isinstance(word, str) and known and word not in known and word not in names]
+    strange = [word for word in words if isinstance(word, str) and known and word not in known]
+    own = _own_toolsets(source) if strange else frozenset()
+    strange = [word for word in strange if word not in own]
     if strange:
         return _unknown("toolset", strange[0], known), at, ""
     if isinstance(distribution, str) and known_distributions() and distribution not in known_distributions():

@@ -33,8 +33,6 @@ from pytest_hermes_env.contract.evidence import (
 from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_hermes_env.contract.evidence import Call, Module
 
 _MOST_FILES = 40
@@ -54,8 +52,7 @@ def static(source: ClassSource) -> Verdict:
     if not fields:
         return not_applicable("the environment adds no settings")
     modules = _modules(source, config)
-    words = frozenset(word for module in modules for word in _read_in(module))
-    unread = [field for field in fields if field.name not in words]
+    unread = [field for field in fields if not any(field.name in module.words_read for module in modules)]
     if not unread:
         return passed(f"{len(fields)} own settings, each read")
     names = ", ".join(field.name for field in unread)
@@ -78,17 +75,6 @@ def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
                 found[imported] = None
                 waiting.append(imported)
     return list(found)
-
-
-def _read_in(module: Module) -> Iterator[str]:
-    """Yield every word that is read as an attribute or stands as a text; docstrings and f-string parts are no single words."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            yield node.attr
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            yield node.value
-        elif isinstance(node, ast.MatchClass):
-            yield from node.kwd_attrs
 
 
 def _handed_over(source: ClassSource) -> str:

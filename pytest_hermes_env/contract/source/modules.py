@@ -109,6 +109,21 @@ class Module:
         return self.reader.find(dotted, self.file)
 
     @cached_property
+    def words_read(self) -> frozenset[str]:
+        """Every word that is read as an attribute, or stands as a text that could name one."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Load):
+                    found.add(node.attr)
+            elif isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and node.value.isidentifier():
+                    found.add(node.value)
+            elif isinstance(node, ast.MatchClass):
+                found.update(node.kwd_attrs)
+        return frozenset(found)
+
+    @cached_property
     def imports(self) -> tuple[str, ...]:
         """Dotted names of what the file imports at module level; a name taken from a module may be a module itself."""
         found = list(self.stars)
