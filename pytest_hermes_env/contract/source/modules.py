@@ -6,6 +6,7 @@ A file that cannot be read or parsed becomes a `FileProblem`; nothing here raise
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import stat
 import warnings
@@ -161,7 +162,9 @@ class SourceTree:
         return tuple(item for item in self._modules.values() if isinstance(item, Module))
 
     def text_of(self, file: str) -> bytes:
-        """Return what a file holds. Raises: OSError."""
+        """Return what a file holds. Raises: OSError, also for what is no regular file: a pipe would be waited for, for ever."""
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
         with open(file, "rb") as stream:
             return stream.read()
 
