@@ -118,7 +118,7 @@ def _models(server: LiveServer, response: httpx.Response) -> tuple[list[str], st
     """Return the listed models, and a remark when there is no list."""
     if response.status_code >= SERVER_FAILURE and server.model:
         return [], f"its list of models could not be read: {response.status_code} {response.reason_phrase}"
-    if response.status_code == NOT_FOUND and server.model and server.server_type != "openai":
+    if response.status_code == NOT_FOUND and server.server_type != "openai":
         return [], "it does not list its models"
     _expect_success(server, response)
     try:

@@ -272,6 +272,13 @@ def refuse(request: httpx.Request) -> httpx.Response:
         ),
         (
             VLLM,
+            {"/health": httpx.Response(200), "/v1/models": httpx.Response(404)},
+            "--hermes-live: no model was chosen, and http://api.test/v1 lists none.\n"
+            "  seen      no models\n"
+            "  fix       --hermes-model M",
+        ),
+        (
+            VLLM,
             {"/health": httpx.Response(200), "/v1/models": models("a"), "/generate": httpx.Response(404)},
             "the server of --hermes-live has no http://api.test/generate, where vllm is asked for tokens.\n"
             "  expected  POST /generate with token ids and logprobs\n"
@@ -288,7 +295,7 @@ def refuse(request: httpx.Request) -> httpx.Response:
             "  fix       hf download no/such-tokenizer --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR",
         ),
     ],
-    ids=["refused", "401", "403", "404", "html", "model", "health", "two-models", "generate", "tokenizer"],
+    ids=["refused", "401", "403", "404", "html", "model", "health", "two-models", "no-list", "generate", "tokenizer"],
 )
 def test_a_server_that_cannot_be_asked_is_one_clear_error(
     server: LiveServer, answers: dict[str, httpx.Response | Callable[[httpx.Request], httpx.Response]], text: str
