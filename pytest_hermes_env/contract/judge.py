@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import ClassSource, Evidence
+from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.source import read_class
@@ -114,7 +115,19 @@ class ClassContract:
         start = time.perf_counter()
         static = self._static(rule)
         dynamic = rule.dynamic(self.evidence) if rule.dynamic is not None else None
-        return dataclasses.replace(joined(rule, static, dynamic), seconds=time.perf_counter() - start)
+        result = joined(rule, static, dynamic)
+        shown = dynamic.findings if dynamic is not None else ()
+        findings = self._with_a_test(rule, result.findings, shown)
+        return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
+
+    def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Return the findings, the first of them with a test that shows the breach alone, where the rollouts gave one."""
+        for seen in shown:
+            record = self.evidence.collection.scenarios.get(seen.scenario)
+            test = reproduction_of(rule.id, seen, self.env_class, record) if record is not None else ""
+            if test:
+                return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
+        return findings
 
     def _static(self, rule: Rule) -> Verdict | None:
         if rule.static is None:

@@ -50,6 +50,8 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
         lines += _folded("seen", finding.seen)
     if not is_brief:
         lines += [*_folded("why", rule.section("Why")), *_folded("fix", rule.section("Fix"))]
+    if finding.reproduction and not is_brief:
+        lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
 
 

@@ -49,6 +49,7 @@ class Finding:
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
     ``confirmation`` says what rollouts had to say about a finding in the source; rules leave it empty, the engine fills it.
+    ``reproduction`` is a test, ready to paste, that shows the breach alone; the engine fills it, where there is one.
     ``severity`` is given where this breach weighs less or more than its rule says.
     """
 
@@ -60,6 +61,7 @@ class Finding:
     scenario: str = ""
     confirmation: str = ""
     severity: Severity | None = None
+    reproduction: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

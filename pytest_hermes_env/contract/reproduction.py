@@ -1,0 +1,168 @@
+"""A short test, ready to paste, that shows one finding of a rollout alone.
+
+Only where it is short and tells the truth: the test fails on the class as it is, and passes when the law is kept. It needs an
+in-memory machine that has every command which the rollouts of the scenario used; where one was missing, there is no test.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.rollout.buffers import changed
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.rule import Finding
+    from pytest_hermes_env.rollout.scenario import Scenario
+
+__all__ = ["reproduction_of"]
+
+MISSING = "command not found"
+"""What bash says of a command that the machine of the scenarios did not have; the fixture's machine would refuse it."""
+
+_SCRIPTS = {"silent": ', script=[say("I do not know.")]'}
+"""What the model is told to say, where it is not the plugin's own script."""
+
+_WANDB_CALLS = {"wandb_log_none": "env.wandb_log(None)", "wandb_log_without": "env.wandb_log()"}
+
+
+def reproduction_of(rule_id: str, finding: Finding, env_class: type, record: Scenario) -> str:
+    """Return the test, or nothing where there is none for this rule and scenario."""
+    write = _WRITERS.get(rule_id)
+    if write is None or "<locals>" in env_class.__qualname__ or any(MISSING in str(call.result) for call in record.tool_calls):
+        return ""
+    body = write(finding, record)
+    if body is None:
+        return ""
+    imports, arguments, steps = body
+    module, name = env_class.__module__, env_class.__qualname__
+    script = _SCRIPTS.get(record.name, "") if "make_env" in arguments else ""
+    return "\n".join(
+        [
+            *(f"import {name}" for name in sorted({"asyncio", *imports})),
+            "",
+            *(["from pytest_hermes_env import say", ""] if script else []),
+            f"from {module} import {name.partition('.')[0]}",
+            "",
+            "",
+            f"def test_{rule_id.lower()}_{record.name}({', '.join(arguments)}):",
+            f"    env = make_env({name}{script}, in_process=True)",
+            "",
+            textwrap.indent(textwrap.dedent(steps).strip(), "    "),
+            "",
+        ]
+    )
+
+
+_Body = tuple[tuple[str, ...], tuple[str, ...], str]
+"""Imports, fixtures, and the lines after the environment was built."""
+
+
+def _reward(finding: Finding, record: Scenario) -> _Body | None:
+    act = _act(record)
+    if act is None:
+        return None
+    del finding
+    steps = f"""
+        compute_reward, rewards = env.compute_reward, []
+
+        async def kept(*args, **kwargs):
+            rewards.append(await compute_reward(*args, **kwargs))
+            return rewards[-1]
+
+        async def rollouts():
+            await env.setup()
+            item = await env.get_next_item()
+            await {act}
+
+        env.compute_reward = kept
+        asyncio.run(rollouts())
+
+        assert rewards
+        assert all(type(reward) in (int, float) and math.isfinite(reward) for reward in rewards), rewards
+    """
+    return ("math",), ("make_env", "fake_sandbox"), steps
+
+
+def _masks(finding: Finding, record: Scenario) -> _Body | None:
+    act = _act(record)
+    if act is None or "evaluate" in act or not finding.message.startswith(("collect_trajectory gave", "sequence ")):
+        return None
+    if not _has_bad_masks(record):
+        return None  # it is wrong in a way that only the model's own tokens tell
+    steps = f"""
+        async def rollouts():
+            await env.setup()
+            item = await env.get_next_item()
+            return await {act}
+
+        group, _ = asyncio.run(rollouts())
+
+        for tokens, masks in zip(group["tokens"], group["masks"], strict=True):
+            assert len(tokens) == len(masks)
+            assert all(mask in (-100, token) for token, mask in zip(tokens, masks, strict=True))
+    """
+    return (), ("make_env", "fake_sandbox"), steps
+
+
+def _has_bad_masks(record: Scenario) -> bool:
+    group = record.group if isinstance(record.group, dict) else {}
+    rows = zip(group.get("tokens") or (), group.get("masks") or (), strict=False)
+    return any(
+        len(tokens) != len(masks) or any(mask not in {-100, token} for token, mask in zip(tokens, masks, strict=True))
+        for tokens, masks in rows
+    )
+
+
+def _buffers(finding: Finding, record: Scenario) -> _Body | None:
+    names = [name for name in changed(record.before, record.after) if name in f"{finding.message} {finding.seen}"]
+    if record.name != "evaluate" or not names:
+        return None
+    steps = f"""
+        names = {names!r}
+
+        async def rollouts():
+            await env.setup()
+            await env.collect_trajectories(await env.get_next_item())
+            before = copy.deepcopy([getattr(env, name) for name in names])
+            await env.evaluate()
+            return before
+
+        before = asyncio.run(rollouts())
+
+        assert [getattr(env, name) for name in names] == before
+    """
+    return ("copy",), ("make_env", "fake_sandbox"), steps
+
+
+def _no_metrics(finding: Finding, record: Scenario) -> _Body | None:
+    del finding
+    call = _WANDB_CALLS.get(record.name)
+    if call is None or not record.error:
+        return None
+    steps = f"""
+        async def log():
+            await env.setup()
+            await {call}
+
+        asyncio.run(log())
+    """
+    return (), ("make_env",), steps
+
+
+def _act(record: Scenario) -> str | None:
+    acts = {
+        "happy": "env.collect_trajectories(item)",
+        "silent": "env.collect_trajectories(item)",
+        "evaluate": "env.evaluate()",
+    }
+    return acts.get(record.name)
+
+
+_WRITERS: dict[str, Callable[[Finding, Scenario], _Body | None]] = {
+    "HE401": _reward,
+    "HE501": _masks,
+    "HE702": _buffers,
+    "HE802": _no_metrics,
+}

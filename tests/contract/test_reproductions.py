@@ -1,0 +1,91 @@
+"""A test that comes with a finding fails on the class as it is, and passes on one that keeps the law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import environments.terminal_test_env.terminal_test_env  # noqa: F401 - loaded before pytester takes its picture of sys.modules
+from pytest_hermes_env.contract.check import find_rule
+from pytest_hermes_env.contract.judge import ClassContract
+from pytest_hermes_env.contract.report import finding_lines
+from pytest_hermes_env.rollout.layer import find_class
+
+from .test_broken_variants import ALSO, VARIANTS, good_source
+
+WITH_TEST = ("HE401", "HE501", "HE702", "HE802")
+"""Rules whose findings bring a test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduced:
+    """A finding's rule, its test, and the lines that show it."""
+
+    rule: str
+    test: str
+    lines: list[str]
+
+
+def broken_source(rule: str) -> str:
+    """Return TerminalTestEnv with one law broken."""
+    (variant,) = [variant for variant in VARIANTS if variant.rule == rule]
+    source = good_source()
+    for old, new in ((variant.old, variant.new), *ALSO.get(rule, [])):
+        source = source.replace(old, new)
+    return source
+
+
+def reproduced(rule: str, directory: Path) -> Reproduced:
+    """Judge the broken class and return what comes with the finding."""
+    path = directory / f"reproduced_{rule.lower()}.py"
+    path.write_text(broken_source(rule), encoding="utf-8")
+    (env_class,) = find_class(str(path))
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, rules=lambda: [find_rule(rule)])
+    finding = contract.result(find_rule(rule)).findings[0]
+    return Reproduced(rule=rule, test=finding.reproduction, lines=finding_lines(find_rule(rule), finding))
+
+
+def test_a_report_shows_the_test(tmp_path: Path) -> None:
+    """The text stands below the finding, indented, so that it can be copied."""
+    one = reproduced("HE401", tmp_path)
+
+    assert one.lines[one.lines.index("  try  this test shows it alone:") + 1 :] == [
+        f"       {line}" if line else "" for line in one.test.splitlines()
+    ]
+    assert one.test.splitlines()[:10] == [
+        "import asyncio",
+        "import math",
+        "",
+        "from reproduced_he401 import TerminalTestEnv",
+        "",
+        "",
+        "def test_he401_happy(make_env, fake_sandbox):",
+        "    env = make_env(TerminalTestEnv, in_process=True)",
+        "",
+        "    compute_reward, rewards = env.compute_reward, []",
+    ]
+
+
+def test_the_test_that_comes_with_a_finding_fails_there_and_passes_on_the_good_class(
+    pytester: pytest.Pytester, tmp_path: Path
+) -> None:
+    """Each text, pasted into a file, fails beside the broken class and passes beside the good one."""
+    found = [reproduced(rule, tmp_path) for rule in WITH_TEST]
+    for one in found:
+        module = f"reproduced_{one.rule.lower()}"
+        (pytester.path / f"{module}.py").write_text(broken_source(one.rule), encoding="utf-8")
+        (pytester.path / f"fine_{one.rule.lower()}.py").write_text(good_source(), encoding="utf-8")
+        (pytester.path / f"test_broken_{one.rule}.py").write_text(one.test, encoding="utf-8")
+        fine = one.test.replace(module, f"fine_{one.rule.lower()}")
+        (pytester.path / f"test_fine_{one.rule}.py").write_text(fine, encoding="utf-8")
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-rA", "-q")
+
+    words = {
+        line.split("::")[0].split()[-1]: line.split()[0] for line in result.outlines if line.startswith(("PASSED", "FAILED"))
+    }
+    assert words == {f"test_broken_{rule}.py": "FAILED" for rule in WITH_TEST} | {
+        f"test_fine_{rule}.py": "PASSED" for rule in WITH_TEST
+    }
