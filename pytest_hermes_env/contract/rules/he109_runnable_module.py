@@ -25,7 +25,8 @@ from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, pas
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DEEPEST = 4
+_MOST = 20
+"""How many functions are followed from the block, each once."""
 
 
 def static(source: ClassSource) -> Verdict:
@@ -34,7 +35,7 @@ def static(source: ClassSource) -> Verdict:
     blocks = [item for item in flat_statements(module.tree.body) if isinstance(item, ast.If) and _is_guard(item)]
     if outside := next(_outside(module, blocks), None):
         return failed([breach(source, outside, "cli() is called when the file is imported, not only when it is run")])
-    started = [target for block in blocks for target in _started(module, block.body, 0)]
+    started = [target for block in blocks for target in _started(module, block.body, set())]
     if not started:
         started = list(_beside(module))
     if not started:
@@ -60,23 +61,24 @@ def _sides(node: ast.Compare) -> list[ast.expr]:
     return found + [part for item in found if isinstance(item, (ast.Tuple, ast.List, ast.Set)) for part in item.elts]
 
 
-def _started(module: Module, body: list[ast.stmt], depth: int) -> Iterator[object]:
+def _started(module: Module, body: list[ast.stmt], entered: set[Function]) -> Iterator[object]:
     """Yield what cli() is called on, or handed over of, in a block and in the functions of the tree that it calls."""
     for statement in body:
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and node.attr == "cli":
                 yield resolve(module, node.value)
-            elif isinstance(node, ast.Call) and depth < _DEEPEST:
+            elif isinstance(node, ast.Call) and len(entered) < _MOST:
                 target = resolve(module, node.func)
-                if isinstance(target, Function):
-                    yield from _started(target.module, target.node.body, depth + 1)
+                if isinstance(target, Function) and target not in entered:
+                    entered.add(target)
+                    yield from _started(target.module, target.node.body, entered)
 
 
 def _beside(module: Module) -> Iterator[object]:
     """Yield what the __main__.py of the same package starts."""
     entry = module.imported(".__main__")
     if entry is not None and entry is not module:
-        yield from _started(entry, entry.tree.body, 0)
+        yield from _started(entry, entry.tree.body, set())
 
 
 def _outside(module: Module, blocks: list[ast.If]) -> Iterator[ast.AST]:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.contract.evidence import Module
 
-_DEEPEST = 4
+_MOST = 50
+"""How many functions are followed from one file's import, each once."""
 _CHANGERS = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"})
 _CALLS = (
     (re.compile(r"os\.(?:putenv|unsetenv)|(?:dotenv\.)?load_dotenv"), "changes the process's environment"),
@@ -63,7 +64,7 @@ def static(source: ClassSource) -> Verdict:
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
     where = next(item for item in source.readable if item.module is module)
-    for node, module_of, statement in _run(module, _on_import(module.tree.body), 0):
+    for node, module_of, statement in _run(module, _on_import(module.tree.body), set()):
         if effect := _effect(node, module_of):
             through = "" if statement is node or module_of is module else f", in {module_of.path}"
             at = node if module_of is module else statement
@@ -93,14 +94,15 @@ def _words(test: ast.expr) -> Iterator[str]:
             yield node.id if isinstance(node, ast.Name) else node.attr
 
 
-def _run(module: Module, statements: Iterable[ast.stmt], depth: int) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
+def _run(module: Module, statements: Iterable[ast.stmt], entered: set[Function]) -> Iterator[tuple[ast.AST, Module, ast.AST]]:
     """Yield every node that these statements run, with its module and the statement of the import that leads to it."""
     for statement in statements:
         for node in _nodes(statement):
             yield node, module, statement
-            target = resolve(module, node.func) if isinstance(node, ast.Call) and depth < _DEEPEST else None
-            if isinstance(target, Function) and target.owner is None and not target.is_async:
-                for inner, inner_module, _ in _run(target.module, flat_statements(target.node.body), depth + 1):
+            target = resolve(module, node.func) if isinstance(node, ast.Call) and len(entered) < _MOST else None
+            if isinstance(target, Function) and target.owner is None and not target.is_async and target not in entered:
+                entered.add(target)
+                for inner, inner_module, _ in _run(target.module, flat_statements(target.node.body), entered):
                     yield inner, inner_module, statement
 
 

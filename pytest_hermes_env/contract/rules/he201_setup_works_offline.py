@@ -64,12 +64,12 @@ def static(source: ClassSource) -> Verdict:
     findings: list[Finding] = []
     doubts: list[str] = []
     protected = 0
-    for frame, path in _paths(start, (), frozenset()):
+    for frame in _unprotected(start):
         for call in frame.calls:
             certain = _fetches(call)
             if certain is False:
                 continue
-            if _is_protected(frame.function, call.node) or any(_is_protected(owner, node) for owner, node in path):
+            if _is_protected(frame.function, call.node):
                 protected += 1
             elif certain:
                 message = f"{_name(call)} fails without a network, and nothing catches that"
@@ -85,15 +85,17 @@ def static(source: ClassSource) -> Verdict:
     return passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
 
 
-Path = tuple[tuple[Function, ast.AST], ...]
-
-
-def _paths(frame: Frame, path: Path, seen: frozenset[int]) -> Iterator[tuple[Frame, Path]]:
-    """Yield the frames that setup reaches, each with the calls that lead to it; a protected call ends a path."""
-    yield frame, path
-    for node, target in frame.edges:
-        if id(target) not in seen and len(path) < 12 and not _is_protected(frame.function, node):  # noqa: PLR2004 - deep enough
-            yield from _paths(target, (*path, (frame.function, node)), seen | {id(frame), id(target)})
+def _unprotected(start: Frame) -> Iterator[Frame]:
+    """Yield the frames that setup reaches by calls whose failure nothing catches."""
+    seen = {id(start)}
+    waiting = [start]
+    while waiting:
+        frame = waiting.pop()
+        yield frame
+        for node, target in frame.edges:
+            if id(target) not in seen and not _is_protected(frame.function, node):
+                seen.add(id(target))
+                waiting.append(target)
 
 
 def _fetches(call: Call) -> bool | None:
