@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import pickle
 import re
 import tempfile
 from collections.abc import Callable
@@ -17,10 +18,13 @@ from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["Matching", "canonical", "digest", "normal_form", "opening_of", "without_volatile"]
+__all__ = ["Matching", "canonical", "digest", "exact_digest", "normal_form", "opening_of", "without_volatile"]
 
 RANDOM = r"[a-z0-9_]{8}"
 """What ``tempfile`` ends its names with."""
+
+LONG = 64
+"""Token ids in a list from which on it is not written as JSON to be compared."""
 
 ROOTS = (r"(?:/private)?(?:/var)?/tmp", r"(?:/private)?/var/folders/\w+/\w+/T", r"/dev/shm")  # noqa: S108 - compared with, not written to
 
@@ -35,6 +39,7 @@ TEMPORARY = (
 
 _CALL_ID = re.compile(r'"(?:tool_call_id|id)":"([^"\\]+)"')
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+LOOPBACK = ("127.0.0.1:", "localhost:", "0.0.0.0:", "[::1]:")
 _PORT = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0|\[::1\]):\d{2,5}\b")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b", re.IGNORECASE)
 
@@ -69,6 +74,19 @@ def canonical(request: ModelRequest, matching: Matching) -> str:
     return f"{request.method} {request.path} {_text(_counting(request.body, matching))}"
 
 
+def exact_digest(request: ModelRequest, matching: Matching) -> str:
+    """Return a short name of a request's whole content; long lists of token ids, which JSON makes slow, count by their bytes."""
+    body = request.body
+    ids = b""
+    if isinstance(body, dict):
+        for name, value in body.items():
+            holder = value.get("prompt_token_ids") if isinstance(value, dict) else value
+            if isinstance(holder, list) and len(holder) > LONG and type(holder[0]) is int:
+                ids += name.encode() + pickle.dumps(holder, protocol=5)
+                body = {**body, name: {**value, "prompt_token_ids": None} if isinstance(value, dict) else None}
+    return digest(canonical(replace(request, body=body), matching), ids)
+
+
 def without_volatile(request: ModelRequest, matching: Matching) -> ModelRequest:
     """Return a request as a message may show it: with only what counts, and numbers in the place of what is new in each run."""
     return replace(request, body=json.loads(normal_form(_text(_counting(request.body, matching)), matching)))
@@ -90,9 +108,12 @@ def normal_form(text: str, matching: Matching) -> str:
         text = text.replace(f'"{call_id}"', f'"<call {number}>"')
         if len(call_id) > len("call_123"):
             text = text.replace(call_id, f"<call {number}>")
-    text = _temporary().sub(_numbered("directory"), text)
-    text = _UUID.sub(_numbered("uuid"), text)
-    text = _PORT.sub(_numbered("port"), text)
+    if "/" in text:
+        text = _temporary().sub(_numbered("directory"), text)
+    if "-" in text:
+        text = _UUID.sub(_numbered("uuid"), text)
+    if any(host in text for host in LOOPBACK):
+        text = _PORT.sub(_numbered("port"), text)
     for pattern in matching.volatile:
         text = re.sub(pattern, _numbered("volatile"), text)
     return text
@@ -114,9 +135,9 @@ def _temporary() -> re.Pattern[str]:
     return re.compile(rf"(?:{own}|{'|'.join(ROOTS)})(?:/(?:{'|'.join(TEMPORARY)}))+")
 
 
-def digest(text: str) -> str:
-    """Return a short name of a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def digest(text: str, more: bytes = b"") -> str:
+    """Return a short name of a text and some bytes."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass") + more, digest_size=16).hexdigest()
 
 
 def opening_of(value: object) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from pytest_hermes_env.cassette.matching import Matching, canonical, digest, normal_form, without_volatile
+from pytest_hermes_env.cassette.matching import Matching, canonical, digest, exact_digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject
@@ -49,7 +49,7 @@ class _Texts:
         self._redactor = redactor
 
     def exact(self, request: ModelRequest) -> str:
-        return canonical(request, self._matching)
+        return exact_digest(request, self._matching)
 
     def plain(self, request: ModelRequest) -> ModelRequest:
         """Return a request without secrets: those of a recording have placeholders, which differ from run to run."""
@@ -73,11 +73,11 @@ class _Shelf(Generic[Call]):
         self._exact: dict[str, deque[int]] = defaultdict(deque)
         self._normal: dict[str, deque[int]] | None = None
         for index, call in enumerate(self._calls):
-            self._exact[digest(texts.exact(request_of(call)))].append(index)
+            self._exact[texts.exact(request_of(call))].append(index)
 
     def take(self, request: ModelRequest) -> Call | None:
         """Return the first recording of this request that was not given yet."""
-        found = self._first(self._exact, digest(self._texts.exact(request)))
+        found = self._first(self._exact, self._texts.exact(request))
         if found is None:
             if self._normal is None:
                 self._normal = defaultdict(deque)
