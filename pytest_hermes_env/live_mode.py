@@ -181,7 +181,8 @@ class LiveMode:
         """Skip tests that need a real server, where there is none. Raises: wrong marker arguments → pytest.UsageError."""
         for item in items:
             mark = item.get_closest_marker(MARKER)
-            if mark is not None and not is_fine_on_mock(mark) and live_server(self._config) is None:
+            is_played = item.get_closest_marker("hermes_cassette") is not None
+            if mark is not None and not is_fine_on_mock(mark) and not is_played and live_server(self._config) is None:
                 item.add_marker(pytest.mark.skip(reason=NOT_LIVE))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_hermes_env.cassette.format import read_tape
+
 CONFTEST = """
 import asyncio
 import openai
@@ -59,3 +61,195 @@ def test_a_call_is_recorded_once_and_played_without_its_server(suite: pytest.Pyt
     again.stdout.fnmatch_lines(["cassettes: 1 replayed (--hermes-record=once)"])
     played.stdout.fnmatch_lines(["cassettes: 1 replayed (--hermes-record=none)"])
     assert [path.name for path in (suite.path / "cassettes").rglob("*.json")] == ["test_six.json"]
+
+
+def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest.Pytester) -> None:
+    """By default nothing is asked of a server: without a cassette the test fails at once."""
+    suite.makepyfile("def test_six(ask):\n    assert ask() == ['42']\n")
+
+    result = run(suite)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "BadCassette: there is no cassette cassettes/test_a_missing_cassette_fails_with_the_command_that_records_it/test_six.json,"
+            " and without --hermes-record nothing is asked of the network.",
+            "  expected  a recording of test_a_missing_cassette_fails_with_the_command_that_records_it.py::test_six",
+            "  fix       record it: pytest --hermes-record=once "
+            "test_a_missing_cassette_fails_with_the_command_that_records_it.py::test_six",
+        ]
+    )
+
+
+def test_a_difference_fails_at_the_call_and_again_at_the_end(suite: pytest.Pytester) -> None:
+    """A changed temperature fails where it is asked, though the test swallows it, with the command that records again."""
+    suite.makepyfile(
+        """
+import openai
+import pytest
+
+@pytest.mark.hermes_cassette("shared/one")
+def test_six(ask, pytestconfig):
+    heat = 1.0 if pytestconfig.getoption("hermes_record") else 0.5
+    try:
+        assert ask(temperature=heat) == ["42"]
+    except openai.BadRequestError as error:
+        assert "CassetteMiss" in str(error)
+"""
+    )
+
+    recorded = run(suite, "--hermes-record=once")
+    played = run(suite)
+
+    recorded.assert_outcomes(passed=1)
+    assert (suite.path / "cassettes" / "shared" / "one.json").is_file()
+    played.assert_outcomes(passed=1, errors=1)
+    played.stdout.fnmatch_lines(
+        [
+            "CassetteMiss: a request is not in the cassette.",
+            "  where     outside of any rollout (nearest: call 1)",
+            "  cassette  cassettes/shared/one.json",
+            "  differs   the temperature: recorded 1.0, now 0.5",
+            "  fix       undo the change, or record again: pytest --hermes-record=rewrite *::test_six",
+        ]
+    )
+
+
+def test_modes(suite: pytest.Pytester) -> None:
+    """A failed test writes nothing; `new` adds what is new; `rewrite` records anew; the ini value is a default."""
+    suite.makepyfile(
+        """
+import os
+
+def test_six(ask):
+    for text in os.environ["TEXTS"].split():
+        assert ask(text) == ["42"]
+    assert os.environ["TEXTS"] != "bad"
+"""
+    )
+    path = suite.path / "cassettes" / "test_modes" / "test_six.json"
+
+    def counted(mode: str, texts: str) -> tuple[dict[str, int], int]:
+        suite._monkeypatch.setenv("TEXTS", texts)
+        outcome = run(suite, f"--hermes-record={mode}").parseoutcomes()
+        return outcome, len(read_tape(path).calls) if path.exists() else 0
+
+    outcomes = [
+        counted("once", "bad"),
+        counted("once", "a b"),
+        counted("new", "a b c"),
+        counted("none", "a b c"),
+        counted("rewrite", "bad"),
+        counted("rewrite", "c"),
+        counted("none", "c"),
+    ]
+    suite.makeini("[pytest]\nhermes_record = sometimes\n")
+    wrong = run(suite)
+
+    assert outcomes == [
+        ({"failed": 1}, 0),
+        ({"passed": 1}, 2),
+        ({"passed": 1}, 3),
+        ({"passed": 1}, 3),
+        ({"failed": 1}, 3),
+        ({"passed": 1}, 1),
+        ({"passed": 1}, 1),
+    ]
+    wrong.stderr.fnmatch_lines(["ERROR: the ini value hermes_record is one of none, once, new, rewrite, not 'sometimes'"])
+
+
+def test_markers_are_read_strictly(suite: pytest.Pytester) -> None:
+    """A wrong argument, a name that leaves the directory, and two tests that record to one file are said to be so."""
+    suite.makepyfile(
+        """
+import pytest
+
+@pytest.mark.hermes_cassette(mode="once")
+def test_argument():
+    pass
+
+@pytest.mark.hermes_cassette("../elsewhere")
+def test_name():
+    pass
+
+@pytest.mark.hermes_cassette("one")
+def test_first(ask):
+    ask()
+
+@pytest.mark.hermes_cassette("one")
+def test_second(ask):
+    ask()
+"""
+    )
+
+    recorded = run(suite, "--hermes-record=rewrite")
+    played = run(suite, "-k", "first or second")
+
+    recorded.assert_outcomes(passed=1, errors=3)
+    recorded.stdout.fnmatch_lines(
+        [
+            "UsageError: @pytest.mark.hermes_cassette was given what it does not take: no argument 'mode'.",
+            "UsageError: @pytest.mark.hermes_cassette was given what it does not take: a name leads to a file below the directory of "
+            "cassettes; '../elsewhere' leaves it.",
+            "UsageError: two tests of this run record the cassette cassettes/one.json.",
+            "  seen      test_markers_are_read_strictly.py::test_first",
+            "            test_markers_are_read_strictly.py::test_second",
+        ]
+    )
+    played.assert_outcomes(passed=2)
+
+
+def test_a_whole_rollout_needs_no_sandbox(suite: pytest.Pytester) -> None:
+    """A group recorded in a sandbox is played without it, with the same scores, and another reward is said to be another."""
+    suite.makepyfile(
+        """
+import asyncio
+import pytest
+from pytest_hermes_env import call, say
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+@pytest.fixture
+def script():
+    return [call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")]
+
+@pytest.mark.hermes_cassette
+def test_group(make_env, request, monkeypatch):
+    if request.config.getoption("hermes_record"):
+        request.getfixturevalue("fake_sandbox")
+    env = make_env(TerminalTestEnv, group_size=2)
+
+    async def collect():
+        await env.setup()
+        group, _ = await env.collect_trajectories(await env.get_next_item())
+        return group["scores"]
+
+    if request.config.getoption("verbose") == 2:
+        async def compute_reward(self, item, result, ctx):
+            ctx.read_file("greeting.txt")
+            return 0.5
+
+        monkeypatch.setattr(TerminalTestEnv, "compute_reward", compute_reward)
+        env = make_env(TerminalTestEnv, group_size=2)
+        asyncio.run(collect())
+    else:
+        assert asyncio.run(collect()) == [1.0, 1.0]
+"""
+    )
+
+    recorded = run(suite, "--hermes-record=once")
+    played = run(suite)
+    rewarded = run(suite, "-vv")
+
+    recorded.assert_outcomes(passed=1)
+    played.assert_outcomes(passed=1)
+    rewarded.assert_outcomes(passed=1, errors=1)
+    rewarded.stdout.fnmatch_lines(
+        [
+            "RewardChanged: the same conversations were given other rewards than in the recording.",
+            "  cassette  cassettes/test_a_whole_rollout_needs_no_sandbox/test_group.json",
+            "  rewards   rollout 1: recorded 1.0, now 0.5",
+            "            rollout 2: recorded 1.0, now 0.5",
+            "  fix       undo the change of compute_reward, or, if it is meant, record again: "
+            "pytest --hermes-record=rewrite *::test_group",
+        ]
+    )
