@@ -102,7 +102,7 @@ from pytest_hermes_env.rollout.journal import (
     SurroundingChanged,
     UnknownRead,
 )
-from pytest_hermes_env.rollout.probing.record import Canary, Probe, Relation, RewardProbes, Trial, as_number
+from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
 from pytest_hermes_env.rollout.scenarios.probing import PROBES
 
@@ -123,6 +123,7 @@ __all__ = [
     "LAYER_ROLLOUTS",
     "MUTATORS",
     "NOTHING",
+    "PAID",
     "PROBES",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",

@@ -45,6 +45,39 @@ class Machine(Protocol):
         """Give back what the machine holds."""
 
 
+class _ForVerifier:
+    """A machine whose files remember that it was the verifier who read and wrote them."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._machine, name)
+
+    @property
+    def cwd(self) -> str:
+        return str(self._machine.cwd)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        with self._machine.acting_as("verifier"):
+            return str(self._machine.call(name, arguments))
+
+    def read_bytes(self, path: str) -> bytes:
+        with self._machine.acting_as("verifier"):
+            return bytes(self._machine.read_bytes(path))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        with self._machine.acting_as("verifier"):
+            self._machine.write_bytes(path, data)
+
+    def list_files(self, directory: str) -> list[str]:
+        with self._machine.acting_as("verifier"):
+            return list(self._machine.list_files(directory))
+
+    def release(self) -> None:
+        self._machine.release()
+
+
 class FakeToolContext:
     """Unrestricted access to one machine's tools, for the code that verifies a rollout; works with and without an event loop.
 
@@ -61,7 +94,7 @@ class FakeToolContext:
             )
         self.task_id = task_id
         self.cleanups = 0
-        self._machine = sandbox
+        self._machine: Machine = sandbox if not hasattr(sandbox, "acting_as") else _ForVerifier(sandbox)
         self._problems: list[Problem] = []
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:

@@ -8,12 +8,13 @@ Source: hermes-agent 0.19; each tool's file is named in `fake_tools`.
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
@@ -25,7 +26,10 @@ from pytest_hermes_env.sandbox.problems import Problem, as_error, left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
 
-__all__ = ["AnsweredCall", "FakeSandbox"]
+__all__ = ["AnsweredCall", "FakeSandbox", "Party"]
+
+Party = Literal["environment", "agent", "verifier"]
+"""Who reads and writes: who prepared the machine, the model's tools, or the code that decides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +194,16 @@ class FakeSandbox:
                 self.files.writer = before
                 self._calls.append(AnsweredCall(name=name, arguments=given, result=result))
             return result
+
+    @contextlib.contextmanager
+    def acting_as(self, party: Party) -> Iterator[None]:
+        """Let what is read and written meanwhile be this party's; `Files.reads` and `Files.made_for` tell it afterwards."""
+        with self._lock:
+            before, self.files.party = self.files.party, party
+            try:
+                yield
+            finally:
+                self.files.party = before
 
     def sandbox_of(self, task_id: str) -> FakeSandbox:
         """Return the machine of a rollout: a copy of this one as it is at the first call, and the same copy ever after.

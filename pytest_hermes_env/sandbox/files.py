@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.errors import MissingFile, NotText, UsageError, shorten
 
-__all__ = ["Files"]
+__all__ = ["FileRead", "Files"]
 
 HOME = "/root"
 NULL = "/dev/null"
@@ -27,19 +27,31 @@ class _File:
 
     data: bytes
     writer: str
+    party: str
     changed_at: int
     is_executable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRead:
+    """A file that was read or looked for. ``reader`` and ``written_by`` are parties; nobody wrote what is not there."""
+
+    path: str
+    reader: str
+    written_by: str = ""
 
 
 class Files(MutableMapping[str, str]):
     """A tree of files. As a mapping it leads from paths to texts; relative paths begin at ``cwd``.
 
-    ``writer`` is who writes at the moment; `written_by` tells who wrote a file last.
+    ``writer`` is who writes at the moment, such as a tool; `written_by` tells who wrote a file last. ``party`` is for whom:
+    ``environment`` (whoever prepared the machine), ``agent`` or ``verifier``; `made_for` tells it of a file, `reads` who read what.
     """
 
     def __init__(self, initial: Mapping[str, str | bytes] | None = None, *, cwd: str = "/workspace") -> None:
         self.cwd = posixpath.normpath(posixpath.join("/", cwd))
-        self.writer = "environment"
+        self.writer = self.party = "environment"
+        self._reads: dict[tuple[str, str], FileRead] = {}
         self._files: dict[str, _File] = {}
         self._directories: set[str] = set(FIRST_DIRECTORIES)
         self._changes = 0
@@ -112,6 +124,7 @@ class Files(MutableMapping[str, str]):
 
     def is_file(self, path: str) -> bool:
         """Return whether there is a file."""
+        self._note_read(path)
         return self.resolve(path) in self._files
 
     def is_dir(self, path: str) -> bool:
@@ -124,6 +137,7 @@ class Files(MutableMapping[str, str]):
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes; ``/dev/null`` has none. Raises: FileNotFoundError, IsADirectoryError, NotADirectoryError."""
+        self._note_read(path)
         return b"" if self.resolve(path) == NULL else self._found(path).data
 
     def _found(self, path: str) -> _File:
@@ -146,6 +160,7 @@ class Files(MutableMapping[str, str]):
         self._files[absolute] = _File(
             data=before.data + data if append and before else data,
             writer=self.writer,
+            party=self.party,
             changed_at=self._changes,
             is_executable=before.is_executable if before else False,
         )
@@ -253,10 +268,28 @@ class Files(MutableMapping[str, str]):
         """Return who wrote a file last. Raises: as `read`."""
         return self._found(path).writer
 
+    def made_for(self, path: str) -> str:
+        """Return the party that wrote a file last. Raises: as `read`."""
+        return self._found(path).party
+
+    @property
+    def reads(self) -> tuple[FileRead, ...]:
+        """What was read or looked for, each file once per reader, as it was the first time."""
+        return tuple(self._reads.values())
+
+    def _note_read(self, path: str) -> None:
+        absolute = self.resolve(path)
+        if absolute != NULL and absolute not in self._directories and (absolute, self.party) not in self._reads:
+            held = self._files.get(absolute)
+            read = FileRead(path=absolute, reader=self.party, written_by=held.party if held else "")
+            self._reads[absolute, self.party] = read
+
     def copy(self) -> Files:
         """Return a tree of its own with the same content."""
         other = Files.__new__(Files)
         other.cwd = self.cwd
+        other.party = self.party
+        other._reads = {}  # noqa: SLF001 - a Files as well
         other.restore(self)
         return other
 

@@ -153,7 +153,10 @@ class ToolSeam:
         if task_id not in self._seen:
             self._seen.add(task_id)
             _show_the_working_directory(sandbox, task_id)
-        answer = sandbox.call(name, args)
+        acting_as = getattr(sandbox, "acting_as", None)
+        party = "agent" if self.turns.of(task_id) else "verifier"
+        with acting_as(party) if acting_as is not None else contextlib.nullcontext():
+            answer = sandbox.call(name, args)
         return self._answer_below(name, args, **kwargs) if answer is None else answer
 
     def _note(self, call: ToolCall) -> None:

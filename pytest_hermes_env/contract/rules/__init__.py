@@ -31,6 +31,7 @@ from pytest_hermes_env.contract.rules.he406_judge_falls_back import RULE as HE40
 from pytest_hermes_env.contract.rules.he407_judge_asked_once import RULE as HE407
 from pytest_hermes_env.contract.rules.he408_reward_leaves_inputs_alone import RULE as HE408
 from pytest_hermes_env.contract.rules.he409_shell_values_are_quoted import RULE as HE409
+from pytest_hermes_env.contract.rules.he410_reward_not_forgeable import RULE as HE410
 from pytest_hermes_env.contract.rules.he411_no_cleanup_in_reward import RULE as HE411
 from pytest_hermes_env.contract.rules.he501_masks_match_tokens import RULE as HE501
 from pytest_hermes_env.contract.rules.he502_something_trains import RULE as HE502
@@ -75,6 +76,7 @@ ALL_RULES = (
     HE407,
     HE408,
     HE409,
+    HE410,
     HE411,
     HE501,
     HE502,

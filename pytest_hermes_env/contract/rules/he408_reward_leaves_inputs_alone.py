@@ -36,7 +36,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     path, line = evidence.at_method("compute_reward")
     findings: dict[str, Finding] = {}
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
-        for name in probe.trial.changed:
+        again = probe.again.changed if probe.again is not None else ()
+        for name in dict.fromkeys((*probe.trial.changed, *again)):
             message = f"compute_reward changed {name}"
             found = Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(name, found)

@@ -8,7 +8,10 @@ from typing import Any, SupportsFloat
 
 from pytest_hermes_env.rollout.journal import Place
 
-__all__ = ["Canary", "Probe", "Relation", "RewardProbes", "Trial", "as_number"]
+__all__ = ["PAID", "Canary", "Probe", "Relation", "RewardProbes", "Trial", "as_number"]
+
+PAID = 0.5
+"""A canary that raises the reward by so much has earned what work should earn; less is what style and length may bring."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,13 @@ back on the scenario's event loop, where the environment's clients live.
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.rollout.probing.canaries import canaries_of
 from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.probing.relations import Variation, variations
 from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
@@ -57,10 +59,15 @@ class _Probing:
             await self._try(candidate)
             if self._is_late:
                 break
+        canaries = () if self._is_late else await canaries_of(self._bench, start, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
-        return RewardProbes(cut=cut, probes=tuple(self._probes), relations=tuple(self._relations))
+        return RewardProbes(cut=cut, probes=tuple(self._probes), relations=tuple(self._relations), canaries=canaries)
+
+    def _prompt(self) -> str:
+        prompt = self._env.format_prompt(copy.deepcopy(self._item))
+        return prompt if isinstance(prompt, str) else ""
 
     @property
     def _is_late(self) -> bool:
@@ -86,7 +93,9 @@ class _Probing:
         trial = await self._bench.trial(candidate.result)
         again = None
         if not trial.error and not trial.judged:
-            again = await self._bench.trial(candidate.result)
+            again = await self._bench.trial(candidate.result, is_watched=True)
+        elif not self._probes:
+            trial = await self._bench.trial(candidate.result, is_watched=True)
         return Probe(
             name=candidate.name,
             expression=candidate.expression,

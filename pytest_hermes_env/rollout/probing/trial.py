@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import Trial
+from pytest_hermes_env.rollout.probing.watched import watched
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
@@ -32,14 +33,17 @@ class Bench:
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
         self._code = getattr(inspect.unwrap(self._reward), "__code__", None)
 
-    async def trial(self, result: Any, *, machine: FakeSandbox | None = None) -> Trial:
-        """Return what compute_reward made of a copy of ``result``."""
+    async def trial(self, result: Any, *, machine: FakeSandbox | None = None, is_watched: bool = False) -> Trial:
+        """Return what compute_reward made of a copy of ``result``; a watched item tells of every change."""
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
         from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
         machine = machine or FakeSandbox(unscripted="not found", allow_leftovers=True)
         ctx = FakeToolContext(machine, task_id="reward-probe")
         item, given = copy.deepcopy(self._item), copy.deepcopy(result)
+        noted: list[str] = []
+        if is_watched:
+            item = watched(item, lambda: noted.append("the item"))
         before, asked = _picture(item, given), self._asked()
         value: Any = None
         error, place, is_foreign = "", Place(), False
@@ -58,7 +62,7 @@ class Bench:
             error=error,
             place=place,
             is_foreign=is_foreign,
-            changed=_changed(before, _picture(item, given)),
+            changed=tuple(dict.fromkeys([*noted, *_changed(before, _picture(item, given))])),
             cleanups=ctx.cleanups,
             judged=self._asked() - asked,
             absent=tuple(dict.fromkeys(text.split()[0] if text.split() else text for text in machine.not_found)),
