@@ -6,8 +6,10 @@ in-memory machine that has every command which the rollouts of the scenario used
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.buffers import changed
@@ -36,7 +38,7 @@ def reproduction_of(rule_id: str, finding: Finding, env_class: type, record: Sce
     if body is None:
         return ""
     imports, arguments, steps = body
-    module, name = env_class.__module__, env_class.__qualname__
+    module, name = _module_of(env_class), env_class.__qualname__
     script = _SCRIPTS.get(record.name, "") if "make_env" in arguments else ""
     return "\n".join(
         [
@@ -53,6 +55,12 @@ def reproduction_of(rule_id: str, finding: Finding, env_class: type, record: Sce
             "",
         ]
     )
+
+
+def _module_of(env_class: type) -> str:
+    """Return the name to import: that of the file where a second file of the same name was loaded under another one."""
+    stem = Path(inspect.getsourcefile(env_class) or "").stem
+    return stem if stem and env_class.__module__.startswith(f"{stem}_") else env_class.__module__
 
 
 _Body = tuple[tuple[str, ...], tuple[str, ...], str]
