@@ -213,9 +213,7 @@ def script():
     return [call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")]
 
 @pytest.mark.hermes_cassette
-def test_group(make_env, request, monkeypatch):
-    if request.config.getoption("hermes_record"):
-        request.getfixturevalue("fake_sandbox")
+def test_group(make_env, fake_sandbox, request, monkeypatch):
     env = make_env(TerminalTestEnv, group_size=2)
 
     async def collect():
@@ -233,6 +231,8 @@ def test_group(make_env, request, monkeypatch):
         asyncio.run(collect())
     else:
         assert asyncio.run(collect()) == [1.0, 1.0]
+    is_recorded = request.config.getoption("hermes_record") == "once"
+    assert len(fake_sandbox.rollouts) == (2 if is_recorded else 0)
 """
     )
 
