@@ -62,9 +62,9 @@ def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> No
     shown = blocks("console")[0].splitlines()
     for text in (
         "HE301 messages-not-final-response: compute_reward reads result.final_response, which AgentResult does not have",
-        " passed, 5 failed, 3 not applicable, 1 not exercised",
+        " passed, 5 failed, ",
         "  not applicable  HE503, HE504, HE505  chat mode has no sampled tokens: pytest --hermes-mode token",
-        "  not exercised   HE401  every call of compute_reward stopped at a read that HE301 reports",
+        "  every call of compute_reward stopped at a read that HE301 reports",
     ):
         assert any(text in line for line in shown)
         assert any(text in line for line in result.outlines)
