@@ -62,7 +62,10 @@ VARIANTS = (
     Variant(
         rule="HE401",
         old='        return self.config.partial_credit if item["content"] in found else 0.0\n',
-        new=f"        return None  {MARK}\n",
+        new=(
+            '        if item["content"] in found:\n            return self.config.partial_credit\n'
+            f"        return None  {MARK}\n"
+        ),
     ),
     Variant(
         rule="HE501",
