@@ -41,8 +41,11 @@ from pytest_hermes_env.contract.rules.he505_one_node_per_rollout import RULE as 
 from pytest_hermes_env.contract.rules.he506_group_is_whole import RULE as HE506
 from pytest_hermes_env.contract.rules.he507_trainer_accepts import RULE as HE507
 from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
+from pytest_hermes_env.contract.rules.he602_task_id_is_fresh import RULE as HE602
 from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
 from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
+from pytest_hermes_env.contract.rules.he703_eval_is_greedy import RULE as HE703
+from pytest_hermes_env.contract.rules.he705_eval_is_logged import RULE as HE705
 from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
 from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
 
@@ -86,8 +89,11 @@ ALL_RULES = (
     HE506,
     HE507,
     HE601,
+    HE602,
     HE701,
     HE702,
+    HE703,
+    HE705,
     HE801,
     HE802,
 )

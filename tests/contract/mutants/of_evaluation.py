@@ -160,4 +160,101 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        rule="HE703",
+        name="no temperature",
+        env="ledger_books",
+        changes=(("                temperature=0.0,\n", ""),),
+    ),
+    Mutant(
+        rule="HE703",
+        name="the temperature of training",
+        env="ledger_books",
+        changes=(("                temperature=0.0,\n", "                temperature=self.config.agent_temperature,\n"),),
+    ),
+    Mutant(
+        rule="HE703",
+        name="a little warmth by position",
+        env="graded_letters",
+        changes=(("                    0.0,\n", "                    0.3,\n"),),
+    ),
+    Mutant(
+        rule="HE703",
+        name="through unpacked settings",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                '            "max_turns": self.config.max_agent_turns,\n',
+                '            "max_turns": self.config.max_agent_turns,\n            "temperature": 0.7,\n',
+            ),
+            ("task_id=task_id, temperature=0.0, **settings", "task_id=task_id, **settings"),
+        ),
+    ),
+    Mutant(
+        rule="HE703",
+        name="a setting that is not zero",
+        env="capitals_exam",
+        changes=(
+            (
+                '    limit: int = Field(default=4, ge=1, description="How many questions are asked.")\n',
+                '    limit: int = Field(default=4, ge=1, description="How many questions are asked.")\n'
+                '    eval_temperature: float = Field(default=0.6, description="Temperature of evaluation.")\n',
+            ),
+            ("                temperature=0.0,\n", "                temperature=self.config.eval_temperature,\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE705",
+        name="never logs",
+        env="ledger_books",
+        changes=(
+            (
+                "        await self.evaluate_log(metrics=metrics, samples=samples, start_time=began, end_time=time.time())\n",
+                '        logger.info("%s after %.1f s", metrics, time.time() - began)\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE705",
+        name="does not await it",
+        env="many_signals",
+        file="signals_base",
+        changes=(("        await self.evaluate_log({", "        self.evaluate_log({"),),
+    ),
+    Mutant(
+        rule="HE705",
+        name="without samples",
+        env="graded_letters",
+        changes=(("            samples=rows,\n", ""),),
+    ),
+    Mutant(
+        rule="HE705",
+        name="names of training",
+        env="capitals_exam",
+        changes=(
+            (
+                'metrics={"eval/accuracy": right / len(attempts), "eval/failed": sum(bool(attempt.trouble) for attempt in attempts)},',
+                'metrics={f"train/{word}": count / len(attempts) for word, count in self.outcomes.items()} | {"train/accuracy": right},',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE705",
+        name="empty samples",
+        env="ledger_books",
+        changes=(("metrics=metrics, samples=samples,", "metrics=metrics, samples=[],"),),
+    ),
+    Mutant(
+        rule="HE705",
+        name="only where something was right",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                '        await self.evaluate_log({"eval/mean": mean}, samples=samples,',
+                '        if mean > 2:\n            await self.evaluate_log({"eval/mean": mean}, samples=samples,',
+            ),
+        ),
+    ),
 )

@@ -76,4 +76,68 @@ MUTANTS = (
             ("        finally:\n            ctx.cleanup()\n", ""),
         ),
     ),
+    Mutant(
+        rule="HE602",
+        name="a constant",
+        env="ledger_books",
+        changes=(("ToolContext(uuid.uuid4().hex)", 'ToolContext("ledger-exam")'),),
+    ),
+    Mutant(
+        rule="HE602",
+        name="the item itself",
+        env="capitals_exam",
+        changes=(("ToolContext(str(uuid.uuid4()))", 'ToolContext("exam-" + item[0].lower())'),),
+    ),
+    Mutant(
+        rule="HE602",
+        name="a hash of the item",
+        env="graded_letters",
+        changes=(
+            (
+                "        async with self.workshop() as ctx:\n",
+                '        async with self.workshop(uuid.uuid5(uuid.NAMESPACE_URL, item["to"])) as ctx:\n',
+            ),
+            ("    async def workshop(self) -> Any:\n", "    async def workshop(self, name: Any) -> Any:\n"),
+            ("        ctx = ToolContext(str(uuid.uuid4()))\n", "        ctx = ToolContext(str(name))\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE602",
+        name="a uuid per evaluation",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        start = time.time()\n        samples = [await self.attempt(item)",
+                "        start, run = time.time(), uuid.uuid4()\n        samples = [await self.attempt(item, str(run))",
+            ),
+            (
+                "    async def attempt(self, item: dict[str, str]) -> dict[str, Any]:\n",
+                "    async def attempt(self, item: dict[str, str], task_id: str) -> dict[str, Any]:\n",
+            ),
+            ('        task_id = f"eval-{uuid.uuid4()}"\n', ""),
+        ),
+    ),
+    Mutant(
+        rule="HE602",
+        name="a uuid per environment",
+        env="ledger_books",
+        changes=(
+            ("        self.turned = 0\n", "        self.turned = 0\n        self.desk = uuid.uuid4().hex\n"),
+            ("ToolContext(uuid.uuid4().hex)", "ToolContext(self.desk)"),
+        ),
+    ),
+    Mutant(
+        rule="HE602",
+        name="a default that is made once",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "    async def attempt(self, item: dict[str, str]) -> dict[str, Any]:\n",
+                "    async def attempt(self, item: dict[str, str], task_id: str = str(uuid.uuid4())) -> dict[str, Any]:\n",
+            ),
+            ('        task_id = f"eval-{uuid.uuid4()}"\n', ""),
+        ),
+    ),
 )

@@ -191,7 +191,8 @@ class Benchmark(Base, ABC):
 
         scores = await asyncio.gather(*map(one, self.tasks), return_exceptions=True)
         good = [score for score in scores if isinstance(score, float)]
-        await self.evaluate_log({"eval/pass_rate": sum(good) / max(len(scores), 1)})
+        samples = [{"prompt": task["prompt"], "score": repr(score)} for task, score in zip(self.tasks, scores)]
+        await self.evaluate_log({"eval/pass_rate": sum(good) / max(len(scores), 1)}, samples=samples)
 
 
 class Files(Benchmark):
@@ -223,6 +224,7 @@ COUNTED = '''
 """Tests that run in the sandbox; buffers in a dataclass and a deque, bookkeeping where training collects."""
 import dataclasses
 from collections import deque
+from uuid import uuid4
 
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from environments.agent_loop import HermesAgentLoop
@@ -274,18 +276,23 @@ class TestsEnv(HermesAgentBaseEnv[dict]):
         return group, backlog
 
     async def _rollout(self, item, task_id):
-        agent = HermesAgentLoop(server=self.server, tool_schemas=self.schemas, valid_tool_names=self.names, task_id=task_id)
+        agent = HermesAgentLoop(
+            server=self.server, tool_schemas=self.schemas, valid_tool_names=self.names, task_id=task_id, temperature=0
+        )
         return await agent.run([{"role": "user", "content": self.format_prompt(item)}])
 
     async def evaluate(self):
         self.schemas, self.names = self._resolve_tools_for_group()
+        rows = []
         for number, item in enumerate(self.held_out):
-            ctx = ToolContext(f"eval-{number}")
+            ctx = ToolContext(f"eval-{number}-{uuid4().hex}")
             try:
                 score = await self.compute_reward(item, await self._rollout(item, ctx.task_id), ctx)
             finally:
                 self._close(ctx)
-            print(score)
+            rows.append({"q": item["q"], "score": score})
+        mean = sum(row["score"] for row in rows) / len(rows)
+        await self.evaluate_log(metrics={"eval/pass_rate": mean}, samples=rows)
 
     def _close(self, ctx):
         ctx.cleanup()

@@ -1,0 +1,216 @@
+"""HE703 eval-is-greedy
+evaluate asks the model at temperature 0.0.
+
+What: each HermesAgentLoop that evaluate builds, in helpers and inherited methods too, is given temperature=0.0, as a
+number or through a setting whose value is 0. A loop that is given none samples at its default, 1.0; so does one that is
+given the temperature of training. In a scenario, each loop that evaluate() runs has temperature 0.
+
+Why: at temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
+several points from noise alone. The best checkpoint of a run is then the luckiest one, and two runs cannot be compared.
+
+Fix: HermesAgentLoop(..., temperature=0.0), or a setting of its own for evaluation with the default 0.0.
+
+Source: environments.agent_loop.HermesAgentLoop (temperature=1.0 by default); the environment guide's pattern of evaluate.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    LAYER_LOOP,
+    LAYER_ROLLOUTS,
+    UNKNOWN,
+    Call,
+    ClassSource,
+    Evidence,
+    Frame,
+    Kind,
+    LoopStarted,
+    argument,
+    breach,
+    calls_in,
+    config_calls,
+    config_class,
+    constructs,
+    fields_of,
+    has,
+    in_order,
+    is_hidden,
+    keyword,
+    literal,
+    origins,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_POSITION = 5
+_OF_TRAINING = "agent_temperature"
+_DEFAULT = 1.0
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at the temperature of each loop that evaluate reaches."""
+    start = source.flow.method("evaluate")
+    if start is None:
+        if source.unreadable or source.has("evaluate"):
+            return undecided("evaluate is not in code that can be read")
+        return not_applicable("there is no evaluate (HE101)")
+    frames = source.flow.reached_without(start, "compute_reward")
+    loops = [(call, frame) for frame in frames for call in frame.calls if constructs(call, LAYER_LOOP)]
+    if not loops:
+        calls = calls_in(frames)
+        if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
+            return undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
+        return not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
+    told = [answer for call, frame in loops for answer in _judge(source, call, frame, frames)]
+    if findings := in_order(item for item in told if isinstance(item, Finding)):
+        return failed(findings)
+    unsure = next((item for item in told if isinstance(item, str)), None)
+    return undecided(unsure) if unsure else passed("evaluate asks at temperature 0")
+
+
+def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
+    """Yield what is wrong with the temperature of one loop, and why the source cannot tell."""
+    line = call.node.lineno
+    written = argument(call.node, _POSITION, "temperature")
+    if written is None:
+        if is_hidden(call, "temperature"):
+            written = _from_stars(call)
+            if written is None:
+                yield f"line {line}: what the loop is given is unpacked from what cannot be followed"
+                return
+        elif _is_prepared(call, frames):
+            yield f"line {line}: the loop may be given its temperature elsewhere"
+            return
+        else:
+            message = (
+                f"{call.function.name} builds a HermesAgentLoop without a temperature: it samples at its default, {_DEFAULT}"
+            )
+            yield breach(call.function, call.node, message)
+            return
+    for node, holder in origins(written, frame, frames):
+        value = literal(node, holder.function.module, holder.function)
+        if value is UNKNOWN:
+            value = _setting(source, node)
+        if value is UNKNOWN:
+            yield f"line {line}: {ast.unparse(node)} is known only when it runs"
+        elif not _is_zero(value):
+            yield breach(
+                holder.function if holder is not frame else call.function,
+                node if holder is not frame else call.node,
+                f"evaluation samples at temperature {_shown(node, value)}, not greedily",
+            )
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == 0
+
+
+def _shown(node: ast.expr, value: object) -> str:
+    return f"{value}" if isinstance(node, ast.Constant) else f"{ast.unparse(node)} = {value}"
+
+
+def _from_stars(call: Call) -> ast.expr | None:
+    """Return the temperature in a dict that is unpacked into ``call``, where it is written down once."""
+    for word in call.node.keywords:
+        if word.arg is None and isinstance(word.value, ast.Name):
+            function = call.function
+            for node in ast.walk(function.node):
+                if isinstance(node, ast.Dict):
+                    pairs = zip(node.keys, node.values, strict=True)
+                    found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "temperature"]
+                    around = function.parents.get(node)
+                    names = ast.walk(around) if isinstance(around, (ast.Assign, ast.AnnAssign)) else ()
+                    if found and any(isinstance(item, ast.Name) and item.id == word.value.id for item in names):
+                        return found[0]
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+                    around = function.parents.get(node)
+                    targets = around.targets if isinstance(around, ast.Assign) else ()
+                    given = keyword(node, "temperature")
+                    if given is not None and any(isinstance(item, ast.Name) and item.id == word.value.id for item in targets):
+                        return given
+    return None
+
+
+def _is_prepared(call: Call, frames: tuple[Frame, ...]) -> bool:
+    """Whether the loop is a class of its own, or a partial of one, that may fix the temperature."""
+    if any(value.kind is Kind.CLASS for value in call.callee):
+        return True
+    return any(
+        other.name == "partial" and other.arguments and has(other.arguments[0], Kind.EXTERNAL)
+        for other in calls_in(frames)
+        if any(value.name.rpartition(".")[2] == LAYER_LOOP for values in other.arguments[:1] for value in values)
+    )
+
+
+def _setting(source: ClassSource, node: ast.expr) -> object:
+    """Return the value of ``self.config.name`` as config_init or the default of the field gives it, else UNKNOWN."""
+    if not isinstance(node, ast.Attribute) or not ast.unparse(node.value).endswith("config"):
+        return UNKNOWN
+    start = source.flow.method("config_init")
+    frames = source.flow.reached_from(start) if start is not None else ()
+    for call in config_calls(frames):
+        given = keyword(call.node, node.attr)
+        if given is not None:
+            return literal(given, call.function.module, call.function)
+    if node.attr == _OF_TRAINING:
+        return _DEFAULT
+    config = config_class(source)
+    for field in fields_of(config) if isinstance(config, ClassSource) else ():
+        if field.name == node.attr and field.node.value is not None:
+            default = field.node.value
+            if isinstance(default, ast.Call):
+                found = keyword(default, "default") or next(iter(default.args), None)
+                return literal(found, field.owner.module) if found is not None else UNKNOWN
+            return literal(default, field.owner.module)
+    return UNKNOWN
+
+
+SCENARIOS = ("evaluate",)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the temperature of each loop that evaluate() ran."""
+    evaluation = evidence.scenario("evaluate")
+    if not evaluation.happened:
+        return not_exercised(evaluation.unavailable)
+    loops = evaluation.of(LoopStarted)
+    if not loops:
+        return not_exercised("evaluate() ran no agent loop (HE701)")
+    warm = {(loop.place.path, loop.place.line): loop for loop in loops if loop.temperature is None or loop.temperature != 0}
+    findings = [
+        Finding(
+            message=f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
+            path=loop.place.path,
+            line=loop.place.line,
+            scenario="evaluate",
+        )
+        for loop in warm.values()
+    ]
+    return judged(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
+
+
+RULE = Rule(
+    id="HE703",
+    name="eval-is-greedy",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

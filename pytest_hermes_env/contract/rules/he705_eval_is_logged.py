@@ -1,0 +1,192 @@
+"""HE705 eval-is-logged
+evaluate awaits evaluate_log with metrics and samples, and the names of its metrics begin with eval/.
+
+What: from evaluate, through helpers and inherited methods, self.evaluate_log is awaited; it is given metrics and
+samples, and each metric's name begins with "eval/". In a scenario, an evaluate() that ran its rollouts logged once or
+more, with at least one metric and one sample.
+
+Why: evaluate_log writes metrics.json and samples.jsonl, the only record of what a checkpoint did. Without samples
+nobody can see why a score fell; without the eval/ prefix the numbers land among the training curves; without await
+nothing is written, and Python only mentions a coroutine that was never awaited.
+
+Fix: await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end).
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate_log; the environment guide's pattern of evaluate.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.evidence import (
+    UNKNOWN,
+    Call,
+    ClassSource,
+    EvaluationLogged,
+    Evidence,
+    Frame,
+    Kind,
+    LoopStarted,
+    argument,
+    breach,
+    doubts,
+    in_order,
+    is_hidden,
+    literal,
+    only,
+    origins,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PREFIX = "eval/"
+_SAMPLES = 6
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for evaluate_log in what evaluate reaches, and at what it is given."""
+    start = source.flow.method("evaluate")
+    if start is None:
+        if source.unreadable or source.has("evaluate"):
+            return undecided("evaluate is not in code that can be read")
+        return not_applicable("there is no evaluate (HE101)")
+    frames = source.flow.reached_without(start, "compute_reward")
+    logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
+    if not logs:
+        doubt = next(doubts(frames), None)
+        if doubt is not None:
+            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        return failed([breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
+    told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
+    if findings := in_order(item for item in told if isinstance(item, Finding)):
+        return failed(findings)
+    return passed("evaluate awaits evaluate_log with metrics and samples")
+
+
+def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+    function, node = call.function, call.node
+    if isinstance(function.parents.get(node), ast.Expr):
+        yield breach(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
+    metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
+    if metrics is None and not is_hidden(call, "metrics"):
+        yield breach(function, node, f"{function.name} calls evaluate_log without metrics")
+    if samples is None:
+        if not is_hidden(call, "samples"):
+            yield breach(
+                function, node, f"{function.name} calls evaluate_log without samples: nobody can see what was answered"
+            )
+    elif _is_nothing(samples, call):
+        yield breach(function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept")
+    for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
+        message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
+        yield breach(place.function, node if place is frame else place.function.node, message)
+
+
+def _is_nothing(samples: ast.expr, call: Call) -> bool:
+    if isinstance(samples, ast.Constant) and samples.value is None:
+        return True
+    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and only(call.keywords.get("samples", frozenset()), Kind.EMPTY)
+
+
+def _wrong_names(metrics: ast.expr, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[tuple[str, Frame]]:
+    """Yield the names of metrics that are known to begin otherwise, and the frame that they are written in."""
+    for node, holder in origins(metrics, frame, frames):
+        for key in _keys(node, holder):
+            if (begin := _beginning(key, holder)) and not begin.startswith(_PREFIX) and not _PREFIX.startswith(begin):
+                yield begin, holder
+    if isinstance(metrics, ast.Name):
+        for part in ast.walk(frame.function.node):
+            if (
+                isinstance(part, ast.Subscript)
+                and isinstance(part.ctx, ast.Store)
+                and isinstance(part.value, ast.Name)
+                and part.value.id == metrics.id
+                and (begin := _beginning(part.slice, frame))
+                and not begin.startswith(_PREFIX)
+            ):
+                yield begin, frame
+
+
+def _keys(node: ast.expr, frame: Frame) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is not None:
+                yield key
+            else:
+                yield from _keys(value, frame)
+    elif isinstance(node, ast.DictComp):
+        yield node.key
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+        for word in node.keywords:
+            if word.arg is not None:
+                yield ast.copy_location(ast.Constant(value=word.arg), node)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        yield from _keys(node.left, frame)
+        yield from _keys(node.right, frame)
+
+
+def _beginning(key: ast.expr, frame: Frame) -> str:
+    """Return how a name begins, as far as it is written down: whole where it is a constant."""
+    if isinstance(key, ast.JoinedStr):
+        return _beginning(key.values[0], frame) if key.values else ""
+    if isinstance(key, ast.BinOp) and isinstance(key.op, ast.Add):
+        return _beginning(key.left, frame)
+    value = literal(key, frame.function.module, frame.function)
+    return value if value is not UNKNOWN and isinstance(value, str) else ""
+
+
+SCENARIOS = ("evaluate",)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what evaluate() logged."""
+    evaluation = evidence.scenario("evaluate")
+    if not evaluation.happened:
+        return not_exercised(evaluation.unavailable)
+    logged = evaluation.of(EvaluationLogged)
+    if not logged:
+        if not evaluation.of(LoopStarted) and not evaluation.requests:
+            return not_exercised(evaluation.error or "evaluate() never asked the model (HE701)")
+        raised = f": it raised {evaluation.error}" if evaluation.error else ""
+        return failed([_finding(evidence, f"evaluate() came to no evaluate_log{raised}")])
+    messages = []
+    if not any(event.metrics for event in logged):
+        messages.append("evaluate() logged no metric")
+    if not any(event.samples for event in logged):
+        messages.append("evaluate() logged no sample: nobody can see what was answered")
+    wrong = sorted({str(name) for event in logged for name in event.metrics if not str(name).startswith(_PREFIX)})
+    if wrong:
+        messages.append(f"metrics of evaluate() do not begin with {_PREFIX!r}: {', '.join(wrong[:5])}")
+    count = sum(len(event.metrics) for event in logged), sum(event.samples for event in logged)
+    findings = [_finding(evidence, "; ".join(messages))] if messages else []
+    return judged(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
+
+
+def _finding(evidence: Evidence, message: str) -> Finding:
+    path, line = evidence.at_method("evaluate")
+    return Finding(message=message, path=path, line=line, scenario="evaluate")
+
+
+RULE = Rule(
+    id="HE705",
+    name="eval-is-logged",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)
