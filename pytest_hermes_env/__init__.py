@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.contract.alone import check_rule as check_rule
     from pytest_hermes_env.contract.decorator import env_contract as env_contract
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
@@ -44,6 +45,7 @@ __all__ = [
     "call",
     "call_raw",
     "check_reward",
+    "check_rule",
     "empty_choices",
     "env_contract",
     "fail",
@@ -65,6 +67,7 @@ _HOMES = {
     "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",
     "check_reward": "pytest_hermes_env.strategies",
+    "check_rule": "pytest_hermes_env.contract.alone",
     "env_contract": "pytest_hermes_env.contract.decorator",
     "token_view": "pytest_hermes_env.rollout.token_view",
 }

@@ -28,6 +28,8 @@
     ├── CassetteMiss            a replay was asked for something that its cassette does not hold
     ├── LeftoverRecordings      a cassette holds what nobody asked for
     ├── RewardChanged           a replayed rollout was given another reward than the recorded one
+    ├── ContractBreach          check_rule: an environment breaks a law of the contract
+    ├── NotExercised            check_rule: a law was neither seen to hold nor to be broken
     ├── NoBatch                 a trainer double waited for a batch that never came
     ├── BadBatch                a trainer double was given a batch that cannot be trained on
     ├── LiveModeError           the real server of --hermes-live cannot be asked: no key, not there, refused, no such model
@@ -50,6 +52,7 @@ __all__ = [
     "BudgetSpent",
     "CassetteMiss",
     "CleanupFailed",
+    "ContractBreach",
     "EnvironmentSetupError",
     "HermesEnvError",
     "LeftoverAnswers",
@@ -60,6 +63,7 @@ __all__ = [
     "NetworkBlocked",
     "NoBatch",
     "NotAToolResult",
+    "NotExercised",
     "NotText",
     "ResultError",
     "RewardChanged",
@@ -167,6 +171,14 @@ class LeftoverRecordings(HermesEnvError):
 
 class RewardChanged(HermesEnvError):
     """A replayed rollout was given another reward than the recorded one."""
+
+
+class ContractBreach(HermesEnvError):
+    """An environment breaks a law of the contract."""
+
+
+class NotExercised(HermesEnvError):
+    """A law of the contract was neither seen to hold nor to be broken: nothing is proved."""
 
 
 class NoBatch(HermesEnvError):

@@ -121,13 +121,13 @@ class ClassContract:
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, the first of them with a test that shows the breach alone, where the rollouts gave one."""
-        for seen in shown:
-            record = self.evidence.collection.scenarios.get(seen.scenario)
-            test = reproduction_of(rule.id, seen, self.env_class, record) if record is not None else ""
-            if test:
-                return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
-        return findings
+        """Return the findings, the first of them with a test that shows the breach alone, where rollouts showed it."""
+        if not shown:
+            return findings
+        scenarios = self.evidence.collection.scenarios
+        seen = [(finding, scenarios.get(finding.scenario)) for finding in shown]
+        test = reproduction_of(rule.id, seen, self.env_class, self._server_type)
+        return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
 
     def _static(self, rule: Rule) -> Verdict | None:
         if rule.static is None:

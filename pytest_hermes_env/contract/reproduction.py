@@ -1,14 +1,15 @@
 """A short test, ready to paste, that shows one finding of a rollout alone.
 
-Only where it is short and tells the truth: the test fails on the class as it is, and passes when the law is kept. It needs an
-in-memory machine that has every command which the rollouts of the scenario used; where one was missing, there is no test.
+Where it is short and tells the truth, the test shows every step: it fails on the class as it is, and passes when the law is kept.
+It needs an in-memory machine that has every command which the rollouts of the scenario used. Elsewhere the test asks the rule
+alone, which plays the scenarios that it reads and no others.
 """
 
 from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,14 +30,43 @@ _SCRIPTS = {"silent": ', script=[say("I do not know.")]'}
 _WANDB_CALLS = {"wandb_log_none": "env.wandb_log(None)", "wandb_log_without": "env.wandb_log()"}
 
 
-def reproduction_of(rule_id: str, finding: Finding, env_class: type, record: Scenario) -> str:
-    """Return the test, or nothing where there is none for this rule and scenario."""
-    write = _WRITERS.get(rule_id)
-    if write is None or "<locals>" in env_class.__qualname__ or any(MISSING in str(call.result) for call in record.tool_calls):
+_Body = tuple[tuple[str, ...], tuple[str, ...], str]
+"""Imports, fixtures, and the lines after the environment was built."""
+
+
+def reproduction_of(
+    rule_id: str, seen: Iterable[tuple[Finding, Scenario | None]], env_class: type, server_type: str = "openai"
+) -> str:
+    """Return the test for one of the findings of a rule, each with its scenario; nothing for a class that has no name to import."""
+    if "<locals>" in env_class.__qualname__:
         return ""
-    body = write(finding, record)
-    if body is None:
-        return ""
+    write = _WRITERS.get(rule_id) if server_type == "openai" else None
+    for finding, record in seen if write is not None else ():
+        if record is not None and not any(MISSING in str(call.result) for call in record.tool_calls):
+            body = write(finding, record)
+            if body is not None:
+                return _showing(rule_id, env_class, record, body)
+    return _asking(rule_id, env_class, server_type)
+
+
+def _asking(rule_id: str, env_class: type, server_type: str) -> str:
+    name = env_class.__qualname__
+    mode = "" if server_type == "openai" else f', server_type="{server_type}"'
+    return "\n".join(
+        [
+            "from pytest_hermes_env import check_rule",
+            "",
+            f"from {_module_of(env_class)} import {name.partition('.')[0]}",
+            "",
+            "",
+            f"def test_{rule_id.lower()}():",
+            f'    check_rule({name}, "{rule_id}"{mode})',
+            "",
+        ]
+    )
+
+
+def _showing(rule_id: str, env_class: type, record: Scenario, body: _Body) -> str:
     imports, arguments, steps = body
     module, name = _module_of(env_class), env_class.__qualname__
     script = _SCRIPTS.get(record.name, "") if "make_env" in arguments else ""
@@ -61,10 +91,6 @@ def _module_of(env_class: type) -> str:
     """Return the name to import: that of the file where a second file of the same name was loaded under another one."""
     stem = Path(inspect.getsourcefile(env_class) or "").stem
     return stem if stem and env_class.__module__.startswith(f"{stem}_") else env_class.__module__
-
-
-_Body = tuple[tuple[str, ...], tuple[str, ...], str]
-"""Imports, fixtures, and the lines after the environment was built."""
 
 
 def _reward(finding: Finding, record: Scenario) -> _Body | None:

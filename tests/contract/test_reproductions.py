@@ -15,8 +15,11 @@ from pytest_hermes_env.rollout.layer import find_class
 
 from .test_broken_variants import ALSO, VARIANTS, good_source
 
-WITH_TEST = ("HE401", "HE501", "HE702", "HE802")
-"""Rules whose findings bring a test."""
+SHOWN = ("HE401", "HE501", "HE702", "HE802")
+"""Rules whose findings bring a test that shows every step."""
+
+ASKED = ("HE105", "HE601")
+"""Some of those whose findings bring a test that asks the rule alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,11 +71,26 @@ def test_a_report_shows_the_test(tmp_path: Path) -> None:
     ]
 
 
+def test_a_rule_without_steps_is_asked_alone(tmp_path: Path) -> None:
+    """Where the steps would be long, the test plays the scenarios of its rule and no others."""
+    one = reproduced("HE601", tmp_path)
+
+    assert one.test.splitlines() == [
+        "from pytest_hermes_env import check_rule",
+        "",
+        "from reproduced_he601 import TerminalTestEnv",
+        "",
+        "",
+        "def test_he601():",
+        '    check_rule(TerminalTestEnv, "HE601")',
+    ]
+
+
 def test_the_test_that_comes_with_a_finding_fails_there_and_passes_on_the_good_class(
     pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
     """Each text, pasted into a file, fails beside the broken class and passes beside the good one."""
-    found = [reproduced(rule, tmp_path) for rule in WITH_TEST]
+    found = [reproduced(rule, tmp_path) for rule in (*SHOWN, *ASKED)]
     for one in found:
         module = f"reproduced_{one.rule.lower()}"
         (pytester.path / f"{module}.py").write_text(broken_source(one.rule), encoding="utf-8")
@@ -86,6 +104,6 @@ def test_the_test_that_comes_with_a_finding_fails_there_and_passes_on_the_good_c
     words = {
         line.split("::")[0].split()[-1]: line.split()[0] for line in result.outlines if line.startswith(("PASSED", "FAILED"))
     }
-    assert words == {f"test_broken_{rule}.py": "FAILED" for rule in WITH_TEST} | {
-        f"test_fine_{rule}.py": "PASSED" for rule in WITH_TEST
+    assert words == {f"test_broken_{rule}.py": "FAILED" for rule in (*SHOWN, *ASKED)} | {
+        f"test_fine_{rule}.py": "PASSED" for rule in (*SHOWN, *ASKED)
     }

@@ -66,6 +66,7 @@ def test_the_public_names_are_these() -> None:
         "call",
         "call_raw",
         "check_reward",
+        "check_rule",
         "empty_choices",
         "env_contract",
         "fail",
