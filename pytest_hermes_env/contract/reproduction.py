@@ -41,8 +41,8 @@ def reproduction_of(
     if "<locals>" in env_class.__qualname__:
         return ""
     write = _WRITERS.get(rule_id) if server_type == "openai" else None
-    for finding, record in seen if write is not None else ():
-        if record is not None and not any(MISSING in str(call.result) for call in record.tool_calls):
+    for finding, record in seen:
+        if write is not None and record is not None and not any(MISSING in str(call.result) for call in record.tool_calls):
             body = write(finding, record)
             if body is not None:
                 return _showing(rule_id, env_class, record, body)

@@ -3,8 +3,8 @@ compute_reward raises on no legal AgentResult.
 
 What: results of every form that a rollout can leave are given to compute_reward: no tool call, an empty answer, a
 server error, the turn limit, malformed arguments, a tool that raised, results that are no JSON, odd and very long text,
-and generated rollouts, of which the smallest failing one is shown. Content that is None or a list of parts, which
-this layer never leaves but other layers and recorded data hold, is a warning.
+content that is None or a list of parts (older layers, recorded data and other chat APIs leave it), and generated
+rollouts, of which the smallest failing one is shown.
 
 Why: an exception in compute_reward is caught on the way to the trainer and becomes 0.0. The rollouts that it hits are
 the odd ones: the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of
@@ -20,7 +20,6 @@ Source: environments.agent_loop.HermesAgentLoop.run (what a rollout leaves); env
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import TYPE_CHECKING
 
@@ -103,8 +102,7 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
         if _TIMEOUT.match(probe.trial.error)
         else (f"compute_reward raised {probe.trial.error}")
     )
-    finding = Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
-    return dataclasses.replace(finding, severity=Severity.WARNING) if probe.is_foreign else finding
+    return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
 RULE = Rule(
