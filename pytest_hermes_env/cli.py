@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, mock.
+"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, record, replay, mock.
 
 ``check`` reads source and imports nothing of it: neither the files that it judges, nor atroposlib, nor pytest.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import io
 import os
@@ -23,7 +24,7 @@ __all__ = ["main"]
 DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
-TAKE_OTHERS = frozenset({"mutants"})
+TAKE_OTHERS = frozenset({"mutants", "record", "replay"})
 """Commands behind whose ``--`` stand the words of another one."""
 
 _EPILOG = """\
@@ -33,6 +34,7 @@ examples:
   hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests notice?
   hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
+  hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay -- ... needs no model
   hermes-env cassettes                               recordings: age, what has changed since, what no test uses
 
 exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrongly
@@ -141,6 +143,17 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
         mutation.add_arguments(mutants)
         mutants.set_defaults(run=mutation.run)
+
+    for verb, what in (
+        ("record", "run a command and record its rollouts"),
+        ("replay", "run a command again on what it recorded"),
+    ):
+        recorded = commands.add_parser(verb, help=what, add_help=command == verb)
+        if command == verb:
+            from pytest_hermes_env.recorded_command import command as recorded_command  # noqa: PLC0415
+
+            recorded_command.add_arguments(recorded, plays=verb == "replay")
+            recorded.set_defaults(run=functools.partial(recorded_command.run, plays=verb == "replay"))
 
     mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
     if command == "mock":

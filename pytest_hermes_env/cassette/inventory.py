@@ -21,9 +21,19 @@ from pytest_hermes_env.cassette.tape import Header, ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["DEFAULT_DIRECTORY", "CassetteEntry", "Inventory", "inventory_lines", "inventory_of", "inventory_values"]
+__all__ = [
+    "DEFAULT_DIRECTORY",
+    "CassetteEntry",
+    "Inventory",
+    "inventory_lines",
+    "inventory_of",
+    "inventory_values",
+    "version_drift",
+]
 
 DEFAULT_DIRECTORY = "cassettes"
+OF_COMMAND = "hermes-env record "
+"""With this begins what a cassette names instead of a test when a command recorded it."""
 PACKAGES = ("atroposlib", "hermes-agent", "pytest-hermes-env")
 _SECONDS_PER_DAY = 86_400
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
@@ -131,7 +141,7 @@ def _days(recorded_at: str, now: datetime) -> int | None:
 
 
 def _drift(tape: Tape, project: _Project) -> Iterator[str]:
-    yield from _version_drift(tape.header)
+    yield from version_drift(tape.header)
     if not tape.header.environment or not tape.header.source_hash:
         return
     module = tape.header.environment.partition(":")[0]
@@ -142,7 +152,8 @@ def _drift(tape: Tape, project: _Project) -> Iterator[str]:
         yield f"the source of {tape.header.environment} has changed"
 
 
-def _version_drift(header: Header) -> Iterator[str]:
+def version_drift(header: Header) -> Iterator[str]:
+    """Give a sentence for each package whose version is not the recorded one."""
     for package in PACKAGES:
         recorded = header.versions.get(package)
         try:
@@ -170,6 +181,8 @@ class _Project:
         """Return why no test uses a cassette, "" if one does, or if that cannot be told."""
         if not test:
             return "it names no test"
+        if test.startswith(OF_COMMAND):
+            return ""
         file, _, name = test.partition("::")
         names = self._names(file)
         if names is None:

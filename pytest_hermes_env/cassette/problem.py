@@ -32,10 +32,14 @@ SEEN = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a problem is: the cassette as the user knows it, the rollout in words, and the command that records it anew."""
+    """Where a problem is: the cassette as the user knows it, the rollout in words, the command that records it anew.
+
+    ``allow`` is what accepts recordings that are not used.
+    """
 
     cassette: str
     again: str
+    allow: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
     rollout: str = "outside of any rollout"
 
 
@@ -183,8 +187,8 @@ def left_over(models: Sequence[ModelCall], tools: Sequence[RecordedToolCall], pl
         error=LeftoverRecordings,
         what=f"{count} not used.",
         rest=f"  cassette  {place.cassette}\n  left over {listed}\n"
-        f"  fix       record again: {place.again}; if the test means it:\n"
-        "            @pytest.mark.hermes_cassette(allow_leftovers=True)",
+        f"  fix       record again: {place.again}; if it is meant:\n"
+        f"            {place.allow}",
     )
 
 

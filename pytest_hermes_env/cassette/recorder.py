@@ -63,6 +63,11 @@ class Recorder:
         return not any(isinstance(call, ModelCall) for _, _, call in self._calls)
 
     @property
+    def calls(self) -> int:
+        """How many calls were answered."""
+        return len(self._calls)
+
+    @property
     def waiting(self) -> int:
         """How many requests have no answer yet."""
         return self._open

@@ -59,7 +59,7 @@ class CassetteSession:
     """A cassette between `open` and `close`, also as a context manager.
 
     ``player`` has what is on the cassette, ``recorder`` takes what is not: one of them, or both. ``name`` and ``again`` are how
-    messages call the cassette and the command that records it. ``tools`` says what answers tool calls of replayed rollouts.
+    messages call the cassette and the command that records it, ``allow`` what accepts recordings that are not used. ``tools`` says what answers tool calls of replayed rollouts.
     ``transports`` are further classes like httpx' own whose requests are taken.
     """
 
@@ -72,6 +72,7 @@ class CassetteSession:
     transports: tuple[type, ...] = ()
     problems: list[Problem] = field(default_factory=list)
     played: int = 0
+    allow: str = ""
 
     def __post_init__(self) -> None:
         self.watch = RolloutWatch(self._begin)
@@ -202,7 +203,7 @@ class CassetteSession:
     # What went wrong
 
     def _place(self, rollout: LiveRollout | None) -> Place:
-        place = Place(cassette=self.name, again=self.again)
+        place = Place(cassette=self.name, again=self.again, **({"allow": self.allow} if self.allow else {}))
         return place if rollout is None else replace(place, rollout=rollout.describe())
 
     def _missed(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:
@@ -281,9 +282,17 @@ def _with_origin(header: Header, environment: type) -> Header:
         source = b""
     return replace(
         header,
-        environment=f"{environment.__module__}:{environment.__qualname__}",
+        environment=f"{_module_name(environment)}:{environment.__qualname__}",
         source_hash=hashlib.sha256(source).hexdigest() if source else "",
     )
+
+
+def _module_name(environment: type) -> str:
+    """Return the module of a class; of a script's class, that of its file."""
+    spec = getattr(sys.modules.get(environment.__module__), "__spec__", None)
+    if environment.__module__ != "__main__":
+        return environment.__module__
+    return spec.name if spec is not None else Path(inspect.getfile(environment)).stem
 
 
 def _offered(tape: Tape) -> frozenset[str] | None:

@@ -172,7 +172,7 @@ def test_recordings_that_nobody_asked_for_fail(tmp_path: Path) -> None:
         "1 recording of the cassette was not used.\n"
         f"  cassette  {path}\n"
         "  left over call 1, outside of any rollout: POST /chat/completions\n"
-        "  fix       record again: record it again; if the test means it:\n"
+        "  fix       record again: record it again; if it is meant:\n"
         "            @pytest.mark.hermes_cassette(allow_leftovers=True)"
     )
 

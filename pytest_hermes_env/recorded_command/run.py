@@ -1,0 +1,66 @@
+"""What the two processes of a recorded command tell each other: files of one directory, which is removed afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["VARIABLE", "Report", "Settings", "read_reports"]
+
+VARIABLE = "HERMES_ENV_CASSETTE_RUN"
+"""The environment variable that names the directory; taken away where the cassette begins, so that no tool inherits it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the user's process wants. ``cassette`` is its whole path, ``name`` as the user knows it; ``python_path`` is the command's own PYTHONPATH, None where it had none."""
+
+    plays: bool
+    cassette: str
+    name: str
+    again: str
+    tools: Literal["recorded", "live"] = "recorded"
+    allow_leftovers: bool = False
+    recorded_from: str = ""
+    provider: str = ""
+    python_path: str | None = None
+
+    def write(self, directory: Path) -> None:
+        """Leave the settings for the command."""
+        (directory / "settings.json").write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, directory: Path) -> Settings:
+        """Return what was left."""
+        return cls(**json.loads((directory / "settings.json").read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What became of the cassette in one process. ``error`` is a whole message, empty where all was well.
+
+    ``is_whole`` is False until the process ends by itself. ``refused`` are hosts that were reached for in vain.
+    """
+
+    process: int
+    is_whole: bool = False
+    error: str = ""
+    calls: int = 0
+    rollouts: int = 0
+    rewards: list[float | None] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+    def write(self, directory: Path) -> None:
+        """Leave the report, whole or not at all."""
+        path = directory / f"report-{self.process}.json"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        os.replace(temporary, path)
+
+
+def read_reports(directory: Path) -> list[Report]:
+    """Return the reports of all processes that had an environment."""
+    return [Report(**json.loads(path.read_text(encoding="utf-8"))) for path in sorted(directory.glob("report-*.json"))]
