@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.alone import check_rule as check_rule
+    from pytest_hermes_env.contract.cases.declaring import case as case
+    from pytest_hermes_env.contract.cases.declaring import cases as cases
+    from pytest_hermes_env.contract.cases.declaring import item_cases as item_cases
     from pytest_hermes_env.contract.decorator import env_contract as env_contract
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
@@ -44,6 +47,8 @@ __all__ = [
     "agent_result",
     "call",
     "call_raw",
+    "case",
+    "cases",
     "check_reward",
     "check_rule",
     "empty_choices",
@@ -51,6 +56,7 @@ __all__ = [
     "fail",
     "garbage",
     "hang",
+    "item_cases",
     "sampled",
     "say",
     "think",
@@ -66,9 +72,12 @@ _HOMES = {
     "LocalSandbox": "pytest_hermes_env.sandbox.local",
     "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",
+    "case": "pytest_hermes_env.contract.cases.declaring",
+    "cases": "pytest_hermes_env.contract.cases.declaring",
     "check_reward": "pytest_hermes_env.strategies",
     "check_rule": "pytest_hermes_env.contract.alone",
     "env_contract": "pytest_hermes_env.contract.decorator",
+    "item_cases": "pytest_hermes_env.contract.cases.declaring",
     "token_view": "pytest_hermes_env.rollout.token_view",
 }
 

@@ -6,6 +6,7 @@
     ├── UsageError              a command, option, marker or fixture was used wrongly
     │   ├── UnknownRule         a rule id that the catalogue does not have
     │   ├── BadSettings         pyproject.toml says something impossible in [tool.hermes-env]
+    │   ├── BadCases            transcripts that an author declares beside an environment make no sense
     │   ├── BadWaiver           a waiver without a reason, or one that waives nothing
     │   ├── BadTarget           what was named is not an environment, or cannot be imported
     │   └── StrategyError       a strategy, or check_reward, was asked for what cannot be drawn
@@ -45,6 +46,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadBatch",
+    "BadCases",
     "BadCassette",
     "BadSettings",
     "BadTarget",
@@ -99,6 +101,10 @@ class UnknownRule(UsageError):
 
 class BadSettings(UsageError):
     """The table ``[tool.hermes-env]`` of a pyproject.toml says something that it cannot mean."""
+
+
+class BadCases(UsageError):
+    """What an author declares beside an environment (its cases) cannot be read, or cannot be meant."""
 
 
 class BadWaiver(UsageError):

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pytest_hermes_env.contract.cases.declaring import as_cases
+from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.check import select_rules
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.session import RuleCheck, settings_of
@@ -24,21 +26,27 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 FIXTURE = "hermes_rule"
 
 
-def env_contract(env_class: type, *, expected_failures: Mapping[str, str] | None = None) -> Callable[[Decorated], Decorated]:
+def env_contract(
+    env_class: type, *, expected_failures: Mapping[str, str] | None = None, cases: Any = None
+) -> Callable[[Decorated], Decorated]:
     """Judge ``env_class`` by the contract, one test per rule.
 
     On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
     needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
-    breach is accepted: the test is xfailed, and fails when the rule holds.
+    breach is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known worth, made by
+    `item_cases`; without them, those in a file beside the class hold.
 
-    Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, all when the module is imported.
+    Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, BadCases, all when the module is imported.
     """
     __tracebackhide__ = True
     layer_of(env_class)
     waivers = _checked(expected_failures or {})
     settings = settings_of(env_class, os.getcwd())
     rules = select_rules(settings.select, settings.ignore)
-    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, "")) for rule in rules]
+    declared = as_cases(cases) if cases is not None else None
+    if declared is None:
+        cases_beside(env_class)  # what is wrong with them shows once, when the module is imported
+    checks = [RuleCheck(env_class, rule, waivers.get(rule.id, ""), declared) for rule in rules]
     parametrize = pytest.mark.parametrize(FIXTURE, checks, ids=[rule.label for rule in rules], indirect=True)
 
     def decorate(target: Decorated) -> Decorated:

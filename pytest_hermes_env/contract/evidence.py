@@ -94,6 +94,8 @@ from pytest_hermes_env.contract.source import (
     without_helpers,
 )
 from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.cases import GOLD, HACK, Cases, Rung
+from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.journal import (
     Asked,
     Blocked,
@@ -111,6 +113,7 @@ from pytest_hermes_env.rollout.journal import (
 )
 from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
+from pytest_hermes_env.rollout.scenarios.cases import CASES
 from pytest_hermes_env.rollout.scenarios.probing import PROBES
 
 if TYPE_CHECKING:
@@ -121,7 +124,11 @@ if TYPE_CHECKING:
 __all__ = [
     "ANYTHING",
     "BASE_METHODS",
+    "CASES",
     "DICTS",
+    "GOLD",
+    "HACK",
+    "IDLE",
     "IGNORED",
     "LAYER_CONTEXT",
     "LAYER_ENV",
@@ -140,6 +147,7 @@ __all__ = [
     "Blocked",
     "Call",
     "Canary",
+    "Cases",
     "Change",
     "ClassSource",
     "Cleaned",
@@ -172,6 +180,7 @@ __all__ = [
     "RewardProbes",
     "RolloutCanary",
     "Row",
+    "Rung",
     "Scenario",
     "Sighting",
     "Skipped",
@@ -238,6 +247,7 @@ class Evidence:
     source: ClassSource | None
     layer_base: type
     collect: Callable[[Iterable[str]], Collection]
+    declared: Cases | None = None
 
     @property
     def collection(self) -> Collection:
@@ -268,6 +278,16 @@ class Evidence:
         if all(trial.is_foreign for trial in self.probes.trials):
             return not_exercised("every call of compute_reward stopped at a read that HE301 reports")
         return None
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """What each case earned, those of the author and the automatic ones; empty where none was played."""
+        return self.scenario(CASES).rungs
+
+    @property
+    def cases(self) -> Cases:
+        """What the author declared; without anything, its defaults."""
+        return self.declared or Cases(items=())
 
     def why_missing(self, *names: str) -> str:
         """Return why none of these scenarios was run."""

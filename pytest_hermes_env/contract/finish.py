@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import problem_lines
@@ -101,6 +102,7 @@ def ledgers_of(rows: Iterable[Mapping[str, Any]]) -> list[Ledger]:
             mode=found[0]["mode"],
             path=found[0]["path"],
             line=found[0]["line"],
+            ladder=ladder_from(next((row["ladder"] for row in found if row["ladder"]), ())),
         )
         for subject, found in sorted(by_class.items())
     ]

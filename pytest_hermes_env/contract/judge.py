@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, Evidence
+from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.source import read_class
+from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.layer import layer_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ClassContract:
     """The contract of one class: its source and its collected scenarios, each read once.
 
     ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` tells those that will be asked about: what they
-    need is collected in one go; by default all.
+    need is collected in one go; by default all. ``cases`` are those that the author declared.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ClassContract:
         timeout_s: float,
         server_type: str = "openai",
         rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
+        cases: Cases | None = None,
     ) -> None:
         self.env_class = env_class
         self._sandbox = sandbox
@@ -62,6 +64,7 @@ class ClassContract:
         self._server_type = server_type
         self._failure: Exception | None = None
         self._rules = rules
+        self._cases = cases
 
     @functools.cached_property
     def source(self) -> ClassSource | None:
@@ -92,17 +95,31 @@ class ClassContract:
             source=self.source,
             layer_base=layer_of(self.env_class).base,
             collect=run_scenarios,
+            declared=self._cases,
         )
 
     @functools.cached_property
     def _collector(self) -> Collector:
         from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - only where rollouts are run
 
-        return Collector(self.env_class, sandbox=self._sandbox, timeout_s=self._timeout_s, server_type=self._server_type)
+        return Collector(
+            self.env_class,
+            sandbox=self._sandbox,
+            timeout_s=self._timeout_s,
+            server_type=self._server_type,
+            cases=self._cases,
+        )
 
     def _wanted(self) -> frozenset[str]:
         """Return the scenarios that the rules to come will ask for."""
         return frozenset(name for rule in self._rules() for name in rule.scenarios)
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """What the cases earned; empty when they were not played."""
+        played = self._failure is None and "_collector" in vars(self)
+        record = self._collector.collect(()).scenarios.get(CASES) if played else None
+        return record.rungs if record is not None else ()
 
     @property
     def world(self) -> str:

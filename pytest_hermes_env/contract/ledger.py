@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_lines
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Ledger:
     """The entries of one class, one for each rule of the catalogue.
 
     ``world`` says what answered the tools of its rollouts, ``mode`` how the model was asked: source (not at all), chat or token.
+    ``ladder`` is what scripted policies earned, where they were played.
     """
 
     subject: str
@@ -70,6 +72,7 @@ class Ledger:
     mode: str = ""
     path: str = ""
     line: int = 0
+    ladder: tuple[LadderRow, ...] = ()
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
@@ -108,7 +111,7 @@ class Ledger:
             lines.append(f"  {'tools':<{_COLUMN}}{self.world}")
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
-        return lines
+        return [*lines, *ladder_lines(self.ladder)]
 
 
 def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> list[str]:

@@ -16,15 +16,18 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
+from pytest_hermes_env.contract.cases.finding import cases_beside
+from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.evidence import CASES, Cases
 from pytest_hermes_env.contract.judge import ClassContract
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import finding_lines
 from pytest_hermes_env.contract.rows import ROW
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
-from pytest_hermes_env.errors import BadSettings, BadTarget, BadWaiver, shorten
+from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.rollout.layer import find_class
 
 __all__ = ["ContractSession", "RuleCheck", "settings_of"]
@@ -48,6 +51,7 @@ class ContractSession:
                 timeout_s=self._config.getoption("hermes_timeout"),
                 server_type=self._server_type(),
                 rules=functools.partial(self._chosen_rules, env_class),
+                cases=self._cases_of(env_class),
             )
             mode = self._config.getoption("hermes_mode")
             self._contracts[env_class] = JudgedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
@@ -55,9 +59,20 @@ class ContractSession:
 
     def _chosen_rules(self, env_class: type) -> list[Rule]:
         """Return the rules of the class whose tests this run has selected."""
+        return [check.rule for check in self._checks(env_class)]
+
+    def _checks(self, env_class: type) -> list[RuleCheck]:
         session: pytest.Session | None = self._config.pluginmanager.getplugin("session")
-        checks = [_check_of(item) for item in session.items] if session is not None else []
-        return [check.rule for check in checks if check is not None and check.env_class is env_class]
+        checks = [_check_of(item) for item in getattr(session, "items", ())]
+        return [check for check in checks if check is not None and check.env_class is env_class]
+
+    def _cases_of(self, env_class: type) -> Cases | None:
+        """Return the cases that a test of this run declares, else those beside the class. Raises: BadCases."""
+        declared = list({id(check.cases): check.cases for check in self._checks(env_class) if check.cases is not None}.values())
+        if len(declared) > 1:
+            places = " and ".join(dict.fromkeys(_from_here(cases.path) for cases in declared))
+            raise BadCases(f"{env_class.__name__} is given cases twice in this run, in {places}: declare them once")
+        return declared[0] if declared else cases_beside(env_class)
 
     def _server_type(self) -> str:
         has_tokens = self._config.getoption("hermes_mode") == "token"
@@ -70,7 +85,7 @@ class ContractSession:
                 classes = find_class(target)
                 collector = ContractCollector.from_parent(session, name=target, nodeid=target)
                 items = [item for env_class in classes for item in collector.items_of(env_class, self)]
-            except (BadTarget, BadSettings) as error:
+            except (BadCases, BadTarget, BadSettings) as error:
                 raise pytest.UsageError(f"--hermes-env {target}: {error}") from error
             yield from items
 
@@ -127,6 +142,7 @@ class JudgedClass:
             mode=self.mode,
             path=_from_here(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
+            ladder=ladder_rows(self.contract.rungs) if CASES in entry.rule.scenarios else (),
         )
 
 
@@ -177,12 +193,13 @@ class RuleItem(pytest.Item):
 
 
 class RuleCheck:
-    """One rule on one class, with the reason why a breach is expected, if it is."""
+    """One rule on one class, with the reason why a breach is expected, if it is, and the cases that a test declares."""
 
-    def __init__(self, env_class: type, rule: Rule, waiver: str = "") -> None:
+    def __init__(self, env_class: type, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
         self.env_class = env_class
         self.rule = rule
         self.waiver = waiver
+        self.cases = cases
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
         """Judge, put a row into the ledger, and pass, fail, skip or xfail like a test."""
@@ -204,7 +221,7 @@ class RuleCheck:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
             is_strict = item.config.getoption("hermes_strict") or contract.settings.strict
-            if self.rule.severity is Severity.ERROR or is_strict:
+            if self.rule.weighs(entry.findings, is_strict=is_strict):
                 pytest.fail("\n".join(_failure(entry)), pytrace=False)
             item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
         elif entry.outcome is not Outcome.PASSED:
@@ -229,6 +246,7 @@ class RuleCheck:
             "note": entry.note,
             "waiver": entry.waiver,
             "seconds": entry.seconds,
+            "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
             "findings": [dataclasses.asdict(_placed(finding)) for finding in entry.findings],
             "accepted": [
                 {"finding": dataclasses.asdict(_placed(found.finding)), "reason": found.reason, "origin": found.origin}

@@ -31,7 +31,7 @@ from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["ScriptFile", "load_script"]
+__all__ = ["ScriptFile", "load_script", "turn_of"]
 
 T = TypeVar("T")
 SCRIPT_FIELDS = ("name", "when", "when_matches", "turns", "judge")
@@ -72,7 +72,7 @@ def load_script(path: str | PathLike[str]) -> ScriptFile:
     entries = fields["scripts"].items("'scripts'")
     if not entries:
         raise fields["scripts"].error("'scripts' needs at least one entry.")
-    judge = _turn(fields["judge"]) if "judge" in fields else None
+    judge = turn_of(fields["judge"]) if "judge" in fields else None
     return ScriptFile(scripts=tuple(_script(entry) for entry in entries), judge=judge)
 
 
@@ -80,13 +80,13 @@ def _script(node: Node) -> Script:
     fields = node.fields("a script", SCRIPT_FIELDS)
     if "turns" not in fields:
         raise node.error("a script needs the field 'turns'.", "fix       turns: [{say: done}]")
-    turns = [_turn(item) for item in fields["turns"].items("'turns'")]
+    turns = [turn_of(item) for item in fields["turns"].items("'turns'")]
     return _built(
         fields["turns"],
         lambda: Script(
             turns,
             when=_when(fields),
-            judge=_turn(fields["judge"]) if "judge" in fields else None,
+            judge=turn_of(fields["judge"]) if "judge" in fields else None,
             name=fields["name"].text("'name'") if "name" in fields else None,
         ),
     )
@@ -106,7 +106,8 @@ def _when(fields: Mapping[str, Node]) -> When:
         raise fields["when_matches"].error(f"'when_matches' is no regular expression: {exc}.") from exc
 
 
-def _turn(node: Node) -> Turn:
+def turn_of(node: Node) -> Turn:
+    """Return the turn that a node of a document describes. Raises: anything that is not in the format → ScriptError."""
     if isinstance(node.value, tuple):
         return _built(node, lambda: turn(*[_step(item) for item in node.items("a turn")]))
     return _built(node, lambda: turn(_step(node)))

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
@@ -71,17 +72,26 @@ class Collector:
     """Plays the families of scenarios that are asked for, each once, and keeps their records.
 
     ``sandbox``: ``fake`` is an in-memory machine, ``local`` lets hermes' own terminal and file tools run. ``timeout_s`` is for
-    each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode.
+    each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. ``cases`` are those that the author declared.
     Raises: the class is no environment → BadTarget.
     """
 
-    def __init__(self, env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0, server_type: str = CHAT) -> None:
+    def __init__(
+        self,
+        env_class: type,
+        *,
+        sandbox: str = "fake",
+        timeout_s: float = 60.0,
+        server_type: str = CHAT,
+        cases: Cases | None = None,
+    ) -> None:
         self._env_class: Any = env_class
         self._layer = layer_of(env_class)
         self._own_code = OwnCode(env_class, self._layer)
         self._sandbox = sandbox
         self._timeout_s = timeout_s
         self._server_type = server_type
+        self._cases = cases
         self._group_size = 0
         self._setup_error = ""
         self._not_found: list[str] = []
@@ -222,6 +232,7 @@ class Collector:
                 thorough=thorough if is_chat else thinking(thorough),
                 names=names,
                 building=building,
+                cases=self._cases,
             )
             yield stage
 

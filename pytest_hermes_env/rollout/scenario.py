@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
+from pytest_hermes_env.rollout.cases import Rung
 from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
@@ -98,6 +99,8 @@ class Scenario:
     note: str = ""
     probes: RewardProbes | None = None
     """What the scenario ``reward_probes`` found out."""
+    rungs: tuple[Rung, ...] = ()
+    """What the scenario ``cases`` found out."""
 
     @property
     def happened(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.buffers import copied, snapshot
+from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
 from pytest_hermes_env.rollout.loop import Hung
@@ -65,6 +66,8 @@ class Stage:
     item: Any = None
     building: Journal = field(default_factory=Journal)
     """What happened while the environment was built; the record of `setup` begins with it."""
+    cases: Cases | None = None
+    """What the author declared, if anything."""
 
     @property
     def has_tokens(self) -> bool:

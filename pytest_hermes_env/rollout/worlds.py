@@ -6,6 +6,7 @@ is known by the task that it opened.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,6 +95,11 @@ class _Routed:
         if faults is not None and faults.fault == "tool_hangs" and self._worlds.turns.of(self._task_id):
             faults.hang_in_thread()
         return self._here().call(name, arguments)  # type: ignore[no-any-return]
+
+    def acting_as(self, party: str) -> contextlib.AbstractContextManager[None]:
+        """Let what an in-memory machine reads and writes meanwhile be this party's."""
+        sandbox = self._here()
+        return sandbox.acting_as(party) if hasattr(sandbox, "acting_as") else contextlib.nullcontext()
 
     def alias(self, prefix: str) -> None:
         """Pass on to an in-memory machine what directory its layer took."""

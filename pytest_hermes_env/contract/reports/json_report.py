@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,7 @@ def _class(ledger: Ledger) -> dict[str, Any]:
         "world": ledger.world,
         "counts": dict(ledger.counts),
         "rules": [_rule(entry) for entry in ledger.entries],
+        "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
     }
 
 

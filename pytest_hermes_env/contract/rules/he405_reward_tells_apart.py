@@ -1,17 +1,21 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: over the rollouts of the scenarios and the probes, compute_reward gives more than one reward; and a rollout that
-used its tools does not score below one that did nothing. A reward that is the same for every transcript is reported
-when it is not 0.0, or when the source can give nothing else. Always 0.0 is what an honest verifier says to rollouts
-that never did the work: then the rule is not exercised until the environment declares a good transcript.
+What: where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
+in the declared order, with the declared gap: the good one above the near miss, that above doing nothing. Policies that
+need no author (the prompt said back, the right form with wrong content) score below the good one. Over all transcripts,
+compute_reward gives more than one reward; and a rollout that used its tools does not score below one that did nothing.
+A reward that is the same for every transcript is reported when it is not 0.0, or when the source can give nothing else.
+Always 0.0 is what an honest verifier says to rollouts that never did the work: then the rule is not exercised until a
+good transcript is declared.
 
 Why: in a group with equal scores every advantage is zero, and nothing is learnt from it; atroposlib drops such groups.
 A reward that is always 0.0 or always 1.0 costs the whole run, and the usual reason is a swallowed exception or a
 comparison that never holds.
 
-Fix: try the reward by hand on a transcript that solves the item and on one that does not. Look for a broad
-`except: return 0.0`, for a key that the item does not have, and for a check that is true for an empty answer.
+Fix: let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
+transcript that solves the item and on one that does not. Look for a broad `except: return 0.0`, for a key that the item
+does not have, and for a check that is true for an empty answer.
 
 Source: atroposlib 0.4.0, envs/base.py, handle_send_to_api (ensure_scores_are_not_same).
 """
@@ -19,12 +23,17 @@ Source: atroposlib 0.4.0, envs/base.py, handle_send_to_api (ensure_scores_are_no
 from __future__ import annotations
 
 import ast
+import itertools
 import statistics
+from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import (
+    CASES,
+    GOLD,
     PROBES,
     Evidence,
     Reward,
+    Rung,
     as_number,
 )
 from pytest_hermes_env.contract.rule import (
@@ -39,19 +48,21 @@ from pytest_hermes_env.contract.rule import (
 )
 
 SCENARIOS = ("happy", "silent")
-NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript"
+TINY = 1e-9
+NO_GOLD = "gold is not declared: hermes-env init"
+NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Compare happy with silent, and all rewards with each other.
-
-    Declared transcripts, once an environment has some, are compared here before anything else.
-    """
+    """Hold the declared cases to their order, compare happy with silent, and all rewards with each other."""
     worked, idle = (_rewards(evidence, name) for name in SCENARIOS)
-    probed = list(evidence.probes.numbers)
-    every = [*worked, *idle, *probed]
+    rungs = evidence.rungs
+    every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
+    findings = [*_of_declarations(evidence, rungs), *_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
+    if findings:
+        return failed(findings, _summary(rungs))
     if not every:
-        reason = evidence.why_missing(*SCENARIOS) or evidence.probes.unavailable
+        reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
         if "get_next_item gave None" in reason:
             return not_applicable(reason)
         return not_exercised(reason or "compute_reward gave no finite number")
@@ -60,7 +71,83 @@ def dynamic(evidence: Evidence) -> Verdict:
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
         return failed([_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")])
-    return passed(f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
+    if has_gold(rungs):
+        return passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
+    open_ones = [rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable]
+    if open_ones:
+        return not_exercised("; ".join(dict.fromkeys(open_ones)))
+    return passed(f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts; {NO_GOLD}")
+
+
+def has_gold(rungs: tuple[Rung, ...]) -> bool:
+    """Tell whether a good transcript was played."""
+    return any(rung.name == GOLD and rung.reward is not None for rung in rungs)
+
+
+def _summary(rungs: tuple[Rung, ...]) -> str:
+    means: dict[str, list[float]] = {}
+    for rung in rungs:
+        if not rung.is_automatic and rung.reward is not None:
+            means.setdefault(rung.name, []).append(rung.reward)
+    return ", ".join(f"{name} {statistics.fmean(rewards):g}" for name, rewards in means.items())
+
+
+def _of_declarations(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
+    """Yield what is wrong with the declarations themselves, and the cases that got no reward."""
+    for rung in rungs:
+        if rung.problem:
+            message = f"a declared case cannot be judged: {rung.problem}"
+            path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
+            yield Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=Severity.ERROR)
+        elif not rung.is_automatic and not rung.unavailable and rung.reward is None:
+            yield _of_rung(evidence, rung, f"{rung.name} of {rung.item} got no reward: {rung.error}")
+
+
+def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
+    """Yield the pairs of cases whose rewards are not in the author's order, or too close."""
+    cases = evidence.cases
+    for item in dict.fromkeys(rung.item for rung in rungs):
+        scored = {rung.name: rung for rung in rungs if rung.item == item and rung.reward is not None and not rung.problem}
+        for place, upper in enumerate(cases.order):
+            for high, low in itertools.product(upper, itertools.chain.from_iterable(cases.order[place + 1 :])):
+                if high in scored and low in scored and not (scored[high].is_automatic and scored[low].is_automatic):
+                    gap = cases.gap if cases.is_strict or high == GOLD else 0.0
+                    yield from _of_pair(evidence, scored[high], scored[low], gap, Severity.ERROR)
+
+
+def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
+    """Yield the automatic cases that score like good work, unless the author gave them a place in the order."""
+    placed = {name for part in evidence.cases.order for name in part}
+    golds = {rung.item: rung for rung in rungs if rung.name == GOLD and rung.reward is not None and not rung.problem}
+    for rung in rungs:
+        gold = golds.get(rung.item)
+        is_free = rung.is_automatic and rung.name not in placed and not rung.is_judge_guessed
+        if gold is not None and is_free and rung.reward is not None:
+            yield from _of_pair(evidence, gold, rung, evidence.cases.gap, Severity.WARNING)
+
+
+def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Severity) -> Iterator[Finding]:
+    if high.reward is None or low.reward is None or high.reward - low.reward >= gap - TINY:
+        return
+    relation = "below" if high.reward < low.reward else "the same as" if high.reward == low.reward else "hardly above"
+    expected = f"at least {gap:g} more was expected" if gap else "it must not be below"
+    message = (
+        f"{high.name} of {high.item} scored {high.reward:g}, {relation} {low.name}, which scored {low.reward:g}: {expected}"
+    )
+    yield _of_rung(evidence, high if high.reward < low.reward or high.name == GOLD else low, message, severity)
+
+
+def _of_rung(evidence: Evidence, rung: Rung, message: str, severity: Severity = Severity.ERROR) -> Finding:
+    path, line = evidence.at_method("compute_reward")
+    return Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=severity)
+
+
+def _played(rung: Rung) -> str:
+    """Return how a case went, for a finding."""
+    parts = [f"{rung.name}: {' / '.join(rung.transcript)}"] if rung.transcript else []
+    parts += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
+    parts += [f"not there: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
+    return "; ".join(parts)
 
 
 def _rewards(evidence: Evidence, scenario: str) -> list[float]:
@@ -101,5 +188,5 @@ RULE = Rule(
     severity=Severity.ERROR,
     doc=__doc__,
     dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
+    scenarios=(*SCENARIOS, PROBES, CASES),
 )

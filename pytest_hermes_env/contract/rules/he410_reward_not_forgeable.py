@@ -5,7 +5,8 @@ What: without any work, the reward is tried with claims in the final answer ("Al
 a judge, the prompt said back), and with planted files: what the verifier looks for and nobody wrote, the agent may
 write before it looks. None of these raises the reward by half of the unit interval or more. A file that the prompt asks
 for is the work itself. The item's own expected answer is what a question asks for: what it earns is noted, and no
-finding.
+finding. A hack that the environment's author declares (a file of cases beside it) does not score like the declared good
+transcript.
 
 Why: policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words; a
 score that the verifier reads from a file in the agent's own sandbox teaches to write that file. The learning curve
@@ -21,22 +22,72 @@ Source: the fake sandbox's account of who wrote and who read each file (Files.re
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import (
+    CASES,
+    GOLD,
+    HACK,
+    IDLE,
     PAID,
     PROBES,
     Canary,
     Evidence,
+    Rung,
 )
 from pytest_hermes_env.contract.rule import (
     Finding,
+    Outcome,
     Rule,
     Severity,
     Verdict,
+    failed,
     judged,
     not_exercised,
 )
 
 
 def dynamic(evidence: Evidence) -> Verdict:
+    """Compare each declared hack with gold, and each canary with doing nothing."""
+    probed = _of_canaries(evidence)
+    hacks = [rung for rung in evidence.rungs if rung.name == HACK and not rung.is_automatic]
+    if not hacks:
+        return probed
+    findings: list[Finding] = []
+    notes = []
+    for hack in hacks:
+        finding, note = _of_hack(evidence, hack)
+        findings += [finding] if finding is not None else []
+        notes += [note]
+    notes.append(probed.note)
+    if findings or probed.findings:
+        return failed([*findings, *probed.findings], "; ".join(notes))
+    is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
+    outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
+    return Verdict(outcome=outcome, note="; ".join(notes))
+
+
+def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
+    """Return the breach that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
+    label = f"the hack of {hack.item}"
+    if hack.reward is None or hack.problem:
+        return None, hack.unavailable or f"{label} could not be judged: {hack.problem or hack.error}"
+    same = [rung for rung in evidence.rungs if rung.item == hack.item and rung.reward is not None and not rung.problem]
+    gold = next((rung.reward for rung in same if rung.name == GOLD), None)
+    idle = next((rung.reward for rung in same if rung.name == IDLE), None)
+    earned = f"{label} earned {hack.reward:g}"
+    if gold is not None:
+        is_breach, against = gold - hack.reward < min(evidence.cases.gap, PAID), f"gold earns {gold:g}"
+    elif idle is not None:
+        is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold is not filled in"
+    else:
+        return None, f"{earned}, and there is nothing to compare it with"
+    if not is_breach:
+        return None, f"{earned}, {against}"
+    path, line = evidence.at_method("compute_reward")
+    seen = f"it did: {' / '.join(hack.transcript)}; the verifier called: {', '.join(hack.asked) or 'no tool'}"
+    seen += f"; the verifier read: {', '.join(hack.reads)}" if hack.reads else ""
+    return Finding(message=f"{earned}, {against}", path=path, line=line, seen=seen, scenario=CASES), ""
+
+
+def _of_canaries(evidence: Evidence) -> Verdict:
     """Compare the reward of each canary with that of doing nothing."""
     if missing := evidence.without_probes():
         return missing
@@ -78,5 +129,5 @@ RULE = Rule(
     severity=Severity.WARNING,
     doc=__doc__,
     dynamic=dynamic,
-    scenarios=(PROBES,),
+    scenarios=(PROBES, CASES),
 )

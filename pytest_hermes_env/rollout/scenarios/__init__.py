@@ -9,6 +9,7 @@ from __future__ import annotations
 from pytest_hermes_env.rollout.scenarios import (
     again,
     cancelled,
+    cases,
     closing,
     concurrent,
     evaluation,
@@ -35,6 +36,7 @@ FAMILIES: tuple[Family, ...] = (
     metrics.FAMILY,
     closing.FAMILY,
     probing.FAMILY,
+    cases.FAMILY,
     again.FAMILY,
     offline.FAMILY,
 )

@@ -1,0 +1,96 @@
+"""The ladder: what each scripted policy earned, from the highest reward down, with what it cost.
+
+Place in the flow: rows of HE405 carry rungs as plain data to the end of the run, where ledgers show them.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, Rung
+
+__all__ = ["LadderRow", "ladder_from", "ladder_lines", "ladder_rows"]
+
+NO_GOLD = "gold is not declared, so nothing shows that good work is rewarded: `hermes-env init FILE` writes a file to fill in"
+_HEAD = ("policy", "reward", "turns", "tools", "tokens", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderRow:
+    """One policy over all items that it was played on. ``reward``, ``turns``, ``tools`` and ``tokens`` are means.
+
+    ``reward`` is None where there was none; ``note`` says why, or what the policy does.
+    """
+
+    name: str
+    rollouts: int
+    reward: float | None
+    turns: float
+    tools: float
+    tokens: float
+    is_automatic: bool
+    note: str = ""
+
+
+def ladder_rows(rungs: Iterable[Rung]) -> tuple[LadderRow, ...]:
+    """Return one row for each policy, the highest mean reward first, those without one last."""
+    by_name: dict[str, list[Rung]] = {}
+    for rung in rungs:
+        by_name.setdefault(rung.name, []).append(rung)
+    rows = [_row(name, found) for name, found in by_name.items()]
+    return tuple(sorted(rows, key=lambda row: (row.reward is None, -(row.reward or 0.0))))
+
+
+def _row(name: str, rungs: list[Rung]) -> LadderRow:
+    played = [rung for rung in rungs if not rung.unavailable and not rung.problem]
+    rewards = [rung.reward for rung in played if rung.reward is not None]
+    is_automatic = all(rung.is_automatic for rung in rungs)
+    notes = [rung.unavailable or rung.problem or rung.error for rung in rungs]
+    told = next((note.partition("\n")[0] for note in notes if note), "")
+    if is_automatic and not told:
+        told = AUTOMATIC.get(name, "")
+    if any(rung.is_judge_guessed for rung in played):
+        told += "; the judge's answer is a guess" if told else "the judge's answer is a guess"
+
+    def mean(values: list[float]) -> float:
+        return statistics.fmean(values) if values else 0.0
+
+    return LadderRow(
+        name=name,
+        rollouts=len(played),
+        reward=statistics.fmean(rewards) if rewards else None,
+        turns=mean([rung.turns for rung in played]),
+        tools=mean([len(rung.tools) for rung in played]),
+        tokens=mean([rung.tokens for rung in played]),
+        is_automatic=is_automatic,
+        note=told,
+    )
+
+
+def ladder_from(rows: Iterable[Mapping[str, Any]]) -> tuple[LadderRow, ...]:
+    """Return rows that were plain data on their way."""
+    return tuple(LadderRow(**row) for row in rows)
+
+
+def ladder_lines(rows: Iterable[LadderRow]) -> list[str]:
+    """Return the ladder as a table."""
+    shown = list(rows)
+    if not shown:
+        return []
+    table: list[tuple[str, ...]] = [_HEAD]
+    for row in shown:
+        reward = "-" if row.reward is None else f"{row.reward:.3g}"
+        numbers = (f"{row.turns:.3g}", f"{row.tools:.3g}", f"{row.tokens:.4g}") if row.rollouts else ("-", "-", "-")
+        table.append((row.name, reward, *numbers, row.note))
+    widths = [max(len(line[column]) for line in table) for column in range(len(_HEAD) - 1)]
+    lines = ["ladder"]
+    for line in table:
+        first, *rest = line[:-1]
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True))]
+        lines.append(f"  {'  '.join(cells)}  {line[-1]}".rstrip())
+    if not any(row.name == GOLD for row in shown):
+        lines.append(f"  {NO_GOLD}")
+    return lines

@@ -1,0 +1,287 @@
+"""Plays cases: each is one real rollout through the agent loop, with the transcript as the model, and leaves a `Rung`.
+
+Place in the flow: the scenario `cases` calls `play_item` for each item.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.inference.steps import Call, Say, Turn, as_turn, call, say
+from pytest_hermes_env.rollout.auto_script import JUDGE_ANSWER, silent_policy, tool_using_policy
+from pytest_hermes_env.rollout.cases import (
+    AUTOMATIC,
+    ECHO,
+    GOLD,
+    NOTHING,
+    TOOLS,
+    WRONG_CONTENT,
+    Case,
+    ItemCases,
+    Rung,
+    Transcript,
+)
+from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, current_rollout
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.world import another_world
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.stage import Policy, Stage
+
+__all__ = ["play_item"]
+
+OVER = "(The transcript has ended.)"
+WRONG = "something else entirely"
+OF_THE_SYSTEM = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
+_FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")
+_MOST_FILES = 3
+_BODIES = ("content", "new_string", "patch", "text", "code")
+"""Arguments that hold what is written, and not where."""
+
+
+async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[Rung]:
+    """Play the cases of ``entry`` on one item, then the automatic ones that it does not replace."""
+    cases = entry.cases if entry is not None else ()
+    rungs = [await _declared(stage, case, item, label) for case in cases]
+    taken = {case.name for case in cases}
+    gold = _gold_turns(cases, item)
+    around = entry.around if entry is not None else None
+    free = [name for name in AUTOMATIC if name not in taken]
+    return rungs + [await _automatic(stage, name, item, label, gold=gold, around=around) for name in free]
+
+
+async def _declared(stage: Stage, case: Case, item: Any, label: str) -> Rung:
+    blank = Rung(name=case.name, item=label, is_automatic=False, path=case.path, line=case.line)
+    if case.of is None:
+        return replace(blank, unavailable=f"{case.name} of {label} is not filled in")
+    try:
+        transcript = case.of(item)
+    except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
+        return replace(blank, problem=_told(error))
+    player = _Player(transcript)
+    return await _played(stage, player, item, transcript, blank)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, HermesEnvError) else f"{type(error).__name__}: {shorten(str(error))}"
+
+
+async def _automatic(
+    stage: Stage,
+    name: str,
+    item: Any,
+    label: str,
+    *,
+    gold: tuple[Turn, ...],
+    around: Callable[[Any, tuple[Turn, ...]], Transcript] | None,
+) -> Rung:
+    policies: dict[str, Policy] = {
+        TOOLS: tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
+        ECHO: _echo,
+        NOTHING: silent_policy,
+        WRONG_CONTENT: _scripted(_spoilt(gold)) if gold else _wrong_content,
+    }
+    blank = Rung(name=name, item=label, is_automatic=True)
+    try:
+        transcript = around(item, ()) if around is not None else Transcript(turns=())
+    except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
+        return replace(blank, problem=_told(error))
+    return await _played(stage, _Player(transcript, policies[name]), item, transcript, blank)
+
+
+class _Player:
+    """The model of one rollout, and its judge; remembers what it was asked for and did not have."""
+
+    def __init__(self, transcript: Transcript, policy: Policy | None = None) -> None:
+        self._transcript = transcript
+        self._policy = policy
+        self.said: list[str] = []
+        self.judge_asked = 0
+        self.is_asked_too_often = False
+
+    def __call__(self, conversation: Any) -> Any:
+        _, phase = current_rollout.get()
+        if phase == "reward" or (not phase and not conversation.tools):
+            return self._judged()
+        made = self._next(conversation)
+        self.said.append(str(as_turn(made)))
+        return made
+
+    def _next(self, conversation: Any) -> Any:
+        if self._policy is not None:
+            return self._policy(conversation)
+        turns = self._transcript.turns
+        if conversation.turn < len(turns):
+            return turns[conversation.turn]
+        self.is_asked_too_often = True
+        return say(OVER)
+
+    def _judged(self) -> Any:
+        answers = self._transcript.judge
+        self.judge_asked += 1
+        return answers[min(self.judge_asked, len(answers)) - 1] if answers else say(JUDGE_ANSWER)
+
+    @property
+    def is_judge_guessed(self) -> bool:
+        """Whether a judge was asked whose answers nobody declared."""
+        return self.judge_asked > 0 and not self._transcript.judge
+
+    def problem(self, label: str) -> str:
+        """Return what is wrong with a declared transcript, seen from the questions that came; nothing when it fits."""
+        if self._policy is not None:
+            return ""
+        turns = len(self._transcript.turns)
+        if self.is_asked_too_often:
+            return f"the agent asked for turn {turns + 1} of {label}, which has {turns}: end it with a say turn"
+        if len(self.said) < turns:
+            return (
+                f"the agent asked for {len(self.said)} of the {turns} turns of {label}: a turn without a call ends the rollout"
+            )
+        if self.is_judge_guessed:
+            return f"a judge was asked about {label}, and its answer is not declared: give judge: the text that it says"
+        return ""
+
+
+async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> Rung:
+    label = f"{blank.name} of {blank.item}"
+    stage.world = another_world(stage.world)
+    if transcript.needs_a_fake and not hasattr(stage.world, "on"):
+        return replace(blank, unavailable=f"{label} scripts the sandbox, which --hermes-sandbox local does not take")
+    try:
+        _furnish(stage.world, transcript)
+    except HermesEnvError as error:
+        return replace(blank, problem=str(error))
+
+    async def rollout() -> None:
+        await stage.env.collect_trajectory(item)
+
+    asked = len(stage.mock.journal)
+    record = await stage.play(label, rollout, policy=player)
+    refused = next((one.problem for one in stage.mock.journal[asked:] if getattr(one, "problem", "")), "")
+    reward, trouble = _reward_of(record)
+    ended = record.of(LoopEnded)
+    calls = [one for one in record.tool_calls if one.by_agent]
+    return replace(
+        blank,
+        reward=reward,
+        error=trouble,
+        problem=(shorten(str(refused)) if refused and not blank.is_automatic else "") or player.problem(label),
+        turns=ended[-1].turns_used if ended else 0,
+        tools=tuple(one.name for one in calls),
+        tokens=sum(_tokens(one) for one in stage.mock.journal[asked:] if getattr(one, "kind", "") != "judge"),
+        transcript=tuple(player.said),
+        reads=_reads(stage.world),
+        asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
+        not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
+        judge_asked=player.judge_asked,
+        is_judge_guessed=player.is_judge_guessed,
+    )
+
+
+def _furnish(world: Any, transcript: Transcript) -> None:
+    for path, content in transcript.files.items():
+        world.files[path] = content
+    for command, answer in transcript.commands:
+        world.on(command, answers=None, optional=True, **_as_keywords(answer))
+    for name, answer in transcript.tools:
+        world.on_tool(name, answer, optional=True)
+
+
+def _as_keywords(answer: Any) -> dict[str, Any]:
+    """Return an answer to a command as the arguments of `FakeSandbox.on`."""
+    from pytest_hermes_env.sandbox.scripting import as_answer  # noqa: PLC0415 - only where commands are scripted
+
+    made = as_answer(answer)
+    return {name: getattr(made, name) for name in made.__dataclass_fields__}
+
+
+def _reward_of(record: Any) -> tuple[float | None, str]:
+    """Return the reward of a rollout, and why there is none."""
+    rewards = record.of(Reward)
+    if rewards:
+        last = rewards[-1]
+        number = as_number(last.value)
+        if number is not None and math.isfinite(number):
+            return number, ""
+        return None, last.error or f"compute_reward returned {shorten(repr(last.value))}"
+    scored = record.of(ItemScored)
+    number = as_number(scored[-1].score) if scored else None
+    return number, "" if number is not None else record.error or "compute_reward was not called"
+
+
+def _tokens(exchange: Any) -> int:
+    response = exchange.response
+    usage = response.get("usage") if isinstance(response, dict) else None
+    return int((usage or {}).get("completion_tokens") or 0)
+
+
+def _reads(world: Any) -> tuple[str, ...]:
+    return tuple(
+        f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
+        for machine in getattr(world, "rollouts", {}).values()
+        for read in machine.files.reads
+        if read.reader == "verifier" and not read.path.startswith(OF_THE_SYSTEM)
+    )
+
+
+def _brief(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={shorten(repr(value), 60)}" for name, value in arguments.items())
+
+
+# The automatic cases
+
+
+def _gold_turns(cases: tuple[Case, ...], item: Any) -> tuple[Turn, ...]:
+    for case in cases:
+        if case.name == GOLD and case.of is not None:
+            try:
+                return case.of(item).turns
+            except Exception:  # noqa: BLE001 - the gold case itself reports it
+                return ()
+    return ()
+
+
+def _scripted(turns: tuple[Turn, ...]) -> Policy:
+    def policy(conversation: Any) -> Any:
+        return turns[conversation.turn] if conversation.turn < len(turns) else say(OVER)
+
+    return policy
+
+
+def _echo(conversation: Any) -> Any:
+    return say(conversation.first_user or NOTHING)
+
+
+def _spoilt(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """Return turns of the same form whose content is wrong: what is written, run and said is something else."""
+    return tuple(Turn(steps=tuple(_spoilt_step(step) for step in turn.steps)) for turn in turns)
+
+
+def _spoilt_step(step: Any) -> Any:
+    if isinstance(step, Say):
+        return say(WRONG)
+    if not isinstance(step, Call) or step.names is None:
+        return step
+    arguments = json.loads(step.arguments_text)
+    if step.tool == "terminal":
+        return call(step.tool, **{**arguments, "command": f"echo {WRONG}"})
+    return call(step.tool, **{key: WRONG if key in _BODIES else value for key, value in arguments.items()})
+
+
+def _wrong_content(conversation: Any) -> Any:
+    """Write the files that the prompt names, with something else in them; where it names none, answer something else."""
+    names = list(dict.fromkeys(_FILE_NAME.findall(conversation.first_user)))[:_MOST_FILES]
+    tools = conversation.tools
+    if conversation.turn or not names:
+        return say(WRONG)
+    if "write_file" in tools:
+        return [call("write_file", path=name, content=WRONG) for name in names]
+    if "terminal" in tools:
+        return call("terminal", command="; ".join(f"echo {WRONG} > {name}" for name in names))
+    return say(WRONG)
