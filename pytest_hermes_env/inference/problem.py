@@ -87,6 +87,14 @@ def nothing_matches(conversation: Conversation, scripts: Sequence[tuple[str, Scr
 
 def beyond_the_end(conversation: Conversation, script: Script, label: str) -> Problem:
     """Return the problem of a conversation that goes on after the last turn of its script."""
+    if script.judges_only:
+        return Problem(
+            error=UnexpectedRequest,
+            text=f"the model was asked for turn {conversation.turn + 1} of a conversation with tools, but its {label} only answers judge questions.\n"
+            f"  script    {script.describe()}\n"
+            f"  request   {describe_request(conversation)}\n"
+            "  fix       give it turns, too: Script([say('done')], judge=...)",
+        )
     wanted, has = conversation.turn + 1, len(script.turns)
     fix = f"add a {_ordinal(wanted)} turn, or end the conversation with say(...)"
     if not conversation.tools and any(turn.only(Call) for turn in script.turns):

@@ -30,13 +30,14 @@ ScriptLike: TypeAlias = "Script | Policy | Turn | Step | str | Sequence[Script |
 class Script:
     """What the model says in one kind of conversation.
 
-    ``turns``: a list of turns, or a function ``policy(conversation) -> turn``.
+    ``turns``: a list of turns, or a function ``policy(conversation) -> turn``. May be left out beside a ``judge``: such a
+    script only answers judge questions.
     ``when``: which conversations, by their first user message: text that it contains, a compiled pattern that is found
     in it, or a predicate on it; None means any.
     ``judge``: the answer to requests that offer no tools, when this script is for conversations that use tools.
     ``name``: how errors and the journal call it.
 
-    Raises: a wrong type or an empty list → ScriptError.
+    Raises: a wrong type, an empty list, or neither turns nor judge → ScriptError.
     """
 
     turns: tuple[Turn, ...]
@@ -47,7 +48,7 @@ class Script:
 
     def __init__(
         self,
-        turns: Policy | Turn | Step | str | Sequence[TurnLike],
+        turns: Policy | Turn | Step | str | Sequence[TurnLike] | None = None,
         *,
         when: When = None,
         judge: Judge | None = None,
@@ -55,10 +56,15 @@ class Script:
     ) -> None:
         policy = _policy("script", turns) if callable(turns) else None
         object.__setattr__(self, "policy", policy)
-        object.__setattr__(self, "turns", () if callable(turns) else _turns(turns))
+        object.__setattr__(self, "turns", () if callable(turns) or (turns is None and judge is not None) else _turns(turns))
         object.__setattr__(self, "when", _when(when))
         object.__setattr__(self, "judge", as_judge(judge))
         object.__setattr__(self, "name", _name(name))
+
+    @property
+    def judges_only(self) -> bool:
+        """Whether it has nothing to say to an agent."""
+        return self.policy is None and not self.turns
 
     def matches(self, first_user: str) -> bool:
         """Return whether this script is for conversations that begin with that user message.
@@ -83,6 +89,10 @@ class Script:
         """Return the turns as one line: ``1. call terminal(command='ls')   2. say 'done'``."""
         if self.policy is not None:
             return f"the function {_called(self.policy)}"
+        if self.judges_only:
+            return (
+                f"judge questions only: {self.judge if isinstance(self.judge, Turn) else f'the function {_called(self.judge)}'}"
+            )
         return "   ".join(f"{number}. {turn}" for number, turn in enumerate(self.turns, start=1))
 
     def describe_when(self) -> str:
@@ -134,6 +144,11 @@ def _is_script(value: object) -> bool:
 def _turns(value: object) -> tuple[Turn, ...]:
     if isinstance(value, (str, Turn, *STEP_TYPES)):
         return (as_turn(value),)
+    if value is None:
+        raise ScriptError(
+            "a script needs turns, or a judge.\n"
+            "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') where only a judge is asked"
+        )
     if not isinstance(value, list | tuple):
         raise ScriptError(
             f"a script is a list of turns or a function of the conversation; "

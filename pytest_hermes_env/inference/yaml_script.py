@@ -78,11 +78,11 @@ def load_script(path: str | PathLike[str]) -> ScriptFile:
 
 def _script(node: Node) -> Script:
     fields = node.fields("a script", SCRIPT_FIELDS)
-    if "turns" not in fields:
-        raise node.error("a script needs the field 'turns'.", "fix       turns: [{say: done}]")
-    turns = [turn_of(item) for item in fields["turns"].items("'turns'")]
+    if "turns" not in fields and "judge" not in fields:
+        raise node.error("a script needs the field 'turns', or 'judge'.", "fix       turns: [{say: done}]")
+    turns = [turn_of(item) for item in fields["turns"].items("'turns'")] if "turns" in fields else None
     return _built(
-        fields["turns"],
+        fields.get("turns", node),
         lambda: Script(
             turns,
             when=_when(fields),

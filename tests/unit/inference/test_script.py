@@ -97,6 +97,15 @@ class Impossible:
 IMPOSSIBLE = (
     Impossible(make=lambda: Script([]), error="a script needs at least one turn, such as Script([say('done')])."),
     Impossible(
+        make=Script,
+        error="a script needs turns, or a judge.\n"
+        "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') where only a judge is asked",
+    ),
+    Impossible(
+        make=lambda: Script([], judge="0.5"),
+        error="a script needs at least one turn, such as Script([say('done')]).",
+    ),
+    Impossible(
         make=lambda: Script(3),  # type: ignore[arg-type]
         error="a script is a list of turns or a function of the conversation; got int 3.\n"
         "  fix       Script([call('terminal', command='ls'), say('done')])",

@@ -66,6 +66,13 @@ UNCOVERED = {
         "  request   last message: user 'grade this'\n"
         "  fix       add a second turn; if this is a judge question (it offers no tools), give judge=...",
     ),
+    "an agent asks who only judges": Uncovered(
+        script=Script(judge="0.5"),
+        text="the model was asked for turn 1 of a conversation with tools, but its script only answers judge questions.\n"
+        "  script    judge questions only: say '0.5'\n"
+        "  request   last message: user 'hello'\n"
+        "  fix       give it turns, too: Script([say('done')], judge=...)",
+    ),
     "no script at all": Uncovered(
         script=None,
         text="the model was asked, but it has no script.\n"
@@ -279,6 +286,23 @@ def test_a_script_that_only_judged_has_left_over_turns(ask: Ask) -> None:
         "the script has 1 turn, but it only answered judge questions.\n"
         "  left over 1. say 'x'\n"
         "  fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
+    )
+
+
+def test_a_script_may_only_judge(ask: Ask) -> None:
+    """A judge without turns answers what offers no tools, and leaves nothing over; never asked, it was never used."""
+    with MockServer([Script(judge="1.0", when="hello"), Script(judge=lambda _: "0.5", when="other")]) as server:
+        answer = ask(server, tools=None)
+        with pytest.raises(LeftoverTurns) as caught:
+            server.verify()
+
+    assert (answer.json()["choices"][0]["message"]["content"], str(caught.value)) == (
+        "1.0",
+        "the script 2 was never used.\n"
+        "  for       first user message contains 'other'\n"
+        "  script    judge questions only: the function <lambda>\n"
+        "  seen      'hello'\n"
+        "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers",
     )
 
 

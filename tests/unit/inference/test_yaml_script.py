@@ -52,6 +52,7 @@ SEVERAL = """\
 scripts:
   - {when: apple, turns: [A]}
   - {when_matches: "^b", turns: [B], judge: good}
+  - {name: grades, judge: fair}
 judge: [{think: hm}, bad]
 """
 
@@ -85,7 +86,11 @@ def test_every_step_can_be_written_in_yaml(tmp_path: Path) -> None:
 def test_a_file_may_hold_several_scripts(tmp_path: Path) -> None:
     """Scripts for different items stand in one file, with a judge of their own or of the file."""
     assert load(tmp_path, SEVERAL) == ScriptFile(
-        scripts=(Script(["A"], when="apple"), Script(["B"], when=re.compile("^b"), judge="good")),
+        scripts=(
+            Script(["A"], when="apple"),
+            Script(["B"], when=re.compile("^b"), judge="good"),
+            Script(judge="fair", name="grades"),
+        ),
         judge=turn(think("hm"), "bad"),
     )
 
@@ -131,7 +136,7 @@ WRONG = (
         line=1,
         error="a script file must be a mapping; got a list [{'say': 'a'}].\n  known     " + "{known}",
     ),
-    Wrong(file="name: x\n", line=1, error="a script needs the field 'turns'.\n  fix       turns: [{say: done}]"),
+    Wrong(file="name: x\n", line=1, error="a script needs the field 'turns', or 'judge'.\n  fix       turns: [{say: done}]"),
     Wrong(file="turns: []\n", line=1, error="a script needs at least one turn, such as Script([say('done')])."),
     Wrong(file="turns: {say: a}\n", line=1, error="'turns' must be a list; got a mapping {'say': 'a'}."),
     Wrong(file="turns:\n  - 3\n", line=2, error="a step must be a mapping such as {say: done}; got int 3."),
