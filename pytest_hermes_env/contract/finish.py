@@ -16,7 +16,7 @@ from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.report import problem_lines
 from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions, write_whole
-from pytest_hermes_env.contract.rule import Finding, Outcome
+from pytest_hermes_env.contract.rule import Finding, Outcome, Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.source import FileProblem, Module, SourceTree, read_class
@@ -116,12 +116,16 @@ def _entry(row: Mapping[str, Any]) -> LedgerEntry:
         note=row["note"],
         waiver=row["waiver"],
         seconds=row["seconds"],
-        findings=tuple(Finding(**finding) for finding in row["findings"]),
+        findings=tuple(_finding(finding) for finding in row["findings"]),
         accepted=tuple(
-            Accepted(finding=Finding(**item["finding"]), reason=item["reason"], origin=item["origin"])
+            Accepted(finding=_finding(item["finding"]), reason=item["reason"], origin=item["origin"])
             for item in row["accepted"]
         ),
     )
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    return Finding(**{**row, "severity": Severity(row["severity"]) if row["severity"] else None})
 
 
 def _settings(ledger: Ledger, root: str) -> Settings:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
+from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.contract.shown import examples_of
 
@@ -40,8 +41,10 @@ WAIVERS_FIX = "Take it away, or write it as docs/how-to/waive.md says."
 
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
-    """Return one finding as text. ``is_brief`` leaves out why it matters and how to mend it."""
-    lines = [_headline(_place(finding), rule.id, rule.name, finding.message, has_colour=has_colour)]
+    """Return one finding as text, with its severity where it is no error. ``is_brief`` leaves out why it matters and how to mend it."""
+    severity = rule.severity_of(finding)
+    name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
+    lines = [_headline(_place(finding), rule.id, name, finding.message, has_colour=has_colour)]
     if finding.scenario:
         lines += _folded("in", f"scenario {finding.scenario}")
     if finding.confirmation:

@@ -133,13 +133,17 @@ class Rule:
         """``HE301-messages-not-final-response``, as pytest items show it."""
         return f"{self.id}-{self.name}"
 
+    def severity_of(self, finding: Finding) -> Severity:
+        """Return what a breach weighs: as the finding says, else as the rule does."""
+        return finding.severity or self.severity
+
     def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
         """Tell whether a breach fails the run: one of its findings is an error, or with ``is_strict`` a warning.
 
         Where the findings are not at hand, the rule's own severity counts.
         """
         heavy = {Severity.ERROR, Severity.WARNING} if is_strict else {Severity.ERROR}
-        return not heavy.isdisjoint([finding.severity or self.severity for finding in findings] or [self.severity])
+        return not heavy.isdisjoint([self.severity_of(finding) for finding in findings] or [self.severity])
 
     def section(self, title: str) -> str:
         """Return one part of the rule's documentation (What, Why, Fix or Source), unfolded to plain text."""

@@ -247,10 +247,9 @@ class RuleCheck:
             "waiver": entry.waiver,
             "seconds": entry.seconds,
             "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
-            "findings": [dataclasses.asdict(_placed(finding)) for finding in entry.findings],
+            "findings": [_row(finding) for finding in entry.findings],
             "accepted": [
-                {"finding": dataclasses.asdict(_placed(found.finding)), "reason": found.reason, "origin": found.origin}
-                for found in entry.accepted
+                {"finding": _row(found.finding), "reason": found.reason, "origin": found.origin} for found in entry.accepted
             ],
         }
 
@@ -274,6 +273,11 @@ def _failure(entry: LedgerEntry) -> list[str]:
         for number, finding in enumerate(entry.findings)
         for line in finding_lines(entry.rule, _placed(finding), is_brief=number > 0)
     ]
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    """Return a finding as plain values: xdist takes no others from a worker to its controller."""
+    return {**dataclasses.asdict(_placed(finding)), "severity": finding.severity.value if finding.severity else None}
 
 
 def _placed(finding: Finding) -> Finding:

@@ -94,6 +94,29 @@ def test_reports_are_whole_under_xdist_and_tell_of_an_abort(pytester: pytest.Pyt
     assert (outcomes(aborted), aborted["complete"]) == (("not run", "failed", {"not run"}), False)
 
 
+def test_a_finding_that_weighs_less_than_its_rule_fails_only_a_strict_run(pytester: pytest.Pytester) -> None:
+    """What the finding says of its severity holds, also when it comes from a worker of xdist."""
+    pytester.makepyfile(
+        own="""
+        from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+        class OwnEnv(TerminalTestEnv):
+            async def compute_reward(self, item, result, ctx):
+                text = getattr(result, "final_response", "")
+                return float(text == item["content"])
+        """
+    )
+    chosen = ("-p", "no:cacheprovider", "-p", "xdist", "--hermes-env", "own.py", "-k", "HE301")
+
+    lenient = pytester.runpytest_inprocess(*chosen, "-n", "1", "--hermes-report-json", "out/r.json")
+    strict = pytester.runpytest_inprocess(*chosen, "-n", "0", "--hermes-strict")
+
+    rule = next(rule for rule in report(pytester)["classes"][0]["rules"] if rule["id"] == "HE301")
+    lenient.assert_outcomes(passed=1, warnings=1)
+    strict.assert_outcomes(failed=1)
+    assert [rule["severity"], rule["findings"][0]["severity"]] == ["error", "warning"]
+
+
 def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytester) -> None:
     """It is written on request only, names the rules that are missing and why, and knows classes that are gone."""
     pytester.makepyfile(own=ENV.replace("super().wandb", "await super().wandb"))

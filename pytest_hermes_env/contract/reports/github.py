@@ -51,7 +51,7 @@ def _finding(rule: Rule, finding: Finding, *, is_strict: bool) -> str:
         parts.append(f"seen: {finding.seen}")
     parts.append(f"fix: {rule.section('Fix')}")
     title = f"{rule.id} {rule.name}"
-    return _command(levels[rule.severity], finding.path, finding.line, finding.column, title, "\n".join(parts))
+    return _command(levels[rule.severity_of(finding)], finding.path, finding.line, finding.column, title, "\n".join(parts))
 
 
 def _command(level: str, path: str, line: int, column: int, title: str, message: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
     from pytest_hermes_env.contract.reports.account import Account
-    from pytest_hermes_env.contract.rule import Finding
+    from pytest_hermes_env.contract.rule import Finding, Rule
 
 __all__ = ["VERSION", "json_text"]
 
@@ -76,16 +76,18 @@ def _rule(entry: LedgerEntry) -> dict[str, Any]:
         "note": entry.note,
         "waiver": entry.waiver,
         "seconds": round(entry.seconds, 3),
-        "findings": [finding_data(finding) for finding in entry.findings],
+        "findings": [finding_data(entry.rule, finding) for finding in entry.findings],
         "accepted": [
-            {"reason": item.reason, "origin": item.origin, "finding": finding_data(item.finding)} for item in entry.accepted
+            {"reason": item.reason, "origin": item.origin, "finding": finding_data(entry.rule, item.finding)}
+            for item in entry.accepted
         ],
     }
 
 
-def finding_data(finding: Finding) -> dict[str, Any]:
+def finding_data(rule: Rule, finding: Finding) -> dict[str, Any]:
     """Return a finding as plain data."""
     return {
+        "severity": rule.severity_of(finding).value,
         "message": finding.message,
         "path": finding.path,
         "line": finding.line,

@@ -118,7 +118,7 @@ def _result(
     return {
         "ruleId": rule.id,
         "ruleIndex": index,
-        "level": _LEVELS[rule.severity],
+        "level": _LEVELS[rule.severity_of(finding)],
         "message": {"text": finding.message},
         **_locations(finding.path or ledger.path, finding.line, finding.column),
         "partialFingerprints": _fingerprint([rule.id, finding.path, " ".join(text.split()) or finding.message], seen),

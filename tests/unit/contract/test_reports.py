@@ -10,8 +10,9 @@ import jsonschema
 import pytest
 
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.report import finding_lines
 from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text, write_whole
-from pytest_hermes_env.contract.rule import Finding, Outcome
+from pytest_hermes_env.contract.rule import Finding, Outcome, Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.source import FileProblem
 from pytest_hermes_env.errors import UsageError
@@ -135,7 +136,16 @@ def account(**changes):
 def test_json_holds_every_rule_with_its_outcome():
     """The shape that docs/reference/reports.md describes."""
     finding = {"message": "100 % wrong:\r\nreally", "path": "env.py", "line": 3, "column": 5, "seen": "a, b"}
-    old = {"message": "old", "path": "odd, näme:1.py", "line": 7, "column": 1, "seen": "", "scenario": "", "confirmation": ""}
+    old = {
+        "severity": "error",
+        "message": "old",
+        "path": "odd, näme:1.py",
+        "line": 7,
+        "column": 1,
+        "seen": "",
+        "scenario": "",
+        "confirmation": "",
+    }
 
     assert json.loads(json_text(account())) == {
         "version": 1,
@@ -164,7 +174,7 @@ def test_json_holds_every_rule_with_its_outcome():
                         "note": "",
                         "waiver": "",
                         "seconds": 0.25,
-                        "findings": [{**finding, "scenario": "happy", "confirmation": ""}],
+                        "findings": [{**finding, "severity": "error", "scenario": "happy", "confirmation": ""}],
                         "accepted": [{"reason": "old layer", "origin": "odd, näme:1.py:7", "finding": old}],
                     },
                     {
@@ -248,6 +258,22 @@ def test_sarif_results_have_places_fingerprints_and_suppressions(tmp_path):
         None,
         [{"kind": "inSource", "status": "accepted", "justification": "old layer (odd, näme:1.py:7)"}],
     ]
+
+
+def test_each_report_shows_what_the_finding_weighs():
+    """A finding may weigh less than its rule: text, JSON, GitHub and SARIF say warning where the rule says error."""
+    finding = Finding(message="guarded", path="env.py", line=3, severity=Severity.WARNING)
+    entry = LedgerEntry(rule=RULES["HE301"], outcome=Outcome.FAILED, findings=(finding,))
+    run = account(ledgers=(Ledger(subject="env.py:Env", entries=(entry,), path="env.py"),), problems=())
+
+    (text,) = finding_lines(RULES["HE301"], finding, is_brief=True)
+    (rule,) = json.loads(json_text(run))["classes"][0]["rules"]
+    (log,) = json.loads(sarif_text(run))["runs"]
+
+    assert text == "env.py:3:1: HE301 messages-not-final-response (warning): guarded"
+    assert [rule["severity"], rule["findings"][0]["severity"]] == ["error", "warning"]
+    assert github_text(run).startswith("::warning file=env.py,line=3,col=1,")
+    assert [result["level"] for result in log["results"]] == ["warning"]
 
 
 def test_a_fingerprint_does_not_know_lines(tmp_path):
