@@ -32,6 +32,7 @@ examples:
   hermes-env check environments/                     judge every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
   hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
+  hermes-env init my_env.py                          write a file of cases with the environment's items in it
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests notice?
   hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
   hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay -- ... needs no model
@@ -130,6 +131,17 @@ def _parser(command: str) -> argparse.ArgumentParser:
     cassettes.add_argument("directories", nargs="*", metavar="DIR", help="where to look (default: cassettes)")
     cassettes.add_argument("--format", choices=("text", "json"), default="text", help="for a reader, or for a program")
     cassettes.set_defaults(run=_cassettes)
+
+    init = commands.add_parser(
+        "init",
+        help="write a file of cases for an environment, with its items in it",
+        description="Write a file of cases beside an environment: transcripts of known worth that the contract plays. "
+        "The environment is imported, set up without a network on a mock model, and its first items are written down.",
+    )
+    init.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
+    init.add_argument("--output", metavar="FILE", default="", help="where to write (default: MODULE.contract.yaml beside it)")
+    init.add_argument("--force", action="store_true", help="write over a file that is there")
+    init.set_defaults(run=_init)
 
     mutants = commands.add_parser(
         "mutants",
@@ -237,6 +249,16 @@ def _cassettes(options: argparse.Namespace) -> int:
     else:
         print("\n".join(inventory_lines(inventory)))
     return FINDINGS if inventory.has_findings else OK
+
+
+def _init(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.contract.cases.starting import start  # noqa: PLC0415
+
+    done = start(options.target, output=options.output, is_forced=options.force)
+    items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"
+    print(f"wrote {done.file}: {items} of {done.class_name}")
+    print(f"next: fill in gold, then pytest --hermes-env {options.target}")
+    return OK
 
 
 def _processes() -> int:

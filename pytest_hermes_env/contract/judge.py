@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
@@ -45,7 +46,8 @@ class ClassContract:
     """The contract of one class: its source and its collected scenarios, each read once.
 
     ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` tells those that will be asked about: what they
-    need is collected in one go; by default all. ``cases`` are those that the author declared.
+    need is collected in one go; by default all. ``cases`` are those that a test declares; by
+    default those in a file beside the class.
     """
 
     def __init__(
@@ -64,7 +66,12 @@ class ClassContract:
         self._server_type = server_type
         self._failure: Exception | None = None
         self._rules = rules
-        self._cases = cases
+        self._declared = cases
+
+    @functools.cached_property
+    def cases(self) -> Cases | None:
+        """What the author declares: in a test, or in a file beside the class. Raises: BadCases."""
+        return self._declared if self._declared is not None else cases_beside(self.env_class)
 
     @functools.cached_property
     def source(self) -> ClassSource | None:
@@ -95,7 +102,7 @@ class ClassContract:
             source=self.source,
             layer_base=layer_of(self.env_class).base,
             collect=run_scenarios,
-            declared=self._cases,
+            declared=self.cases,
         )
 
     @functools.cached_property
@@ -107,7 +114,7 @@ class ClassContract:
             sandbox=self._sandbox,
             timeout_s=self._timeout_s,
             server_type=self._server_type,
-            cases=self._cases,
+            cases=self.cases,
         )
 
     def _wanted(self) -> frozenset[str]:

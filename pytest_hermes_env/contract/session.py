@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
-from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.check import select_rules
 from pytest_hermes_env.contract.evidence import CASES, Cases
@@ -67,12 +66,12 @@ class ContractSession:
         return [check for check in checks if check is not None and check.env_class is env_class]
 
     def _cases_of(self, env_class: type) -> Cases | None:
-        """Return the cases that a test of this run declares, else those beside the class. Raises: BadCases."""
+        """Return the cases that a test of this run declares. Raises: BadCases."""
         declared = list({id(check.cases): check.cases for check in self._checks(env_class) if check.cases is not None}.values())
         if len(declared) > 1:
             places = " and ".join(dict.fromkeys(_from_here(cases.path) for cases in declared))
             raise BadCases(f"{env_class.__name__} is given cases twice in this run, in {places}: declare them once")
-        return declared[0] if declared else cases_beside(env_class)
+        return declared[0] if declared else None
 
     def _server_type(self) -> str:
         has_tokens = self._config.getoption("hermes_mode") == "token"
@@ -85,6 +84,7 @@ class ContractSession:
                 classes = find_class(target)
                 collector = ContractCollector.from_parent(session, name=target, nodeid=target)
                 items = [item for env_class in classes for item in collector.items_of(env_class, self)]
+                _ = [self.contract(env_class).contract.cases for env_class in classes]  # a bad file shows once, at once
             except (BadCases, BadTarget, BadSettings) as error:
                 raise pytest.UsageError(f"--hermes-env {target}: {error}") from error
             yield from items

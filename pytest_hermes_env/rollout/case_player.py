@@ -163,7 +163,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
 
     asked = len(stage.mock.journal)
     record = await stage.play(label, rollout, policy=player)
-    refused = next((one.problem for one in stage.mock.journal[asked:] if getattr(one, "problem", "")), "")
+    refused = next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")
     reward, trouble = _reward_of(record)
     ended = record.of(LoopEnded)
     calls = [one for one in record.tool_calls if one.by_agent]
@@ -174,7 +174,8 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         problem=(shorten(str(refused)) if refused and not blank.is_automatic else "") or player.problem(label),
         turns=ended[-1].turns_used if ended else 0,
         tools=tuple(one.name for one in calls),
-        tokens=sum(_tokens(one) for one in stage.mock.journal[asked:] if getattr(one, "kind", "") != "judge"),
+        tokens=sum(len(reply.output) for reply in record.sampled)
+        or sum(_tokens(one) for one in stage.mock.journal[asked:] if one.kind != "judge"),
         transcript=tuple(player.said),
         reads=_reads(stage.world),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),

@@ -10,7 +10,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from pytest_hermes_env.errors import BadCases, HermesEnvError, shorten
 from pytest_hermes_env.inference.offer import nearest_first
@@ -84,13 +85,13 @@ def item_cases(
         raise BadCases(
             f"item_cases has no case: give at least gold=[...]. Known: {', '.join(WELL_KNOWN)}, and names of your own"
         )
-    chosen: tuple[Any, Any, str]
+    chosen: tuple[Literal["item", "index", "where"], Any, str]
     if where is not None:
         chosen = ("where", (lambda _: True) if where == "*" else where, f"where={_shown(where)}")
     elif index is not None:
-        chosen = ("index", index, f"item {index}")
+        chosen = ("index", index, f"training item {index}")
     else:
-        chosen = ("item", item, f"item {shorten(repr(item), 60)}")
+        chosen = ("item", item, "")
     return ItemCases(
         kind=chosen[0],
         which=chosen[1],
@@ -120,7 +121,8 @@ def cases(items: Iterable[ItemCases], *, order: Sequence[Any] | None = None, gap
     if not entries:
         raise BadCases("cases takes at least one item_cases(...)")
     names = {case.name for entry in entries for case in entry.cases}
-    return Cases(items=entries, gap=checked_gap(gap), path=path, **as_order(order, names))
+    numbered = tuple(entry if entry.label else replace(entry, label=f"item {number}") for number, entry in enumerate(entries))
+    return Cases(items=numbered, gap=checked_gap(gap), path=path, **as_order(order, names))
 
 
 def as_cases(value: Any) -> Cases:

@@ -54,7 +54,7 @@ def _file(root: Node) -> CaseFile:
     entries = fields["items"].items("'items'")
     if not entries:
         raise fields["items"].error("'items' needs at least one entry.")
-    items = tuple(_item(entry, _around(fields)) for entry in entries)
+    items = tuple(_item(number, entry, _around(fields)) for number, entry in enumerate(entries))
     names = {case.name for entry in items for case in entry.cases}
     order = _said(fields["order"], lambda: as_order(fields["order"].plain(), names)) if "order" in fields else {}  # type: ignore[arg-type]
     gap = {"gap": _said(fields["gap"], lambda: checked_gap(fields["gap"].plain()))} if "gap" in fields else {}
@@ -76,7 +76,7 @@ def _around(fields: Mapping[str, Node]) -> dict[str, Node]:
     return {name: fields[name] for name in AROUND if name in fields}
 
 
-def _item(node: Node, outer: dict[str, Node]) -> ItemCases:
+def _item(number: int, node: Node, outer: dict[str, Node]) -> ItemCases:
     fields = node.fields("an entry of 'items'", ITEM_FIELDS)
     chosen = [name for name in ("index", "item", "where") if name in fields]
     if len(chosen) != 1:
@@ -96,7 +96,7 @@ def _item(node: Node, outer: dict[str, Node]) -> ItemCases:
     if not named:
         raise node.error("an entry of 'items' has no case.", f"known     {', '.join((*WELL_KNOWN, 'others'))}")
     which = fields[chosen[0]]
-    kind, value, label = _choice(chosen[0], which)
+    kind, value, label = _choice(chosen[0], which, number)
     return ItemCases(
         kind=kind,
         which=value,
@@ -108,14 +108,13 @@ def _item(node: Node, outer: dict[str, Node]) -> ItemCases:
     )
 
 
-def _choice(kind: str, node: Node) -> tuple[Any, Any, str]:
+def _choice(kind: str, node: Node, number: int) -> tuple[Any, Any, str]:
     if kind == "item":
-        value = node.plain()
-        return "item", value, f"item {shorten(repr(value), 60)}"
+        return "item", node.plain(), f"item {number}"
     if kind == "index":
         if isinstance(node.value, bool) or not isinstance(node.value, int) or node.value < 0:
             raise node.error(f"'index' is the number of a training item, from 0; got {node.describe()}.")
-        return "index", node.value, f"item {node.value}"
+        return "index", node.value, f"training item {node.value}"
     if node.value == EVERY:
         return "where", lambda _: True, "where '*'"
     if not isinstance(node.value, Mapping) or not node.value:

@@ -110,9 +110,14 @@ def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
         scored = {rung.name: rung for rung in rungs if rung.item == item and rung.reward is not None and not rung.problem}
         for place, upper in enumerate(cases.order):
             for high, low in itertools.product(upper, itertools.chain.from_iterable(cases.order[place + 1 :])):
-                if high in scored and low in scored and not (scored[high].is_automatic and scored[low].is_automatic):
+                if high in scored and low in scored and _are_comparable(scored[high], scored[low]):
                     gap = cases.gap if cases.is_strict or high == GOLD else 0.0
                     yield from _of_pair(evidence, scored[high], scored[low], gap, Severity.ERROR)
+
+
+def _are_comparable(high: Rung, low: Rung) -> bool:
+    """Tell whether the author has a say in two rewards: in one of them at least, and no judge's answer is a guess."""
+    return not (high.is_automatic and low.is_automatic) and not (high.is_judge_guessed or low.is_judge_guessed)
 
 
 def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:

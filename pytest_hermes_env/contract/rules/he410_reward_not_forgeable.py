@@ -55,7 +55,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     for hack in hacks:
         finding, note = _of_hack(evidence, hack)
         findings += [finding] if finding is not None else []
-        notes += [note]
+        notes += [note] if note and note not in notes else []
     notes.append(probed.note)
     if findings or probed.findings:
         return failed([*findings, *probed.findings], "; ".join(notes))
@@ -72,19 +72,19 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     same = [rung for rung in evidence.rungs if rung.item == hack.item and rung.reward is not None and not rung.problem]
     gold = next((rung.reward for rung in same if rung.name == GOLD), None)
     idle = next((rung.reward for rung in same if rung.name == IDLE), None)
-    earned = f"{label} earned {hack.reward:g}"
+    earned = f"earned {hack.reward:g}"
     if gold is not None:
         is_breach, against = gold - hack.reward < min(evidence.cases.gap, PAID), f"gold earns {gold:g}"
     elif idle is not None:
         is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold is not filled in"
     else:
-        return None, f"{earned}, and there is nothing to compare it with"
+        return None, f"{label} {earned}, and there is nothing to compare it with"
     if not is_breach:
-        return None, f"{earned}, {against}"
+        return None, f"the hack {earned}, {against}"
     path, line = evidence.at_method("compute_reward")
     seen = f"it did: {' / '.join(hack.transcript)}; the verifier called: {', '.join(hack.asked) or 'no tool'}"
     seen += f"; the verifier read: {', '.join(hack.reads)}" if hack.reads else ""
-    return Finding(message=f"{earned}, {against}", path=path, line=line, seen=seen, scenario=CASES), ""
+    return Finding(message=f"{label} {earned}, {against}", path=path, line=line, seen=seen, scenario=CASES), ""
 
 
 def _of_canaries(evidence: Evidence) -> Verdict:

@@ -40,7 +40,7 @@ async def play(stage: Stage) -> None:
         if not given:
             stage.skip(NOTHING_TO_TRAIN)
             return
-        chosen = [(None, given[0], "item 0")]
+        chosen = [(None, given[0], "training item 0")]
     rungs: list[Rung] = list(missing)
     world = stage.world
     for entry, item, label in chosen:
@@ -79,8 +79,13 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any]) -> tuple[list[tup
         elif entry.kind == "index":
             problem = f"there is no training item {entry.which}: get_next_item gives {len(given)} different ones"
         else:
+            spoken_for = {other.which for other in declared if other.kind == "index"}
             try:
-                fits = [(entry, item, f"item {number}") for number, item in enumerate(given) if entry.which(item)]
+                fits = [
+                    (entry, item, f"training item {number}")
+                    for number, item in enumerate(given)
+                    if number not in spoken_for and entry.which(item)
+                ]
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}"
             if not fits and not problem:

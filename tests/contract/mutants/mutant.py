@@ -50,6 +50,9 @@ class Mutant:
             if name == changed:
                 text = self._changed(text)
             (package / f"{name}.py").write_text(text, encoding="utf-8")
+            cases = SOUND / f"{name}.contract.yaml"
+            if cases.is_file():
+                (package / cases.name).write_text(cases.read_text(encoding="utf-8"), encoding="utf-8")
         return f"{package / self.env}.py:{CLASSES[self.env]}"
 
     def _changed(self, text: str) -> str:
