@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from pytest_hermes_env.cassette.document import FORMAT
+from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
@@ -54,6 +54,18 @@ class _Ids:
     choice: int | None
     up_to: int | None
     then: list[JsonValue]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Asked:
+    """Stands for the ids of the request that a reply answers."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Echo:
+    call: int
+    up_to: int
+    then: str
 
 
 def tape_of(text: str) -> Tape:
@@ -108,6 +120,10 @@ class _Unpacker:
                 return _Messages(value, found.get("up_to"), then)
             case "~ids_of", {"then": list(then)} if found.keys() <= {"~ids_of", "choice", "up_to", "then"}:
                 return _Ids(value, found.get("choice"), found.get("up_to"), then)
+            case "~asked", {**others} if len(others) == 1:
+                return _Asked()
+            case "~echo_of", {"up_to": int(up_to), "then": str(then)} if isinstance(value, int) and len(found) == 3:
+                return _Echo(value, up_to, then)
         raise Misshapen(f"{mark!r} is not known, or has other parts than it should: {', '.join(found)}")
 
 
@@ -133,7 +149,9 @@ def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Mode
     request, reply = said.pop("request"), said.pop("reply", None)
     heard = _filled(ModelRequest, *_body_of(request, "its request"))
     _resolve(heard.body, known)
-    parts = {"number": number, "request": heard, "reply": _filled(ModelReply, *_body_of(reply, "its reply"))}
+    answer = _filled(ModelReply, *_body_of(reply, "its reply"))
+    _resolve_reply(answer.body, heard.body, known)
+    parts = {"number": number, "request": heard, "reply": answer}
     return _filled(ModelCall, said, "a model call", parts)
 
 
@@ -159,6 +177,25 @@ def _resolve(body: JsonValue, known: Mapping[int, ModelCall]) -> None:
     ids: object = place[0][place[1]] if place else None
     if place and isinstance(ids, _Ids):
         place[0][place[1]] = _beginning(_source(ids, known), ids.up_to, f'"~ids_of": {ids.call}') + ids.then
+
+
+def _resolve_reply(body: JsonValue, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
+    """Put the prompt where a reply's body refers to it."""
+    if not isinstance(body, dict):
+        return
+    ids: object = body.get(ECHOED_IDS)
+    if isinstance(ids, _Asked):
+        place = prompt_ids(asked)
+        if place is None:
+            raise Misshapen('"~asked" refers to the ids of a request that has none')
+        body[ECHOED_IDS] = place[0][place[1]]
+    echo: object = body.get(ECHOED_TEXT)
+    if isinstance(echo, _Echo):
+        earlier = known.get(echo.call)
+        said = earlier.reply.body.get(ECHOED_TEXT) if earlier and isinstance(earlier.reply.body, dict) else None
+        if not isinstance(said, str) or not 0 <= echo.up_to <= len(said):
+            raise Misshapen(f'"~echo_of": {echo.call} refers to what no call before it has')
+        body[ECHOED_TEXT] = said[: echo.up_to] + echo.then
 
 
 def _source(ids: _Ids, known: Mapping[int, ModelCall]) -> JsonValue:

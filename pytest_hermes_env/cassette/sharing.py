@@ -11,10 +11,10 @@ from pytest_hermes_env.cassette.escape import MARK
 from pytest_hermes_env.cassette.repeats import text_of_value
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["each_once"]
+__all__ = ["SHARED_FROM", "each_once"]
 
 SHARED_FROM = 200
-_REFERENCES = ("~as", "~ids_of")
+_REFERENCES = ("~as", "~ids_of", "~asked", "~echo_of")
 
 
 def each_once(calls: Iterable[JsonObject]) -> JsonValue:
