@@ -115,6 +115,7 @@ from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relati
 from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
 from pytest_hermes_env.rollout.scenarios.cases import CASES
 from pytest_hermes_env.rollout.scenarios.probing import PROBES
+from pytest_hermes_env.rollout.scenarios.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -141,6 +142,7 @@ __all__ = [
     "PROBES",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
+    "SETTINGS",
     "UNKNOWN",
     "Access",
     "Asked",

@@ -109,7 +109,7 @@ class Collector:
             with _quiet():
                 self._config = self._config_init()
         if families := families_of(missing):
-            environment = dict(os.environ)
+            environment, directory = dict(os.environ), os.getcwd()
             try:
                 with _quiet():
                     surroundings = Surroundings(self._own_code)
@@ -119,6 +119,7 @@ class Collector:
             finally:
                 os.environ.clear()
                 os.environ.update(environment)
+                os.chdir(directory)
         returned, error = self._config
         return Collection(
             env_class=self._env_class,
@@ -182,7 +183,7 @@ class Collector:
         played: dict[str, Scenario] = {}
         reason = "an earlier scenario failed"
         try:
-            with self._stage(names, builder, worlds) as stage:
+            with self._stage(family, builder, worlds) as stage:
                 played = stage.scenarios
                 await family.play(stage)
                 await stage.close()
@@ -193,7 +194,7 @@ class Collector:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 
     @contextlib.contextmanager
-    def _stage(self, names: tuple[str, ...], builder: EnvironmentBuilder, worlds: Worlds) -> Iterator[Stage]:
+    def _stage(self, family: Family, builder: EnvironmentBuilder, worlds: Worlds) -> Iterator[Stage]:
         """Build the environment on a mock model, watched, and release everything afterwards."""
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy  # noqa: PLC0415
@@ -201,6 +202,8 @@ class Collector:
         from pytest_hermes_env.rollout.world import another_world  # noqa: PLC0415
 
         config = initial_config(self._env_class)
+        known = type(config).model_fields
+        config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
         is_chat = self._server_type == CHAT
         stage: Stage
@@ -230,7 +233,7 @@ class Collector:
                 server_type=self._server_type,
                 timeout_s=self._timeout_s,
                 thorough=thorough if is_chat else thinking(thorough),
-                names=names,
+                names=tuple(family.scenarios),
                 building=building,
                 cases=self._cases,
             )

@@ -37,11 +37,21 @@ class Faults:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     tool_released: threading.Event = field(default_factory=threading.Event)
+    most: int | None = None
+    """How often it fails; None is always."""
     expected: int = 0
     """How many waiting rewards release each other; 0 leaves that to the scenario."""
     waiting: int = 0
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
+
+    def fails(self, fault: Fault) -> bool:
+        """Tell whether that step fails now, and count it."""
+        if self.fault != fault or self.most == 0:
+            return False
+        if self.most is not None:
+            self.most -= 1
+        return True
 
     def hang_in_thread(self) -> None:
         """Hold a tool's thread until the scenario goes on. In the loop's own thread nothing could let go again: go on there."""

@@ -34,6 +34,9 @@ from pytest_hermes_env.rollout.witness import with_witness
 
 __all__ = ["watch_environment", "watching_layer"]
 
+_LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
+"""Parameters of evaluate_log by position."""
+
 
 @contextlib.contextmanager
 def watching_layer(layer: Layer) -> Iterator[None]:
@@ -104,7 +107,7 @@ def watching_layer(layer: Layer) -> Iterator[None]:
 
 async def _after_the_loop() -> None:
     faults = current_faults()
-    if faults.fault == "loop_raises":
+    if faults.fails("loop_raises"):
         raise InjectedFault("the agent loop failed, as this scenario asks")
     if faults.fault == "loop_hangs":
         faults.reached.set()
@@ -136,7 +139,7 @@ def _watched_reward(real: Callable[..., Any], layer: Layer) -> Callable[..., Any
         if faults.fault == "reward_hangs":
             faults.reached.set()
             await asyncio.Event().wait()
-        if faults.fault == "reward_raises":
+        if faults.fails("reward_raises"):
             error = "the reward failed, as this scenario asks"
             journal.add(Reward(value=None, error=error, injected=True, place=source, **inputs.fields()))
             raise InjectedFault(error)
@@ -206,8 +209,8 @@ def _watched_evaluate_log(real: Callable[..., Any]) -> Callable[..., Any]:
     async def evaluate_log(*args: Any, **kwargs: Any) -> Any:
         journal = current_journal.get()
         if journal is not None:
-            metrics = kwargs.get("metrics", args[0] if args else {})
-            samples = kwargs.get("samples") or []
+            given = dict(zip(_LOGGED, args, strict=False)) | kwargs
+            metrics, samples = given.get("metrics") or {}, given.get("samples") or []
             journal.add(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples)))
         return await real(*args, **kwargs)
 

@@ -42,12 +42,18 @@ from pytest_hermes_env.contract.rules.he506_group_is_whole import RULE as HE506
 from pytest_hermes_env.contract.rules.he507_trainer_accepts import RULE as HE507
 from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
 from pytest_hermes_env.contract.rules.he602_task_id_is_fresh import RULE as HE602
+from pytest_hermes_env.contract.rules.he604_environment_is_restored import RULE as HE604
+from pytest_hermes_env.contract.rules.he606_nothing_is_left import RULE as HE606
 from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
 from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
 from pytest_hermes_env.contract.rules.he703_eval_is_greedy import RULE as HE703
+from pytest_hermes_env.contract.rules.he704_eval_keeps_the_settings import RULE as HE704
 from pytest_hermes_env.contract.rules.he705_eval_is_logged import RULE as HE705
+from pytest_hermes_env.contract.rules.he706_eval_reports_what_it_ran import RULE as HE706
+from pytest_hermes_env.contract.rules.he707_eval_survives_an_item import RULE as HE707
 from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
 from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
+from pytest_hermes_env.contract.rules.he803_buffers_are_drained import RULE as HE803
 
 ALL_RULES = (
     HE101,
@@ -90,10 +96,16 @@ ALL_RULES = (
     HE507,
     HE601,
     HE602,
+    HE604,
+    HE606,
     HE701,
     HE702,
     HE703,
+    HE704,
     HE705,
+    HE706,
+    HE707,
     HE801,
     HE802,
+    HE803,
 )

@@ -159,10 +159,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
     if not logged:
+        if evaluation.error:
+            return not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return not_exercised(evaluation.error or "evaluate() never asked the model (HE701)")
-        raised = f": it raised {evaluation.error}" if evaluation.error else ""
-        return failed([_finding(evidence, f"evaluate() came to no evaluate_log{raised}")])
+            return not_exercised("evaluate() never asked the model (HE701)")
+        return failed([_finding(evidence, "evaluate() came to no evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")

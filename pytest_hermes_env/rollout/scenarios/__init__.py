@@ -18,7 +18,9 @@ from pytest_hermes_env.rollout.scenarios import (
     judged,
     metrics,
     offline,
+    other_buffers,
     probing,
+    settings,
     training,
 )
 from pytest_hermes_env.rollout.scenarios.family import Family
@@ -38,6 +40,8 @@ FAMILIES: tuple[Family, ...] = (
     probing.FAMILY,
     cases.FAMILY,
     again.FAMILY,
+    settings.FAMILY,
+    other_buffers.FAMILY,
     offline.FAMILY,
 )
 

@@ -39,6 +39,10 @@ async def play(stage: Stage) -> None:
 
     await stage.play("evaluate_twice", twice, policy=brief_policy)
     await stage.play("evaluate_item_fails", env.evaluate, policy=failing_in_one(brief_policy))
+    once = Faults(fault="reward_raises", most=1)
+    await stage.play("evaluate_one_reward_raises", env.evaluate, policy=brief_policy, faults=once)
+    once = Faults(fault="loop_raises", most=1)
+    await stage.play("evaluate_one_loop_raises", env.evaluate, policy=brief_policy, faults=once)
     await stage.play("evaluate_reward_raises", env.evaluate, policy=brief_policy, fault="reward_raises")
     await stage.play("evaluate_loop_raises", env.evaluate, policy=brief_policy, fault="loop_raises")
     await stage.cancel("evaluate_cancelled", env.evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
@@ -82,6 +86,8 @@ FAMILY = Family(
         "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
         "evaluate_twice": "evaluate() runs twice, one after the other",
         "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
+        "evaluate_one_reward_raises": "evaluate() runs while compute_reward raises once",
+        "evaluate_one_loop_raises": "evaluate() runs while the agent loop of one rollout raises",
         "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
         "evaluate_loop_raises": "evaluate() runs while the agent loop raises after its rollout",
         "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",

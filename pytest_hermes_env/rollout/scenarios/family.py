@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
@@ -21,9 +21,11 @@ class Family:
 
     ``scenarios`` is name -> what happens in it, in order. ``play`` plays them: what it leaves out counts as an earlier failure.
     Families are played at the same time, each on an instance of its own, unless ``is_alone``: then after all others, by itself.
+    ``settings`` take the place of those of the configuration, where it has them.
     """
 
     name: str
     scenarios: Mapping[str, str]
     play: Callable[[Stage], Awaitable[None]]
     is_alone: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)

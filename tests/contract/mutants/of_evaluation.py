@@ -257,4 +257,170 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        rule="HE704",
+        name="without the system prompt",
+        env="ledger_books",
+        changes=(
+            (
+                "            result = await loop.run(self.opening(book))\n",
+                "            result = await loop.run(self.opening(book)[-1:])\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE704",
+        name="the turns of the loop",
+        env="capitals_exam",
+        changes=(("                max_turns=self.config.max_agent_turns,\n", ""),),
+    ),
+    Mutant(
+        rule="HE704",
+        name="a third of the tokens",
+        env="many_signals",
+        file="signals_base",
+        changes=(('"max_tokens": self.config.max_token_length,', '"max_tokens": self.config.max_token_length // 3,'),),
+    ),
+    Mutant(
+        rule="HE704",
+        name="nothing for the provider",
+        env="graded_letters",
+        changes=(("                    extra_body=self.config.extra_body,\n", ""),),
+    ),
+    Mutant(
+        rule="HE704",
+        name="another system prompt",
+        env="graded_letters",
+        changes=(
+            (
+                'system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []',
+                'system = [{"role": "system", "content": "You are being examined."}]',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE704",
+        name="the prompt as a user's",
+        env="many_signals",
+        file="signals_base",
+        changes=(('return [{"role": "system", "content"', 'return [{"role": "user", "content"'),),
+    ),
+    Mutant(
+        rule="HE706",
+        name="the mean of training",
+        env="ledger_books",
+        changes=(
+            (
+                '"eval/mean_reward": sum(scores) / len(scores)',
+                '"eval/mean_reward": sum(self.recent) / max(1, len(self.recent))',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE706",
+        name="training rewards beside its own",
+        env="graded_letters",
+        changes=(
+            (
+                '        rewards = [row["score"] for row in rows]\n',
+                '        rewards = [*self.metrics["reward"], *(row["score"] for row in rows)]\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE706",
+        name="turns of training",
+        env="many_signals",
+        file="signals_base",
+        changes=(('{"eval/mean": mean}', '{"eval/mean": mean, "eval/turns": self.tally.turns}'),),
+    ),
+    Mutant(
+        rule="HE706",
+        name="how often training was right",
+        env="ledger_books",
+        changes=(('"eval/right": float(scores.count(1.0))', '"eval/right": float(len(self.recent))'),),
+    ),
+    Mutant(
+        rule="HE706",
+        name="what a helper sums up",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                '        mean = sum(sample["score"] for sample in samples) / len(samples)\n',
+                "        mean = self.mean()\n",
+            ),
+            (
+                "    async def attempt(self",
+                "    def mean(self) -> float:\n"
+                '        """Return the mean of what was seen."""\n'
+                "        seen = self.tally.rewards\n"
+                "        return sum(seen) / len(seen) if seen else 0.0\n\n"
+                "    async def attempt(self",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE707",
+        name="no try around an item",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        except Exception:\n"
+                '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
+                "",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE707",
+        name="catches what nobody raises",
+        env="ledger_books",
+        changes=(("            except Exception as error:\n", "            except ValueError as error:\n"),),
+    ),
+    Mutant(
+        rule="HE707",
+        name="stops at the first failure",
+        env="ledger_books",
+        changes=(
+            (
+                '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n',
+                '                samples.append({"file": book["file"], "score": 0.0, "error": str(error)})\n                break\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE707",
+        name="one try around all",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        samples = [await self.attempt(item) for item in self.exam]\n",
+                "        try:\n"
+                "            samples = [await self.attempt(item) for item in self.exam]\n"
+                "        except Exception:\n"
+                "            samples = [{'score': 0.0}]\n",
+            ),
+            (
+                "        except Exception:\n"
+                '            return {"prompt": prompt, "score": 0.0, "error": traceback.format_exc(limit=3)}\n',
+                "",
+            ),
+            ("        kept = min(self.config.eval_items, len(items) - 1)\n", "        kept = 4\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE707",
+        name="gathers without a net",
+        env="capitals_exam",
+        changes=(
+            (
+                "        except Exception as error:\n"
+                '            return Attempt(item[0], 0.0, f"{type(error).__name__}: {error}")\n',
+                "",
+            ),
+        ),
+    ),
 )

@@ -88,4 +88,58 @@ MUTANTS = (
         env="capitals_exam",
         changes=(("metrics = wandb_metrics if wandb_metrics is not None else {}", "metrics = wandb_metrics"),),
     ),
+    Mutant(
+        rule="HE803",
+        name="reports and keeps",
+        env="graded_letters",
+        changes=(("        self.metrics = defaultdict(list)\n        await super()", "        await super()"),),
+    ),
+    Mutant(
+        rule="HE803",
+        name="keeps the tally",
+        env="many_signals",
+        file="signals_base",
+        changes=(("        tally, self.tally = self.tally, Tally()\n", "        tally = self.tally\n"),),
+    ),
+    Mutant(
+        rule="HE803",
+        name="empties a copy",
+        env="graded_letters",
+        changes=(
+            (
+                "        self.metrics = defaultdict(list)\n        await super()",
+                "        reported = dict(self.metrics)\n        reported.clear()\n        await super()",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE803",
+        name="a list without an end",
+        env="ledger_books",
+        changes=(
+            ("deque(maxlen=500)", "deque()"),
+            ("            self.recent.clear()\n", ""),
+        ),
+    ),
+    Mutant(
+        rule="HE803",
+        name="through a property",
+        env="ledger_books",
+        changes=(
+            ("        self.recent: deque[float] = deque(maxlen=500)\n", "        self.scores: list[float] = []\n"),
+            ("            self.recent.extend(group", "            self.scores.extend(group"),
+            (
+                '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n            self.recent.clear()\n',
+                '            metrics["train/recent_reward"] = sum(self.recent) / len(self.recent)\n',
+            ),
+            (
+                "    def opening(self",
+                "    @property\n"
+                "    def recent(self) -> list[float]:\n"
+                '        """Return the scores so far."""\n'
+                "        return list(self.scores)\n\n"
+                "    def opening(self",
+            ),
+        ),
+    ),
 )

@@ -140,4 +140,123 @@ MUTANTS = (
             ('        task_id = f"eval-{uuid.uuid4()}"\n', ""),
         ),
     ),
+    Mutant(
+        rule="HE604",
+        name="a variable per reward",
+        env="ledger_books",
+        changes=(
+            (
+                '        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
+                '        os.environ["LEDGER_FILE"] = "ledger"\n        answer = ctx.terminal(f"cat {shlex.quote(path)}")\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE604",
+        name="a directory of its own",
+        env="ledger_books",
+        changes=(("        self.turned = 0\n", "        self.turned = 0\n        os.chdir(os.path.dirname(__file__))\n"),),
+    ),
+    Mutant(
+        rule="HE604",
+        name="put back only after success",
+        env="capitals_exam",
+        changes=(
+            (
+                "        schemas, names = self._resolve_tools_for_group()\n        ctx",
+                '        os.environ["EXAM"] = "1"\n        schemas, names = self._resolve_tools_for_group()\n        ctx',
+            ),
+            (
+                "            return Attempt(item[0], await self.compute_reward(item, result, ctx))\n",
+                "            score = await self.compute_reward(item, result, ctx)\n"
+                '            os.environ.pop("EXAM", None)\n'
+                "            return Attempt(item[0], score)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE604",
+        name="several at once",
+        env="graded_letters",
+        changes=(
+            (
+                "        rows = self.load() or LETTERS\n",
+                '        os.environ.update(LETTERS_LOADED="yes", LETTERS_SEED="11")\n        rows = self.load() or LETTERS\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE604",
+        name="a default that stays",
+        env="graded_letters",
+        changes=(
+            (
+                "        if wandb_metrics is None:\n",
+                '        os.environ.setdefault("LETTERS_REPORTED", "1")\n        if wandb_metrics is None:\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE606",
+        name="a directory",
+        env="ledger_books",
+        changes=(
+            ("import time\n", "import tempfile\nimport time\n"),
+            ("        self.turned = 0\n", "        self.turned = 0\n        self.shelf = tempfile.mkdtemp()\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE606",
+        name="a directory per reward",
+        env="graded_letters",
+        changes=(
+            ("import re\n", "import re\nimport tempfile\n"),
+            (
+                "        letter = last_answer(result.messages)\n",
+                '        self.draft = tempfile.mkdtemp(prefix="letter-")\n        letter = last_answer(result.messages)\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE606",
+        name="a thread",
+        env="graded_letters",
+        changes=(
+            ("import re\n", "import re\nimport threading\n"),
+            (
+                "        rows = self.load() or LETTERS\n",
+                "        self.stopped = threading.Event()\n"
+                "        threading.Thread(target=self.stopped.wait, args=(20,), daemon=True).start()\n"
+                "        rows = self.load() or LETTERS\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE606",
+        name="a timer",
+        env="capitals_exam",
+        changes=(
+            ("import os\n", "import os\nimport threading\n"),
+            (
+                "        self.outcomes: Counter[str] = Counter()\n",
+                "        self.outcomes: Counter[str] = Counter()\n"
+                "        self.bell = threading.Timer(60, print)\n"
+                "        self.bell.daemon = True\n"
+                "        self.bell.start()\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE606",
+        name="a client",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            ("import time\n", "import time\nimport httpx\n"),
+            (
+                "        self.tally = Tally()\n        self.turn = 0\n",
+                "        self.tally = Tally()\n        self.turn = 0\n        self.web = httpx.AsyncClient()\n",
+            ),
+        ),
+    ),
 )

@@ -1,0 +1,78 @@
+"""HE604 environment-is-restored
+os.environ and the working directory are as they were before.
+
+What: what the class's own code sets in os.environ, and where it goes with os.chdir, is put back before the call of the
+class ends: in setup, in training groups and in evaluations, also those that fail or are cancelled. What is set while
+the module is imported is for HE110 to say.
+
+Why: both belong to the process, and a process runs many rollouts, and often several environments. A variable that one
+of them leaves behind changes what hermes' tools, a tokenizer or wandb do for all others; after a chdir, every relative
+path means another file. Such runs differ by the order in which rollouts happened to end.
+
+Fix: hand a tool its variables in its command (env VAR=x cmd) and its directory as a path. Where only the process will do,
+put both back in a finally.
+
+Source: Python's os.environ and os.chdir are process-wide; environments.isolation gives each rollout a directory of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.evidence import Evidence, Scenario, SurroundingChanged
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = (
+    "setup",
+    "happy",
+    "reward_raises",
+    "cancelled_in_reward",
+    "evaluate",
+    "evaluate_reward_raises",
+    "evaluate_cancelled",
+    "wandb_log",
+)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what was set and not put back."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        return not_exercised(evidence.why_missing(*SCENARIOS))
+    findings: dict[tuple[str, int], Finding] = {}
+    for scenario in ran:
+        for change in (*scenario.unrestored, *_set_again(scenario)):
+            place = change.place
+            findings.setdefault(
+                (place.path, place.line),
+                Finding(message=_message(change), path=place.path, line=place.line, scenario=scenario.name),
+            )
+    return judged(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+
+
+def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
+    """Yield the variables that were set to what they held, which was what another rollout had left there.
+
+    The process had them otherwise before: after a run, os.environ is as it was.
+    """
+    for change in scenario.of(SurroundingChanged):
+        if change.name != "cwd" and change.before == change.after is not None and os.environ.get(change.name) != change.after:
+            yield change
+
+
+def _message(change: SurroundingChanged) -> str:
+    if change.name == "cwd":
+        return "the working directory is left changed"
+    how = "removed" if change.after is None else "set"
+    return f"os.environ[{change.name!r}] is left {how}"
+
+
+RULE = Rule(
+    id="HE604",
+    name="environment-is-restored",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -1,0 +1,86 @@
+"""HE704 eval-keeps-the-settings
+The agent is evaluated under the settings that it is trained under.
+
+What: while evaluate() runs, each HermesAgentLoop gets the configured system prompt as its first message, max_turns =
+max_agent_turns, max_tokens = max_token_length, and the configured extra_body; or, for the numbers, an eval setting of
+the environment's own. What training gets under the same settings is what counts.
+
+Why: a model that was trained with a system prompt and 30 turns, and is evaluated without the one and with the loop's
+default of the other, is a different agent: its evaluation drops for no reason that training could mend. Without
+extra_body a provider's routing and prices are those of nobody's choice.
+
+Fix: HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
+extra_body=self.config.extra_body), and a system message in front when self.config.system_prompt is set.
+
+Source: environments.hermes_base_env, collect_trajectory: what training rollouts are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_hermes_env.contract.evidence import SETTINGS, Evidence, LoopStarted, Place
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+SCENARIOS = ("training_with_settings", "evaluate_with_settings")
+_NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare what the loops of evaluate() were given with the configuration, and with what training was given."""
+    evaluation = evidence.scenario("evaluate_with_settings")
+    if not evaluation.happened:
+        return not_exercised(evaluation.unavailable)
+    loops = evaluation.of(LoopStarted)
+    if not loops:
+        return not_exercised("evaluate() ran no agent loop (HE701)")
+    training = evidence.scenario("training_with_settings").of(LoopStarted)
+    own = _own_settings(evidence)
+    broken: dict[Place, str] = {}
+    for loop in loops:
+        texts = list(_differences(loop, training[0] if training else None, own))
+        if texts:
+            broken.setdefault(loop.place, "; ".join(texts))
+    findings = [
+        Finding(
+            message=f"evaluate() runs another agent than was configured: {text}",
+            path=place.path,
+            line=place.line,
+            scenario="evaluate_with_settings",
+        )
+        for place, text in broken.items()
+    ]
+    count = f"{len(loops)} rollout{'' if len(loops) == 1 else 's'}"
+    return judged(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
+
+
+def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
+    prompt = SETTINGS["system_prompt"]
+    if prompt not in (loop.system_prompt or "") and (training is None or training.system_prompt != loop.system_prompt):
+        yield "the system prompt is not its first message" if loop.system_prompt is None else "its system prompt is another one"
+    for name, setting in _NUMBERS.items():
+        given = getattr(loop, name)
+        allowed = [SETTINGS[setting], *own, *([] if training is None else [getattr(training, name)])]
+        if given not in allowed:
+            yield f"{name} is {given}, and {setting} is {SETTINGS[setting]}"
+    if loop.extra_body != SETTINGS["extra_body"] and (training is None or training.extra_body != loop.extra_body):
+        yield f"extra_body is {loop.extra_body}"
+
+
+def _own_settings(evidence: Evidence) -> list[Any]:
+    """Return the numbers that the environment's configuration has for evaluation alone."""
+    returned = evidence.collection.config_init
+    config = returned[0] if isinstance(returned, tuple) and returned else returned
+    fields = getattr(type(config), "model_fields", {})
+    return [getattr(config, name) for name in fields if "eval" in name and name not in {"eval_handling", "steps_per_eval"}]
+
+
+RULE = Rule(
+    id="HE704",
+    name="eval-keeps-the-settings",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -1,0 +1,71 @@
+"""HE706 eval-reports-what-it-ran
+The metrics of an evaluation come from this evaluation.
+
+What: the same model is evaluated three times; before the third evaluation, what training left on self (rewards, counters)
+is made to differ. A metric that was the same in the first two is the same in the third.
+
+Why: a mean over self.rewards, which training fills, is a training curve under an eval/ name. It follows training by
+construction, so that it never shows overfitting, and it hides that the held-out items were not measured at all.
+
+Fix: collect the scores of the evaluation in a local list, and compute every metric of evaluate_log from it.
+
+Source: atroposlib 0.4.0, envs/base.py: evaluate runs beside training on the same object.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_hermes_env.contract.evidence import EvaluationLogged, Evidence, Scenario
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+
+SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare what evaluations of the same model reported beside different training buffers."""
+    once, again, other = (evidence.scenario(name) for name in SCENARIOS)
+    if not other.happened:
+        missing = other.unavailable
+        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+    if not other.note:
+        return not_applicable("training rollouts left nothing on self that an evaluation could report")
+    first, second, third = (_metrics(scenario) for scenario in (once, again, other))
+    if not first or not third:
+        return not_exercised(once.error or other.error or "evaluate() logged no metrics (HE705)")
+    steady = [name for name in first if name in second and _is_same(first[name], second[name])]
+    moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
+    path, line = evidence.at_method("evaluate")
+    findings = [
+        Finding(
+            message=f"{name} of the same model moved from {first[name]!r} to {third.get(name)!r} when training buffers differed",
+            path=path,
+            line=line,
+            seen=other.note,
+            scenario="evaluate_with_other_buffers",
+        )
+        for name in moved[:1]
+    ]
+    if not steady:
+        return not_exercised("every metric of evaluate() is different each time")
+    return judged(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
+
+
+def _metrics(scenario: Scenario) -> dict[str, Any]:
+    return {name: value for event in scenario.of(EvaluationLogged) for name, value in event.metrics.items()}
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left == right or (left != left and right != right) or abs(left - right) < 1e-9  # noqa: PLR0124, PLR2004 - NaN
+    return bool(left == right)
+
+
+RULE = Rule(
+    id="HE706",
+    name="eval-reports-what-it-ran",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

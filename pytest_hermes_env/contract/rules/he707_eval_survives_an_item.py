@@ -1,0 +1,70 @@
+"""HE707 eval-survives-an-item
+One item that fails does not lose the others.
+
+What: while the reward, or the agent loop, of one rollout of evaluate() raises, evaluate() does not raise, and logs the
+samples of all other items.
+
+Why: an evaluation of 200 items runs for an hour. One timeout of a judge or one broken file in a sandbox, with no try
+around the item, throws 199 results away, the money they cost included, and the curve has a hole where it mattered.
+
+Fix: put try: ... except Exception: around each item, log the exception, and keep a sample with score 0.0 and the error;
+or asyncio.gather(..., return_exceptions=True). Report the number of failed items as a metric of its own.
+
+Source: the environment guide's pattern of evaluate; atroposlib 0.4.0, envs/base.py, where an exception of evaluate is lost
+with its task.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import EvaluationLogged, Evidence, LoopStarted, Reward, Scenario
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+
+_FAILING = {
+    "evaluate_one_reward_raises": "the reward of one item raised",
+    "evaluate_one_loop_raises": "the agent loop of one item raised",
+    "evaluate_item_fails": "the model's server failed for one item",
+}
+SCENARIOS = ("evaluate", *_FAILING)
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what evaluate() logged while one of its items failed."""
+    whole = evidence.scenario("evaluate")
+    ran = [scenario for scenario in evidence.scenarios(*_FAILING) if scenario.of(LoopStarted) or scenario.of(Reward)]
+    if not whole.happened or not ran:
+        return not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
+    if whole.error:
+        return not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
+    expected = _samples(whole)
+    if not whole.of(EvaluationLogged):
+        return not_exercised("evaluate() logs nothing (HE705)")
+    path, line = evidence.at_method("evaluate")
+    findings = [
+        Finding(message=f"{_FAILING[scenario.name]}, and {text}", path=path, line=line, scenario=scenario.name)
+        for scenario in ran
+        if (text := _lost(scenario, expected))
+    ]
+    return judged(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
+
+
+def _lost(scenario: Scenario, expected: int) -> str:
+    if scenario.error:
+        return f"evaluate() raised {scenario.error}: the results of the other items are lost"
+    logged = _samples(scenario)
+    if not scenario.of(EvaluationLogged):
+        return "evaluate() logged nothing: the results of the other items are lost"
+    return f"evaluate() logged {logged} samples of {expected}" if logged < expected - 1 else ""
+
+
+def _samples(scenario: Scenario) -> int:
+    return sum(event.samples for event in scenario.of(EvaluationLogged))
+
+
+RULE = Rule(
+    id="HE707",
+    name="eval-survives-an-item",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

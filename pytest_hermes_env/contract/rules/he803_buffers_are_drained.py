@@ -1,0 +1,118 @@
+"""HE803 buffers-are-drained
+The buffers that wandb_log reports are empty after it.
+
+What: a series on self that training rollouts add to and that wandb_log reads does not hold the same entries after
+wandb_log as before. A deque with maxlen is a sliding window and may keep them.
+
+Why: what is not emptied is reported again at every step: the curve becomes the mean of the whole run, reacts ever more
+slowly, and hides a collapse until it is long past. And it grows: a week of rewards and messages is a memory leak.
+
+Fix: compute the metrics, then self.rewards.clear() (or self.rewards = []), then await super().wandb_log(metrics).
+
+Source: the environment guide's pattern of wandb_log; atroposlib 0.4.0, envs/base.py, which calls it at every step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_hermes_env.contract.evidence import ClassSource, Evidence, Kind, keyword, last_name
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+
+SCENARIOS = ("happy", "silent", "wandb_log")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Compare the series that training adds to before and after wandb_log."""
+    logging = evidence.scenario("wandb_log")
+    if not evidence.is_own("wandb_log"):
+        return not_applicable("the class has no wandb_log of its own")
+    if not logging.happened:
+        return not_exercised(logging.unavailable)
+    if evidence.source is None:
+        return not_exercised("the class has no source file that says what wandb_log reads")
+    if logging.error:
+        return not_exercised(f"wandb_log raised {logging.error}")
+    training = evidence.scenarios("happy", "silent")
+    if not training:
+        missing = evidence.why_missing("happy", "silent")
+        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+    grown = {
+        path
+        for scenario in training
+        for path, held in _series(scenario.after)
+        if held != dict(_series(scenario.before)).get(path, ())
+    }
+    reported = _read_by_wandb_log(evidence.source)
+    buffers = sorted(path for path in grown if path[0] in reported)
+    if not buffers:
+        return not_applicable("wandb_log reads no series that training rollouts add to")
+    before, after = dict(_series(logging.before)), dict(_series(logging.after))
+    kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
+    path, line = evidence.at_method("wandb_log")
+    findings = [
+        Finding(
+            message=f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there: they are reported again",
+            path=path,
+            line=line,
+            scenario="wandb_log",
+        )
+        for name in kept
+    ]
+    return judged(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
+
+
+def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    """Yield the path of each series in a picture of the environment, and its entries."""
+    pending: list[tuple[tuple[str, ...], Any]] = [((name,), held) for name, held in snapshot.items()]
+    while pending:
+        path, held = pending.pop()
+        match held:
+            case ("sequence", _, entries):
+                yield path, entries
+            case ("mapping", _, rows):
+                pending += [((*path, key), value) for key, value in rows]
+            case ("object", inner):
+                pending.append((path, inner))
+
+
+def _read_by_wandb_log(source: ClassSource) -> frozenset[str]:
+    """Return the attributes of self that wandb_log reads, except sliding windows."""
+    start = source.flow.method("wandb_log")
+    frames = source.flow.reached_from(start) if start is not None else ()
+    read = {
+        access.node.attr
+        for frame in frames
+        for access in frame.reads
+        if isinstance(access.node, ast.Attribute) and any(value.kind is Kind.SELF for value in access.base)
+    }
+    return frozenset(read - _windows(source))
+
+
+def _windows(source: ClassSource) -> set[str]:
+    """Return the attributes that hold a deque with maxlen."""
+    found: set[str] = set()
+    for owner in source.readable:
+        for node in ast.walk(owner.node):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Call):
+                is_deque = last_name(node.value.func) == "deque"
+                if is_deque and (keyword(node.value, "maxlen") is not None or len(node.value.args) > 1):
+                    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                    found.update(target.attr for target in targets if isinstance(target, ast.Attribute))
+    return found
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    return f"self.{path[0]}" + "".join(f"[{key}]" for key in path[1:])
+
+
+RULE = Rule(
+    id="HE803",
+    name="buffers-are-drained",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

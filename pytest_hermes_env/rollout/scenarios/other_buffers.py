@@ -1,0 +1,74 @@
+"""Evaluations by the same model beside other training buffers: what evaluation reports must not depend on them."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.scenarios.family import Family
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.stage import Stage
+
+__all__ = ["FAMILY"]
+
+SHIFT = 0.4321
+"""What numbers in a buffer are moved by."""
+MORE = 3
+"""How many further entries a series gets."""
+DEEP = 4
+
+
+async def play(stage: Stage) -> None:
+    """Train, evaluate twice, change what training left on the environment, and evaluate again."""
+    from pytest_hermes_env.rollout.auto_script import brief_policy  # noqa: PLC0415 - loads the mock model
+
+    if not await stage.prepare_item():
+        return
+    env = stage.env
+    group = await stage.collect("a training group before", policy=brief_policy)
+    buffers = changed(group.before, group.after)
+    await stage.play("evaluate_once", env.evaluate, policy=brief_policy)
+    await stage.play("evaluate_again", env.evaluate, policy=brief_policy)
+    for name in buffers:
+        if hasattr(env, name):
+            setattr(env, name, _other(getattr(env, name), DEEP))
+    await stage.play(
+        "evaluate_with_other_buffers",
+        env.evaluate,
+        policy=brief_policy,
+        more=lambda _: {"note": ", ".join(f"self.{name}" for name in buffers)},
+    )
+
+
+def _other(value: Any, depth: int) -> Any:
+    """Return a buffer as other training would have left it; what holds no numbers comes back as it is."""
+    if isinstance(value, bool) or depth == 0:
+        return value
+    if isinstance(value, int | float):
+        return value + (MORE if isinstance(value, int) else SHIFT)
+    if isinstance(value, list | deque):
+        if value:
+            value.extend(_other(copy.deepcopy(value[-1]), depth - 1) for _ in range(MORE))
+        return value
+    if isinstance(value, MutableMapping):
+        for key in list(value):
+            value[key] = _other(value[key], depth - 1)
+    elif hasattr(value, "__dict__") and not callable(value):
+        for name, held in list(vars(value).items()):
+            object.__setattr__(value, name, _other(held, depth - 1))  # records may be frozen
+    return value
+
+
+FAMILY = Family(
+    name="other buffers",
+    scenarios={
+        "evaluate_once": "evaluate() runs after a training group",
+        "evaluate_again": "evaluate() runs again: what is different now is different by itself",
+        "evaluate_with_other_buffers": "evaluate() runs after what training left on the environment was made to differ",
+    },
+    play=play,
+)
