@@ -151,8 +151,11 @@ class _Player:
 async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> Rung:
     label = f"{blank.name} of {blank.item}"
     stage.world = another_world(stage.world)
-    if transcript.needs_a_fake and not hasattr(stage.world, "on"):
-        return replace(blank, unavailable=f"{label} scripts the sandbox, which --hermes-sandbox local does not take")
+    is_fake = hasattr(stage.world, "on")
+    if transcript.sandbox and is_fake != (transcript.sandbox == "fake"):
+        return replace(blank, unavailable=f"{label} needs --hermes-sandbox {transcript.sandbox}")
+    if transcript.needs_a_fake and not is_fake:
+        return replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake")
     try:
         _furnish(stage.world, transcript)
     except HermesEnvError as error:

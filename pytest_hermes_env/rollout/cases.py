@@ -50,7 +50,7 @@ class Transcript:
     """What the model says on one item, what a judge answers, and what stands in the sandbox before.
 
     ``judge`` are the answers to a judge's questions, in order; the last one is given to all further questions. ``commands`` and
-    ``tools`` are what `FakeSandbox.on` and `FakeSandbox.on_tool` take.
+    ``tools`` are what `FakeSandbox.on` and `FakeSandbox.on_tool` take. ``sandbox`` is "fake" or "local" where the case needs it.
     """
 
     turns: tuple[Turn, ...]
@@ -58,6 +58,7 @@ class Transcript:
     files: Mapping[str, str | bytes] = field(default_factory=dict)
     commands: tuple[tuple[Any, Any], ...] = ()
     tools: tuple[tuple[str, Any], ...] = ()
+    sandbox: str = ""
 
     @property
     def needs_a_fake(self) -> bool:

@@ -18,10 +18,11 @@ from pytest_hermes_env.inference.offer import nearest_first
 from pytest_hermes_env.inference.steps import Turn, as_turn
 from pytest_hermes_env.rollout.cases import AUTOMATIC, WELL_KNOWN, Case, Cases, ItemCases, Transcript
 
-__all__ = ["as_cases", "as_order", "case", "cases", "checked_name", "item_cases"]
+__all__ = ["SANDBOXES", "as_cases", "as_order", "case", "cases", "checked_name", "item_cases"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_PARTS = ("judge", "files", "commands", "tools")
+_PARTS = ("judge", "sandbox", "files", "commands", "tools")
+SANDBOXES = ("fake", "local")
 
 
 class _Draft:
@@ -38,14 +39,21 @@ def case(
     files: Any = None,
     commands: Any = None,
     tools: Any = None,
+    sandbox: str | None = None,
 ) -> Any:
     """Return one transcript with what is special about it, for `item_cases`.
 
     ``turns`` is what the model says, as for `Script`, or a function of the item. ``judge`` is what a judge answers, or a list of
     answers; ``files`` path -> text, ``commands`` command -> answer (as for `FakeSandbox.on`), ``tools`` name -> answer.
+    ``sandbox`` is "fake" or "local" where the case can be played in that one only.
     """
     path, line = _caller()
-    return _Draft(turns, {"judge": judge, "files": files, "commands": commands, "tools": tools}, path, line)
+    return _Draft(
+        turns,
+        {"judge": judge, "files": files, "commands": commands, "tools": tools, "sandbox": _known_sandbox(sandbox)},
+        path,
+        line,
+    )
 
 
 def item_cases(
@@ -56,13 +64,14 @@ def item_cases(
     files: Any = None,
     commands: Any = None,
     tools: Any = None,
+    sandbox: str | None = None,
     **transcripts: Any,
 ) -> ItemCases:
     """Return the cases of one item: ``item=`` itself, the ``index`` of a training item, or ``where``, a predicate or "*".
 
     Each further argument is a case: ``gold``, ``near_miss``, ``nothing``, ``hack`` or a name of your own; a list of turns, a
     function of the item that gives one, what `case` returns, or None where it is still to be written. ``judge``, ``files``,
-    ``commands`` and ``tools`` hold for each of them.
+    ``commands``, ``tools`` and ``sandbox`` hold for each of them.
 
     Raises: BadCases.
     """
@@ -76,7 +85,7 @@ def item_cases(
         raise BadCases(f"item_cases takes the index of a training item, from 0; got {shorten(repr(index))}")
     if where is not None and where != "*" and not callable(where):
         raise BadCases(f'item_cases takes where="*" or a function of the item; got {shorten(repr(where))}')
-    outer = {"judge": judge, "files": files, "commands": commands, "tools": tools}
+    outer = {"judge": judge, "files": files, "commands": commands, "tools": tools, "sandbox": _known_sandbox(sandbox)}
     made = []
     for name, value in transcripts.items():
         checked_name(name)
@@ -194,14 +203,21 @@ def _transcript(turns: Any, inner: Mapping[str, Any], outer: Mapping[str, Any], 
         return tuple(value(item) if callable(value) else value for value in (outer.get(name), inner.get(name)))  # type: ignore[return-value]
 
     judge = next((value for value in reversed(part("judge")) if value is not None), ())
-    files, commands, tools = ({**(wide or {}), **(own or {})} for wide, own in (part(name) for name in _PARTS[1:]))
+    files, commands, tools = ({**(wide or {}), **(own or {})} for wide, own in (part(name) for name in _PARTS[2:]))
     return Transcript(
         turns=_turns(turns(item) if callable(turns) else turns),
         judge=tuple(as_turn(answer) for answer in (judge if isinstance(judge, list | tuple) else [judge])),
+        sandbox=next((value for value in reversed(part("sandbox")) if value), ""),
         files=files,
         commands=tuple(commands.items()),
         tools=tuple(tools.items()),
     )
+
+
+def _known_sandbox(name: str | None) -> str | None:
+    if name is not None and name not in SANDBOXES:
+        raise BadCases(f"sandbox is one of {' and '.join(SANDBOXES)}; got {shorten(repr(name))}")
+    return name
 
 
 def _turns(value: Any) -> tuple[Turn, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.contract.cases.declaring import as_order, checked_gap, checked_name
+from pytest_hermes_env.contract.cases.declaring import SANDBOXES, as_order, checked_gap, checked_name
 from pytest_hermes_env.errors import BadCases, ScriptError, shorten
 from pytest_hermes_env.inference.steps import Turn
 from pytest_hermes_env.inference.yaml_node import Node, parse_yaml
@@ -21,7 +21,7 @@ from pytest_hermes_env.rollout.cases import WELL_KNOWN, Case, Cases, ItemCases, 
 
 __all__ = ["CaseFile", "read_cases"]
 
-AROUND = ("judge", "files", "commands", "tools")
+AROUND = ("judge", "sandbox", "files", "commands", "tools")
 FILE_FIELDS = ("class", "order", "gap", *AROUND, "items")
 ITEM_FIELDS = ("index", "item", "where", *WELL_KNOWN, "others", *AROUND)
 CASE_FIELDS = ("turns", *AROUND)
@@ -167,6 +167,7 @@ def _case(name: str, node: Node, outer: list[dict[str, Node]]) -> Case:
 def _surroundings(around: list[dict[str, Node]], item: Any, *, is_checked: bool = False) -> Transcript:
     """Return what the levels of the file say around a case: the innermost wins. ``is_checked``: parts of the item stay as text."""
     judge: tuple[Turn, ...] = ()
+    sandbox = ""
     files: dict[str, str] = {}
     commands: list[tuple[Any, Any]] = []
     tools: dict[str, Any] = {}
@@ -174,6 +175,10 @@ def _surroundings(around: list[dict[str, Node]], item: Any, *, is_checked: bool 
         filled = level if is_checked else {name: _filled(node, item) for name, node in level.items()}
         if "judge" in filled:
             judge = _judge(filled["judge"])
+        if "sandbox" in filled:
+            sandbox = filled["sandbox"].text("'sandbox'")
+            if sandbox not in SANDBOXES:
+                raise filled["sandbox"].error(f"'sandbox' is one of {' and '.join(SANDBOXES)}; got {sandbox!r}.")
         if "files" in filled:
             files |= _files(filled["files"], "'files'")
         if "commands" in filled:
@@ -183,7 +188,7 @@ def _surroundings(around: list[dict[str, Node]], item: Any, *, is_checked: bool 
             if not isinstance(node.value, Mapping):
                 raise node.error(f"'tools' must be a mapping of tools to answers; got {node.describe()}.")
             tools |= {name: part.plain() for name, part in node.value.items()}
-    return Transcript(turns=(), judge=judge, files=files, commands=tuple(commands), tools=tuple(tools.items()))
+    return Transcript(turns=(), judge=judge, sandbox=sandbox, files=files, commands=tuple(commands), tools=tuple(tools.items()))
 
 
 def _judge(node: Node) -> tuple[Turn, ...]:

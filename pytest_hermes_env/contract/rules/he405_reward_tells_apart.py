@@ -49,6 +49,7 @@ from pytest_hermes_env.contract.rule import (
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
+UNFILLED = "is not filled in"
 NO_GOLD = "gold is not declared: hermes-env init"
 NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
@@ -73,10 +74,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return failed([_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")])
     if has_gold(rungs):
         return passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
-    open_ones = [rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable]
-    if open_ones:
-        return not_exercised("; ".join(dict.fromkeys(open_ones)))
-    return passed(f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts; {NO_GOLD}")
+    open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
+    if any(reason.endswith(UNFILLED) for reason in open_ones):
+        return not_exercised("; ".join(open_ones))
+    parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
+    return passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
 
 def has_gold(rungs: tuple[Rung, ...]) -> bool:

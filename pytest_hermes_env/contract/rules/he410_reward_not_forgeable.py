@@ -76,7 +76,7 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     if gold is not None:
         is_breach, against = gold - hack.reward < min(evidence.cases.gap, PAID), f"gold earns {gold:g}"
     elif idle is not None:
-        is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold is not filled in"
+        is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold was not played"
     else:
         return None, f"{label} {earned}, and there is nothing to compare it with"
     if not is_breach:
