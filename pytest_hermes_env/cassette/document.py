@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 
 from pytest_hermes_env.cassette.escape import packed
 from pytest_hermes_env.cassette.repeats import (
@@ -102,9 +101,15 @@ def _reply_body(call: ModelCall, same: Reference | None, echoes: dict[int, str])
     if place is not None and isinstance(prompt, str):
         echoes[call.number] = prompt
         earlier = echoes.get(same.call, "") if same is not None else ""
-        if len(common := os.path.commonprefix([earlier, prompt])) >= SHARED_FROM:
-            body[ECHOED_TEXT] = {"~echo_of": same.call, "up_to": len(common), "then": packed(prompt[len(common) :])}  # type: ignore[union-attr]
+        if (common := _common(earlier, prompt)) >= SHARED_FROM:
+            body[ECHOED_TEXT] = {"~echo_of": same.call, "up_to": common, "then": packed(prompt[common:])}  # type: ignore[union-attr]
     return body
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with together."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _up_to(reference: Reference) -> JsonObject:

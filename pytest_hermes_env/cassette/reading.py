@@ -16,6 +16,7 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 __all__ = ["Misshapen", "NewerFormat", "tape_of"]
 
 _PARTS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
+_ECHO = {"~echo_of", "up_to", "then"}
 _BODY_KINDS = ("none", "json", "text", "events", "bytes")
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
@@ -122,7 +123,7 @@ class _Unpacker:
                 return _Ids(value, found.get("choice"), found.get("up_to"), then)
             case "~asked", {**others} if len(others) == 1:
                 return _Asked()
-            case "~echo_of", {"up_to": int(up_to), "then": str(then)} if isinstance(value, int) and len(found) == 3:
+            case "~echo_of", {"up_to": int(up_to), "then": str(then)} if isinstance(value, int) and found.keys() == _ECHO:
                 return _Echo(value, up_to, then)
         raise Misshapen(f"{mark!r} is not known, or has other parts than it should: {', '.join(found)}")
 
