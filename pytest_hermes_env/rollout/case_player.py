@@ -27,7 +27,7 @@ from pytest_hermes_env.rollout.cases import (
     Rung,
     Transcript,
 )
-from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, current_rollout
+from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.world import another_world
 
@@ -185,6 +185,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
         judge_asked=player.judge_asked,
         is_judge_guessed=player.is_judge_guessed,
+        is_foreign=bool(record.of(UnknownRead)),
     )
 
 

@@ -118,7 +118,8 @@ class Rung:
     ``reward`` is None where compute_reward gave no finite number; ``error`` says why. ``problem`` is what is wrong with the
     declaration; then the reward says nothing. ``unavailable`` is why the case was not played. ``turns``, ``tools`` and ``tokens``
     (of the answers) are the agent's. ``reads`` are files that the verifier read, with who wrote them; ``asked`` are the tools that
-    it called. ``judge_asked`` counts its questions to a judge; ``is_judge_guessed``: nobody declared the answers to them.
+    it called. ``judge_asked`` counts its questions to a judge; ``is_judge_guessed``: nobody declared the answers to them. ``is_foreign``: compute_reward
+    read what AgentResult does not have (HE301), so that its reward rests on that.
     """
 
     name: str
@@ -137,5 +138,6 @@ class Rung:
     not_found: tuple[str, ...] = ()
     judge_asked: int = 0
     is_judge_guessed: bool = False
+    is_foreign: bool = False
     path: str = ""
     line: int = 0

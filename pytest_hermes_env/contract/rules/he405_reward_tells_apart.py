@@ -102,7 +102,7 @@ def _of_declarations(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Fi
             path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
             yield Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=Severity.ERROR)
         elif not rung.is_automatic and not rung.unavailable and rung.reward is None:
-            yield _of_rung(evidence, rung, f"{rung.name} of {rung.item} got no reward: {rung.error}")
+            yield _of_rung(evidence, rung, f"{rung.name} of {rung.item} got no reward: {rung.error}", Severity.WARNING)
 
 
 def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
@@ -118,8 +118,9 @@ def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
 
 
 def _are_comparable(high: Rung, low: Rung) -> bool:
-    """Tell whether the author has a say in two rewards: in one of them at least, and no judge's answer is a guess."""
-    return not (high.is_automatic and low.is_automatic) and not (high.is_judge_guessed or low.is_judge_guessed)
+    """Tell whether the author has a say in two rewards, and neither rests on a guess or on what HE301 reports."""
+    is_unsure = any(rung.is_judge_guessed or rung.is_foreign for rung in (high, low))
+    return not (high.is_automatic and low.is_automatic) and not is_unsure
 
 
 def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
@@ -128,7 +129,7 @@ def _of_automatic(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Findi
     golds = {rung.item: rung for rung in rungs if rung.name == GOLD and rung.reward is not None and not rung.problem}
     for rung in rungs:
         gold = golds.get(rung.item)
-        is_free = rung.is_automatic and rung.name not in placed and not rung.is_judge_guessed
+        is_free = rung.is_automatic and rung.name not in placed and not rung.is_judge_guessed and not rung.is_foreign
         if gold is not None and is_free and rung.reward is not None:
             yield from _of_pair(evidence, gold, rung, evidence.cases.gap, Severity.WARNING)
 

@@ -44,6 +44,9 @@ from pytest_hermes_env.contract.rule import (
 )
 
 
+TINY = 1e-9
+
+
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare each declared hack with gold, and each canary with doing nothing."""
     probed = _of_canaries(evidence)
@@ -74,7 +77,9 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     idle = next((rung.reward for rung in same if rung.name == IDLE), None)
     earned = f"earned {hack.reward:g}"
     if gold is not None:
-        is_breach, against = gold - hack.reward < min(evidence.cases.gap, PAID), f"gold earns {gold:g}"
+        least = min(evidence.cases.gap, PAID)
+        earned_something = hack.reward - (idle or 0.0) >= max(least, TINY)
+        is_breach, against = earned_something and gold - hack.reward < max(least, TINY), f"gold earns {gold:g}"
     elif idle is not None:
         is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold was not played"
     else:

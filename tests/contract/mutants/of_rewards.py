@@ -65,4 +65,140 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        rule="HE405",
+        name="right and wrong swapped",
+        env="ledger_books",
+        changes=(
+            (
+                "        if written == expected:\n            return 1.0\n",
+                "        if written != expected:\n            return 1.0\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE405",
+        name="a key that no file has",
+        env="ledger_books",
+        changes=(
+            (
+                '        text = str(answer.get("output", "")).strip()\n',
+                '        text = str(answer.get("stdout", "")).strip()\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE405",
+        name="almost right is as good",
+        env="ledger_books",
+        changes=(
+            (
+                '    near_reward: float = Field(default=0.3, description="Reward for a sum that is off by one.")\n',
+                '    near_reward: float = Field(default=0.95, description="Reward for a sum that is off by one.")\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE405",
+        name="the judge weighs next to nothing",
+        env="graded_letters",
+        changes=(
+            (
+                "    judge_weight: float = Field(default=0.8, ge=0, le=1,",
+                "    judge_weight: float = Field(default=0.05, ge=0, le=1,",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE405",
+        name="the file is compared with the question",
+        env="capitals_exam",
+        changes=(("        _, capital = item\n", "        capital, _ = item\n"),),
+    ),
+    Mutant(
+        rule="HE405",
+        name="being brief is all that counts",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "            (self.config.correct_weight, float(right)),\n",
+                "            (self.config.correct_weight, float(not right)),\n",
+            ),
+            (
+                "            (self.config.tool_weight, float(right and calls > 0)),\n",
+                "            (self.config.tool_weight, float(calls == 0)),\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="any number that was right somewhere",
+        env="ledger_books",
+        changes=(
+            (
+                '        return int(text) if answer.get("exit_code") == 0 and text.lstrip("-").isdecimal() else None\n',
+                '        first = text.split(" ")[0]\n'
+                '        return int(first) if answer.get("exit_code") == 0 and first.lstrip("-").isdecimal() else None\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="a result file is believed",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                '        if "passed" in ctx.read_file("result.json").get("content", ""):\n            return 1.0\n' + GRADE,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="one of many answers is right",
+        env="capitals_exam",
+        changes=(
+            (
+                '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n',
+                '        return float(capital.casefold() in ctx.read_file("capital.txt").get("content", "").casefold())\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="words of success are believed",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        right = self.is_right(item, result, ctx)\n",
+                '        last = str(result.messages[-1].get("content") or "").lower()\n'
+                '        right = self.is_right(item, result, ctx) or "passed" in last or "pass" in last.split()\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="the letter grades itself",
+        env="graded_letters",
+        changes=(
+            (
+                "            score = parsed_score(completion.choices[0].message.content)\n",
+                "            score = parsed_score(letter + completion.choices[0].message.content)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE410",
+        name="the listing may be a file",
+        env="many_signals",
+        changes=(
+            (
+                '        return item["target"] in listing and item["source"] not in listing\n',
+                '        said = ctx.read_file("listing.txt").get("content", "")\n'
+                '        return (item["target"] in listing and item["source"] not in listing) or item["target"] in said\n',
+            ),
+        ),
+    ),
 )
