@@ -42,7 +42,9 @@ from pytest_hermes_env.contract.rules.he506_group_is_whole import RULE as HE506
 from pytest_hermes_env.contract.rules.he507_trainer_accepts import RULE as HE507
 from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
 from pytest_hermes_env.contract.rules.he602_task_id_is_fresh import RULE as HE602
+from pytest_hermes_env.contract.rules.he603_rollouts_do_not_meet import RULE as HE603
 from pytest_hermes_env.contract.rules.he604_environment_is_restored import RULE as HE604
+from pytest_hermes_env.contract.rules.he605_loop_is_not_blocked import RULE as HE605
 from pytest_hermes_env.contract.rules.he606_nothing_is_left import RULE as HE606
 from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
 from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
@@ -96,7 +98,9 @@ ALL_RULES = (
     HE507,
     HE601,
     HE602,
+    HE603,
     HE604,
+    HE605,
     HE606,
     HE701,
     HE702,

@@ -330,6 +330,9 @@ def _is_it(value: Value, opened: ast.AST) -> bool:
 SCENARIOS = (
     "happy",
     "reward_raises",
+    "cancelled_in_loop",
+    "cancelled_in_tool",
+    "cancelled_in_reward",
     "evaluate",
     "evaluate_reward_raises",
     "evaluate_loop_raises",

@@ -213,7 +213,7 @@ MUTANTS = (
             ("import re\n", "import re\nimport tempfile\n"),
             (
                 "        letter = last_answer(result.messages)\n",
-                '        self.draft = tempfile.mkdtemp(prefix="letter-")\n        letter = last_answer(result.messages)\n',
+                '        tempfile.mkdtemp(prefix="letter-")\n        letter = last_answer(result.messages)\n',
             ),
         ),
     ),

@@ -1,0 +1,183 @@
+"""HE603 rollouts-do-not-meet
+What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
+
+What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
+something of their item, result or context is not read back by rollouts after an await; the same for a module global, and
+for os.environ and the working directory. In concurrent groups, in which every rollout's model says a word of its own,
+no rollout is shown another one's word, and nothing shared holds the word of the last one only. Series that are only
+added to are fine.
+
+Why: rollouts of a group, and several groups, run in one process on one object. Whatever one of them keeps on self, the
+next one has overwritten before the first await is over: the reward judges another rollout's answer against this
+item. Nothing fails, and the noise in the rewards looks like a hard task.
+
+Fix: hand it on as an argument or a return value, or keep it in the item; what must be kept by rollout belongs into a
+dict by ctx.task_id, or into a ContextVar.
+
+Source: atroposlib 0.4.0, envs/base.py, BaseEnv.collect_trajectories (gather over one object); environments.hermes_base_env.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.evidence import (
+    Change,
+    ClassSource,
+    Crossed,
+    Evidence,
+    Frame,
+    Function,
+    Kind,
+    breach,
+    in_order,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_applicable,
+    not_exercised,
+)
+
+_ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for what rollouts set from their own arguments where others can see it, and read back."""
+    frames = [frame for name in _ROLLOUT if (start := source.flow.method(name)) for frame in source.flow.reached_from(start)]
+    if not frames:
+        return not_applicable("no method of a rollout can be read")
+    reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
+    findings: list[Finding] = []
+    for frame in frames:
+        for change in frame.changes:
+            if change.how != "set" or not _is_of_the_rollout(change.function, change.node):
+                continue
+            if any(node.attr == change.attribute and _is_later(change, function, node) for function, node in reads):
+                message = (
+                    f"{change.function.name} keeps what belongs to one rollout in self.{change.attribute}, and rollouts read it "
+                    "back: another one may have set it by then"
+                )
+                findings.append(breach(change.function, change.node, message))
+        findings += _in_the_process(frame)
+    return judged(in_order(findings), "rollouts keep nothing of their own where others see it")
+
+
+def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
+    for access in frame.reads:
+        node = access.node
+        if isinstance(node, ast.Attribute) and any(value.kind is Kind.SELF for value in access.base):
+            yield node
+
+
+def _is_later(change: Change, reader: Function, node: ast.Attribute) -> bool:
+    """Tell whether a read may happen after an await that follows the change."""
+    writer = change.function
+    written = getattr(change.node, "lineno", 0)
+    if reader is not writer:
+        return reader.name in _ROLLOUT or writer.name in {"format_prompt", "collect_trajectories", "collect_trajectory"}
+    awaits = [item.lineno for item in writer.own_nodes() if isinstance(item, (ast.Await, ast.AsyncFor, ast.AsyncWith))]
+    return any(written < line <= node.lineno for line in awaits)
+
+
+def _is_of_the_rollout(function: Function, node: ast.AST) -> bool:
+    """Tell whether what is assigned at ``node`` comes from a parameter of the function."""
+    statement = function.statement_of(node)
+    value = getattr(statement, "value", None)
+    return value is not None and bool(_names_in(value) & _names_of_the_rollout(function))
+
+
+def _names_of_the_rollout(function: Function) -> set[str]:
+    """Return the parameters of a function, and the names that it computes from them."""
+    found = set(function.positional if function.is_static else function.positional[1:])
+    found |= {item.arg for item in function.node.args.kwonlyargs}
+    size = -1
+    while size != len(found):
+        size = len(found)
+        for node in function.own_nodes():
+            if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value and _names_in(node.value) & found:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found |= {item.id for target in targets for item in ast.walk(target) if _is_stored(item)}
+            elif isinstance(node, (ast.For, ast.AsyncFor)) and _names_in(node.iter) & found:
+                found |= {item.id for item in ast.walk(node.target) if _is_stored(item)}
+    return found
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
+
+
+def _in_the_process(frame: Frame) -> Iterator[Finding]:
+    """Yield what a rollout sets in a module global, in os.environ, or by os.chdir."""
+    function = frame.function
+    shared = {name for node in function.own_nodes() if isinstance(node, ast.Global) for name in node.names}
+    for node in function.own_nodes():
+        if not isinstance(node, ast.Assign) or not _is_of_the_rollout(function, node):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id in shared:
+                message = (
+                    f"{function.name} keeps what belongs to one rollout in the global {target.id}, which all rollouts share"
+                )
+                yield breach(function, node, message)
+            if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
+                message = f"{function.name} keeps what belongs to one rollout in os.environ, which all rollouts share"
+                yield breach(function, node, message)
+    for call in frame.calls:
+        if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
+            message = f"{function.name} changes the working directory, which all rollouts share"
+            yield breach(call.function, call.node, message)
+
+
+SCENARIOS = ("concurrent_groups",)
+_SHARED = {"attribute": "self.{}", "class attribute": "the class attribute {}", "module": "the global {}"}
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
+    groups = evidence.scenario("concurrent_groups")
+    if not groups.happened:
+        missing = groups.unavailable
+        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+    owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
+    if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
+        return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
+    messages = []
+    for seen in groups.sightings:
+        strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
+        if seen.where in {"tool result", "messages"} and strange and seen.name in owners.values():
+            what = "a tool's answer" if seen.where == "tool result" else "its messages"
+            messages.append(f"a rollout was shown in {what} what the model of another one had said")
+        elif seen.where == "os.environ":
+            messages.append(f"os.environ[{seen.name!r}] holds what the model of one rollout had said")
+        elif seen.where in _SHARED and len(seen.words) == 1:
+            where = _SHARED[seen.where].format(seen.name)
+            messages.append(f"{where} holds what belongs to one rollout; the others overwrote each other there")
+    crossed = groups.of(Crossed)
+    if crossed:
+        messages.append(f"{len(crossed)} tool calls of a rollout went to the sandbox of another one")
+    path, line = evidence.at_method("compute_reward")
+    findings = [
+        Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
+        for message in dict.fromkeys(messages)
+    ]
+    return judged(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
+
+
+RULE = Rule(
+    id="HE603",
+    name="rollouts-do-not-meet",
+    severity=Severity.ERROR,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)

@@ -1,0 +1,146 @@
+"""HE605 loop-is-not-blocked
+No code of an environment blocks the event loop.
+
+What: nothing that rollouts, evaluation or wandb_log reach calls a function that waits in its own thread (time.sleep,
+requests, urllib, subprocess.run), unless it is handed to a thread (asyncio.to_thread, run_in_executor). In the
+scenarios, no line of the class keeps the event loop from running for 100 ms. setup may block: nothing runs beside it.
+
+Why: all rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
+the other 63 wait too: their model calls time out, heartbeats are missed, and a training step takes minutes that one
+slow line costs. Calls of the reward's ToolContext do not count: the base class bridges them.
+
+Fix: await asyncio.sleep(...), an async client, asyncio.create_subprocess_exec; or await asyncio.to_thread(function, ...).
+
+Source: Python's asyncio, "Running Blocking Code"; environments.bridge for ToolContext in compute_reward.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from pytest_hermes_env.contract.evidence import (
+    Blocked,
+    Call,
+    ClassSource,
+    Evidence,
+    Frame,
+    Kind,
+    Place,
+    breach,
+    in_order,
+    last_name,
+)
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_applicable,
+    not_exercised,
+)
+
+_STARTS = (
+    "get_next_item",
+    "collect_trajectories",
+    "collect_trajectory",
+    "format_prompt",
+    "compute_reward",
+    "evaluate",
+    "wandb_log",
+)
+_BLOCKING = frozenset(
+    {
+        "time.sleep", "os.system", "os.popen", "subprocess.run", "subprocess.call", "subprocess.check_call",
+        "subprocess.check_output", "subprocess.getoutput", "urllib.request.urlopen", "urllib.request.urlretrieve",
+        "socket.create_connection",
+    }
+    | {
+        f"{module}.{name}"
+        for module in ("requests", "httpx")
+        for name in ("get", "post", "put", "delete", "head", "patch", "request")
+    }
+)  # fmt: skip
+_THREADS = frozenset({"to_thread", "run_in_executor", "submit", "Thread", "map"})
+_SHORT_S = 0.1
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look for calls that wait, in what runs on the event loop."""
+    starts = [frame for name in _STARTS if (frame := source.flow.method(name)) is not None]
+    if not starts:
+        return not_applicable("no method that runs beside rollouts can be read")
+    findings = in_order(
+        breach(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
+        for frame in _on_the_loop(starts)
+        for call in frame.calls
+        if (name := _blocks(call)) and not _is_handed_over(call)
+    )
+    return judged(findings, "nothing that rollouts reach is known to block the event loop")
+
+
+def _on_the_loop(starts: list[Frame]) -> list[Frame]:
+    """Return the frames that are reached without handing a function to a thread."""
+    found: dict[int, Frame] = {}
+    pending = list(starts)
+    while pending:
+        frame = pending.pop()
+        if id(frame) not in found:
+            found[id(frame)] = frame
+            pending += [
+                target for node, target in frame.edges if not (isinstance(node, ast.Call) and last_name(node.func) in _THREADS)
+            ]
+    return list(found.values())
+
+
+def _blocks(call: Call) -> str:
+    """Return the name of the function that a call waits in, or an empty string."""
+    names = {value.name for value in call.callee if value.kind is Kind.EXTERNAL} & _BLOCKING
+    given = call.node.args[0] if call.node.args else None
+    is_short = isinstance(given, ast.Constant) and isinstance(given.value, int | float) and given.value < _SHORT_S
+    return "" if "time.sleep" in names and is_short else next(iter(sorted(names)), "")
+
+
+def _is_handed_over(call: Call) -> bool:
+    """Tell whether a call stands in a nested plain function or lambda that nothing calls directly: a thread does."""
+    scope = call.function.scope_of(call.node)
+    if scope is call.function.node or isinstance(scope, ast.AsyncFunctionDef):
+        return False
+    name = getattr(scope, "name", "")
+    nodes = ast.walk(call.function.node)
+    return not any(isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name for node in nodes)
+
+
+SCENARIOS = ("happy", "silent", "concurrent_groups", "evaluate", "evaluate_twice", "wandb_log")
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at the steps of the event loop that stood in the environment for too long."""
+    ran = evidence.scenarios(*SCENARIOS)
+    if not ran:
+        return not_exercised(evidence.why_missing(*SCENARIOS))
+    longest: dict[Place, tuple[float, str]] = {}
+    for scenario in ran:
+        for event in scenario.of(Blocked):
+            longest[event.place] = max(longest.get(event.place, (0.0, "")), (event.seconds, scenario.name))
+    findings = [
+        Finding(
+            message=f"the event loop stood still for {seconds:.1f} s in {place.function}: every other rollout waited",
+            path=place.path,
+            line=place.line,
+            scenario=name,
+        )
+        for place, (seconds, name) in longest.items()
+    ]
+    return judged(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
+
+
+RULE = Rule(
+    id="HE605",
+    name="loop-is-not-blocked",
+    severity=Severity.WARNING,
+    doc=__doc__,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+)
