@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised
+from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised, not_seen
 from pytest_hermes_env.contract.scored import (
     IGNORED,
     Row,
@@ -276,7 +276,7 @@ class Evidence:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
         missing = self.probes.unavailable
         if missing:
-            return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+            return not_seen(missing)
         if all(trial.is_foreign for trial in self.probes.trials):
             return not_exercised("every call of compute_reward stopped at a read that HE301 reports")
         return None
@@ -302,7 +302,7 @@ class Evidence:
             return None
         if not ran:
             missing = self.why_missing(*names)
-            return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+            return not_seen(missing)
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
 

@@ -107,6 +107,11 @@ def not_applicable(reason: str) -> Verdict:
     return Verdict(outcome=Outcome.NOT_APPLICABLE, note=reason)
 
 
+def not_seen(reason: str) -> Verdict:
+    """Return the verdict that nothing was seen: of no concern to a benchmark, which has nothing to train on, else not exercised."""
+    return not_applicable(reason) if "get_next_item gave None" in reason else not_exercised(reason)
+
+
 StaticHalf = Callable[["ClassSource"], Verdict]
 DynamicHalf = Callable[["Evidence"], Verdict]
 

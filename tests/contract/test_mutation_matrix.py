@@ -14,6 +14,7 @@ from pytest_hermes_env.rollout.layer import find_class
 from .mutants import MUTANTS, Mutant
 from .mutants.mutant import CLASSES, SOUND
 
+BENCHMARK = "capitals_exam"
 SERVER_TYPES = ("openai", "vllm", "sglang")
 
 
@@ -36,10 +37,11 @@ def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, t
 @pytest.mark.parametrize("server_type", SERVER_TYPES)
 @pytest.mark.parametrize("env", CLASSES)
 def test_a_sound_environment_is_clean(env: str, server_type: str) -> None:
-    """No rule has anything to say about a sound environment, not even as a warning."""
+    """No rule has anything to say about a sound environment, not even as a warning; none waits for what a benchmark never does."""
     results = judged(f"{SOUND / env}.py:{CLASSES[env]}", server_type)
 
-    assert broken(results, *Severity) == {}
+    unseen = [rule for rule, result in results.items() if result.outcome is Outcome.NOT_EXERCISED]
+    assert (broken(results, *Severity), unseen if env == BENCHMARK else []) == ({}, [])
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)

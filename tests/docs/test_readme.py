@@ -60,9 +60,10 @@ def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> No
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", str(bad))
 
     shown = blocks("console")[0].splitlines()
+    (ledger,) = [line for line in result.outlines if re.match(r"\d+ rules: ", line)]
+    assert ledger in shown
     for text in (
         "HE301 messages-not-final-response: compute_reward reads result.final_response, which AgentResult does not have",
-        " passed, 5 failed, ",
         "  not applicable  HE503, HE504, HE505  chat mode has no sampled tokens: pytest --hermes-mode token",
         "  every call of compute_reward stopped at a read that HE301 reports",
     ):

@@ -14,7 +14,17 @@ Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_applicable, not_exercised, passed
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    not_applicable,
+    not_exercised,
+    not_seen,
+    passed,
+)
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -22,7 +32,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     scenario = evidence.scenario("items")
     if not scenario.happened:
         missing = scenario.unavailable
-        return not_applicable(missing) if "gave None" in missing else not_exercised(missing)
+        return not_seen(missing)
     taken = len(scenario.items)
     if scenario.error:
         path, line = evidence.at_method("get_next_item")

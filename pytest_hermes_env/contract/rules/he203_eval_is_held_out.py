@@ -36,6 +36,7 @@ from pytest_hermes_env.contract.rule import (
     failed,
     not_applicable,
     not_exercised,
+    not_seen,
     passed,
     undecided,
 )
@@ -270,7 +271,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
     if not items.happened or not items.items:
         missing = items.unavailable or items.note or items.error
-        return not_applicable(missing) if "gave None" in missing else not_exercised(missing)
+        return not_seen(missing)
     if not evaluation.happened:
         return not_exercised(evaluation.unavailable)
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}

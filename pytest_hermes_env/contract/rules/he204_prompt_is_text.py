@@ -30,7 +30,7 @@ from pytest_hermes_env.contract.evidence import (
     in_order,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_seen, passed, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,10 +135,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
     scenario = evidence.scenario("items")
     if not scenario.happened:
-        return not_exercised(scenario.unavailable)
+        return not_seen(scenario.unavailable)
     asked = [item for item in scenario.items if item.is_formatted]
     if not asked:
-        return not_exercised(scenario.error or scenario.note or "get_next_item gave no item")
+        return not_seen(scenario.error or scenario.note or "get_next_item gave no item")
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
         return passed(f"{len(asked)} prompts looked at")

@@ -34,6 +34,7 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_applicable,
     not_exercised,
+    not_seen,
 )
 
 SCENARIOS = ("happy", "silent")
@@ -43,7 +44,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count the questions without tools against the rewards."""
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if _rewards(scenario)]
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "nobody called compute_reward")
+        return not_seen(evidence.why_missing(*SCENARIOS) or "nobody called compute_reward")
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
         return not_exercised("the agent is offered no tools, so that a judge's questions cannot be told from its own")
     asked = [(scenario, _questions(scenario)) for scenario in ran]
