@@ -43,7 +43,6 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
 )
 
-
 TINY = 1e-9
 
 

@@ -57,7 +57,11 @@ def static(source: ClassSource) -> Verdict:
         for change in frame.changes:
             if change.how != "set" or not _is_of_the_rollout(change.function, change.node):
                 continue
-            if any(node.attr == change.attribute and _is_later(change, function, node) for function, node in reads):
+            if any(
+                node.attr == change.attribute
+                and (_is_later(change, function, node) or _is_elsewhere(source, change.function, function))
+                for function, node in reads
+            ):
                 message = (
                     f"{change.function.name} keeps what belongs to one rollout in self.{change.attribute}, and rollouts read it "
                     "back: another one may have set it by then"
@@ -84,6 +88,13 @@ def _is_later(change: Change, reader: Function, node: ast.Attribute) -> bool:
     return any(written < line <= node.lineno for line in awaits)
 
 
+def _is_elsewhere(source: ClassSource, writer: Function, reader: Function) -> bool:
+    """Tell whether a method of rollouts leads to the reader and not to the writer: the base class awaits between the two."""
+    flow = source.flow
+    reached = [{frame.function for frame in flow.reached_from(start)} for name in _ROLLOUT if (start := flow.method(name))]
+    return any(reader in functions and writer not in functions for functions in reached)
+
+
 def _is_of_the_rollout(function: Function, node: ast.AST) -> bool:
     """Tell whether what is assigned at ``node`` comes from a parameter of the function."""
     statement = function.statement_of(node)
@@ -101,14 +112,14 @@ def _names_of_the_rollout(function: Function) -> set[str]:
         for node in function.own_nodes():
             if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and node.value and _names_in(node.value) & found:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found |= {item.id for target in targets for item in ast.walk(target) if _is_stored(item)}
+                found |= {name for target in targets for name in _stored_in(target)}
             elif isinstance(node, (ast.For, ast.AsyncFor)) and _names_in(node.iter) & found:
-                found |= {item.id for item in ast.walk(node.target) if _is_stored(item)}
+                found |= _stored_in(node.target)
     return found
 
 
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+def _stored_in(target: ast.AST) -> set[str]:
+    return {item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
 
 
 def _names_in(node: ast.AST) -> set[str]:
