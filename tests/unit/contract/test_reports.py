@@ -165,6 +165,7 @@ def test_json_holds_every_rule_with_its_outcome():
                 "mode": "chat",
                 "world": "an in-memory machine",
                 "counts": {"failed": 1, "not exercised": 1},
+                "ladder": [],
                 "rules": [
                     {
                         "id": "HE301",
