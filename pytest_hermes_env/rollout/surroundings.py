@@ -29,6 +29,8 @@ CLIENTS = (("aiohttp", "ClientSession"), ("httpx", "AsyncClient"), ("httpx", "Cl
 """Clients that must be closed: module and class. They are watched where their module is loaded."""
 
 
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -55,6 +57,13 @@ class OwnCode:
                 return Place(path=path, line=frame.f_lineno, function=frame.f_code.co_name)
             frame = frame.f_back
         return None
+
+
+def _is_started_by_a_library(frame: FrameType | None) -> bool:
+    """Tell whether the nearest code on a stack that is not the standard library's threading is installed code."""
+    while frame is not None and frame.f_globals.get("__name__") == "threading":
+        frame = frame.f_back
+    return frame is not None and not _INSTALLED.isdisjoint(frame.f_code.co_filename.split(os.sep))
 
 
 def _file_of(cls: type) -> str:
@@ -122,6 +131,8 @@ class Surroundings:
 
     def _thread(self, real: Callable[..., None], thread: threading.Thread) -> None:
         real(thread)
+        if thread.daemon and _is_started_by_a_library(sys._getframe(2)):
+            return  # tqdm's monitor and its like: one for the process, kept by the library, gone when the process ends
         if here := self._here():
             self._made.append(("thread", thread.name, here[1], thread.is_alive))
 

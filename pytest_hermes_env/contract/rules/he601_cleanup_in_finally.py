@@ -12,7 +12,8 @@ lifetime runs out (an hour by default). An evaluation of 100 items in which the 
 sandboxes behind: the machine runs out of memory, or the cloud sends the bill.
 
 Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes
-inside the try, the loop's run included.
+inside the try, the loop's run included. Before the first tool or the first await there is no sandbox yet: what only builds the prompt may
+stand between.
 
 Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
 """
@@ -148,7 +149,7 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     cleaning = [item for item in _cleaning(source, frame, opened) if function.scope_of(item) is function.scope_of(node)]
     if any(function.statement_of(item) is statement for item in cleaning):
         return None  # ToolContext(task_id).cleanup(): opened only to release what the rollout left
-    trouble = _trouble(function, statement, cleaning)
+    trouble = _trouble(function, statement, cleaning, _words_of(function, node, statement))
     if trouble == "":
         return None
     if _is_handed_up(frame, opened):
@@ -220,7 +221,25 @@ def _cleans(access: Access, opened: ast.AST) -> bool:
     return isinstance(access.node, ast.Attribute) and access.node.attr == "cleanup" and _holds(access.base, opened)
 
 
-def _trouble(function: Function, statement: ast.stmt, cleaning: list[ast.AST]) -> str | None:
+def _words_of(function: Function, node: ast.AST, statement: ast.stmt) -> frozenset[str] | None:
+    """Return the names by which a sandbox can be reached that is not there yet; None where it may be there already.
+
+    A ToolContext makes no sandbox: the first tool does. Before anything was awaited, there is none, and what does not touch the
+    context cannot leave one behind.
+    """
+    scope = function.scope_of(node)
+    line = getattr(node, "lineno", 0)
+    waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+    if any(isinstance(item, waits) and item.lineno < line and function.scope_of(item) is scope for item in ast.walk(scope)):
+        return None
+    if not isinstance(node, ast.Call) or not isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return None
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    given = [*node.args, *(word.value for word in node.keywords)]
+    return frozenset(ast.unparse(item) for item in (*targets, *given) if isinstance(item, (ast.Name, ast.Attribute)))
+
+
+def _trouble(function: Function, statement: ast.stmt, cleaning: list[ast.AST], words: frozenset[str] | None) -> str | None:
     """Return "" when the context is safe, a sentence when something comes between, None when no finally cleans it."""
     tries = {found for node in cleaning if (found := function.finally_of(node)) is not None}
     registered = {function.statement_of(node) for node in cleaning if _is_registered(function, node)}
@@ -238,8 +257,8 @@ def _trouble(function: Function, statement: ast.stmt, cleaning: list[ast.AST]) -
             if any(item in tries for item in ast.walk(follower) if isinstance(item, ast.Try)) and isinstance(
                 follower, (ast.With, ast.AsyncWith, ast.If)
             ):
-                return between or _risk(follower, tries)
-            between = between or _risk(follower, tries)
+                return between or _risk(follower, tries, words)
+            between = between or _risk(follower, tries, words)
         if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.AsyncFor, ast.While)):
             break
     return None
@@ -263,7 +282,7 @@ def _is_registered(function: Function, node: ast.AST) -> bool:
     return isinstance(parent, ast.Call) and node in parent.args and last_name(parent.func) in _REGISTERS
 
 
-def _risk(statement: ast.stmt, covered: set[ast.Try]) -> str:
+def _risk(statement: ast.stmt, covered: set[ast.Try], words: frozenset[str] | None) -> str:
     """Return what may go wrong in a statement between the construction and its try, or an empty string."""
     pending: list[ast.AST] = [statement]
     while pending:
@@ -272,12 +291,17 @@ def _risk(statement: ast.stmt, covered: set[ast.Try]) -> str:
             continue
         if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)):
             return f"line {node.lineno} awaits before the try that cleans it up"
-        if isinstance(node, (ast.Raise, ast.Assert)) or (isinstance(node, ast.Call) and not _is_harmless(node)):
+        can_raise = isinstance(node, (ast.Raise, ast.Assert)) or (isinstance(node, ast.Call) and not _is_harmless(node))
+        if can_raise and (words is None or _touches(node, words)):
             return f"line {node.lineno} can raise before the try that cleans it up"
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
             return f"line {node.lineno} leaves before the try that cleans it up"
         pending.extend(ast.iter_child_nodes(node))
     return ""
+
+
+def _touches(node: ast.AST, words: frozenset[str]) -> bool:
+    return any(isinstance(item, (ast.Name, ast.Attribute)) and ast.unparse(item) in words for item in ast.walk(node))
 
 
 def _is_harmless(call: ast.Call) -> bool:

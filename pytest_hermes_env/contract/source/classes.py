@@ -16,6 +16,7 @@ from pytest_hermes_env.contract.source.names import (
     ATROPOS_ENV,
     BASE_METHODS,
     LAYER_ENV,
+    LAYER_FILES,
     LAYER_NAMES,
     LAYER_ROLLOUTS,
     REQUIRED_METHODS,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.source.flow import Flow
 
 _BUILTINS = frozenset(vars(builtins))
-_LAYER_FILES = frozenset({"hermes_base_env", "agent_loop", "tool_context"})
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
 _GIVEN_BY_BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
@@ -325,7 +325,7 @@ def resolve_attribute(
 
 
 def _is_layer_file(dotted: str) -> bool:
-    return dotted.rpartition(".")[2] in _LAYER_FILES
+    return dotted.rpartition(".")[2] in LAYER_FILES
 
 
 def _joined(module: str, name: str) -> str:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.source.classes import ClassSource, External, Standing, class_of
 from pytest_hermes_env.contract.source.modules import FileProblem, Module, SourceTree, flat_statements
-from pytest_hermes_env.contract.source.names import LAYER_ENV, REQUIRED_METHODS
+from pytest_hermes_env.contract.source.names import LAYER_ENV, LAYER_ROLLOUTS, REQUIRED_METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _LIKELY = 2
-"""So many required methods make a class with unreadable bases worth judging; compute_reward is one of them."""
+"""So many names of an environment make a class with unreadable bases worth judging; one of them must be its own."""
+
+_OWN_NAMES = frozenset({"compute_reward", "env_config_cls"})
+_NAMES = _OWN_NAMES.union(REQUIRED_METHODS, LAYER_ROLLOUTS, {"config_init", "name", "wandb_log"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +127,8 @@ def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
     if source.standing is Standing.ATROPOS:
         return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
     if source.standing is Standing.UNKNOWN:
-        given = [name for name in REQUIRED_METHODS if name in source.own_methods]
+        given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
         unread = [item.dotted for item in source.mro if isinstance(item, External) and not item.is_known]
-        if unread and "compute_reward" in given and len(given) >= _LIKELY:
+        if unread and given & _OWN_NAMES and len(given) >= _LIKELY:
             return "", False
     return "no environment", False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["known_distributions", "known_fields", "known_tools", "known_toolsets"]
+__all__ = ["folders_of", "known_distributions", "known_fields", "known_tools", "known_toolsets"]
 
 _REGISTERED = re.compile(rb"""\btoolset\s*=\s*["']([\w-]+)["']""")
 _TOOL = re.compile(rb"""\bregister\(\s*name\s*=\s*["']([\w-]+)["']""")
@@ -37,7 +37,7 @@ def known_toolsets() -> frozenset[str]:
     if not found:
         return frozenset()
     found |= set(_keys_of("model_tools", "_LEGACY_TOOLSET_MAP"))
-    for folder in _folders("tools"):
+    for folder in folders_of("tools"):
         for name in sorted(os.listdir(folder)):
             if name.endswith(".py"):
                 found |= {word.decode() for word in _REGISTERED.findall(_read(os.path.join(folder, name)))}
@@ -48,7 +48,7 @@ def known_toolsets() -> frozenset[str]:
 def known_tools() -> frozenset[str]:
     """Return the names of the tools that the installed hermes-agent has, whatever they need; empty where it is not installed."""
     found: set[str] = set()
-    for folder in _folders("tools"):
+    for folder in folders_of("tools"):
         for name in sorted(os.listdir(folder)):
             if name.endswith(".py"):
                 found |= {word.decode() for word in _TOOL.findall(_read(os.path.join(folder, name)))}
@@ -70,8 +70,8 @@ def known_distributions() -> frozenset[str]:
 def known_fields() -> frozenset[str]:
     """Return the configuration fields of Atropos and of the layer; empty where Atropos is not installed."""
     files = [
-        *(os.path.join(folder, "envs", "base.py") for folder in _folders("atroposlib")),
-        *(os.path.join(folder, "hermes_base_env.py") for folder in _folders("environments")),
+        *(os.path.join(folder, "envs", "base.py") for folder in folders_of("atroposlib")),
+        *(os.path.join(folder, "hermes_base_env.py") for folder in folders_of("environments")),
     ]
     found = {name for file in files for name in _fields_in(_read(file))}
     return frozenset(found | _LAYER_FIELDS) if found else frozenset()
@@ -98,7 +98,8 @@ def _keys_of(module: str, name: str) -> list[str]:
     return []
 
 
-def _folders(package: str) -> list[str]:
+def folders_of(package: str) -> list[str]:
+    """Return the directories of an installed package; none where it is not installed."""
     spec = importlib.util.find_spec(package)
     found = list(spec.submodule_search_locations or ()) if spec is not None else []
     return [folder for folder in found if os.path.isdir(folder)]

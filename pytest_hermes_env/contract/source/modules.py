@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.source.installed import folders_of
+from pytest_hermes_env.contract.source.names import LAYER_FILES, LAYER_PACKAGE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -26,6 +29,9 @@ _BLOCKS = (
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories that are no root of a tree: what is installed beside a file is not part of its project."""
+
+_BELOW_THE_LAYER = 2
+"""Parts of the shortest dotted name of a module in the layer's package."""
 
 MAX_PARENTS = 8
 """How many directories above a file are tried as the root that its absolute imports start from."""
@@ -148,6 +154,7 @@ class SourceTree:
         self._modules: dict[str, Module | FileProblem] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
+        self._layers: list[str] | None = None
 
     def read(self, path: str) -> Module | FileProblem:
         """Return the parsed file, or the problem that keeps it from being parsed."""
@@ -202,7 +209,19 @@ class SourceTree:
             for candidate in (base + ".py", os.path.join(base, "__init__.py")):
                 if os.path.isfile(candidate):
                     return candidate
-        return None
+        return self._bundled(parts) if not level else None
+
+    def _bundled(self, parts: list[str]) -> str | None:
+        """Return the file of an installed environment, such as one that comes with the layer, that others inherit from.
+
+        The layer's own files stay unread: they are known by name.
+        """
+        if len(parts) < _BELOW_THE_LAYER or parts[0] != LAYER_PACKAGE or parts[-1] in LAYER_FILES:
+            return None
+        if self._layers is None:
+            self._layers = folders_of(LAYER_PACKAGE)
+        files = (os.path.join(folder, *parts[1:]) + ".py" for folder in self._layers)
+        return next((file for file in files if os.path.isfile(file)), None)
 
     def _roots_of(self, folder: str) -> tuple[str, ...]:
         if folder not in self._roots:

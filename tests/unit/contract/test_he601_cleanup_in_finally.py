@@ -20,6 +20,25 @@ class Case:
 
 BROKEN = (
     Case(
+        name="what the loop left is there already, and something can raise before the try",
+        source="""
+        class Env(HermesAgentBaseEnv):
+            async def evaluate(self):
+                result = await HermesAgentLoop(server=self.server, task_id="task").run([])
+                ctx = ToolContext("task")  # <- here
+                answer = self.final_answer(result)
+                try:
+                    await self.compute_reward({"answer": answer}, result, ctx)
+                finally:
+                    ctx.cleanup()
+
+            def final_answer(self, result): ...
+
+            async def compute_reward(self, item, result, ctx): ...
+        """,
+        message="evaluate opens a ToolContext, but line {line+1} can raise before the try that cleans it up",
+    ),
+    Case(
         name="never cleaned",
         source="""
         class Env(HermesAgentBaseEnv):
@@ -83,7 +102,7 @@ BROKEN = (
         class Env(HermesAgentBaseEnv):
             def _open(self, item):
                 ctx = environments.tool_context.ToolContext(item["id"])  # <- here
-                assert item["files"]
+                assert ctx.terminal("ls")["output"]
                 try:
                     ctx.write_file("a", "b")
                 finally:
@@ -153,6 +172,25 @@ BROKEN = (
 )
 
 SOUND = (
+    Case(
+        name="only the prompt is built before the try, when there is no sandbox yet",
+        source="""
+        class Env(HermesAgentBaseEnv):
+            async def evaluate(self):
+                for item in self.items:
+                    ctx = ToolContext(str(uuid4()))
+                    messages = [{"role": "user", "content": self.format_prompt(item)}]
+                    if self.config.system_prompt:
+                        messages.insert(0, {"role": "system", "content": self.config.system_prompt})
+                    try:
+                        agent = HermesAgentLoop(server=self.server, task_id=ctx.task_id)
+                        await self.compute_reward(item, await agent.run(messages), ctx)
+                    finally:
+                        ctx.cleanup()
+
+            async def compute_reward(self, item, result, ctx): ...
+        """,
+    ),
     Case(
         name="right after it",
         source="""

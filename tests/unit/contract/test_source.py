@@ -126,12 +126,26 @@ def test_a_class_with_an_unreadable_base_is_judged_when_it_looks_like_an_environ
             class Env(Base):
                 def format_prompt(self, item): ...
                 async def compute_reward(self, item, result, ctx): ...
-            class Row(Model): ...
+            class Own(Base):
+                name = "own"
+                env_config_cls = Model
+            class Row(Model):
+                name = "row"
             """
         },
     )
 
-    assert names(tmp_path, "env.py") == ["Env"]
+    assert names(tmp_path, "env.py") == ["Env", "Own"]
+
+
+def test_methods_of_an_installed_environment_are_inherited(tmp_path):
+    """An environment that comes with the layer is read as a base, wherever it is installed; the layer itself is not."""
+    write(tmp_path, {"env.py": "from environments.web_research_env import WebResearchEnv\nclass Env(WebResearchEnv): ..."})
+
+    (source,) = read_classes(str(tmp_path / "env.py")).classes
+    assert [item.name for item in source.readable] == ["Env", "WebResearchEnv"]
+    assert source.missing == ()
+    assert source.unreadable == ()
 
 
 def test_a_class_is_found_by_its_qualified_name(tmp_path):

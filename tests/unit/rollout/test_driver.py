@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+import tqdm
 
 from pytest_hermes_env.rollout.driver import Collection, Collector
 from pytest_hermes_env.rollout.journal import (
@@ -196,10 +197,14 @@ class Untidy(SmallEnv):
         self.client = httpx.AsyncClient()
         self.stop = threading.Event()
         threading.Thread(target=self.stop.wait, name="untidy", daemon=True).start()
+        self.monitor = tqdm.TMonitor(tqdm.tqdm, 10)
 
 
 def test_what_is_left_is_found_at_its_line() -> None:
-    """Variables, directories, clients and threads of the environment are named with the line that made them."""
+    """Variables, directories, clients and threads of the environment are named with the line that made them.
+
+    The monitor that tqdm keeps for the process is none of its.
+    """
     scenarios = collected(Untidy, "setup", "closing").scenarios
     left = {(thing.kind, thing.place.line) for thing in scenarios["closing"].left}
     for thing in scenarios["closing"].left:
