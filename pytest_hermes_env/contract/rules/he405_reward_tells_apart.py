@@ -172,7 +172,8 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     value = every[0]
     if value or _gives_nothing_else(evidence, value):
         return failed([_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")])
-    return not_exercised(NEEDS_A_CASE)
+    open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
+    return not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
