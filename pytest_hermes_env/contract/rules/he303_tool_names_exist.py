@@ -96,8 +96,7 @@ def _comparisons(source: ClassSource) -> Iterator[_Asked]:
     seen: set[ast.AST] = set()
     for frame in source.flow.reached_from(start) if start is not None else ():
         for compared in frame.compared:
-            parts = (compared.node.left, *compared.node.comparators)
-            others = [part for part, values in zip(parts, compared.operands, strict=True) if not names_a_tool(values)]
+            others = [part for part, values in zip(compared.parts, compared.operands, strict=True) if not names_a_tool(values)]
             names = tuple(name for part in others for name in _constants(source, frame, part))
             if names and compared.node not in seen:
                 seen.add(compared.node)

@@ -219,6 +219,8 @@ class ExpressionReader:
 
     def _BinOp(self, node: ast.BinOp) -> Values:
         left, right = self.value(node.left), self.value(node.right)
+        if isinstance(node.op, (ast.BitAnd, ast.Sub)) and (names_a_tool(left) or names_a_tool(right)):
+            self.frame.compared.append(Comparison(node, (node.left, node.right), (left, right)))
         both = left | right
         if both and any(value.kind is Kind.MANY for value in both):
             return many(members(frozenset(value for value in both if value.kind is not Kind.ANYTHING)))
@@ -228,7 +230,7 @@ class ExpressionReader:
         left = self.value(node.left)
         operands = (left, *[self.value(part) for part in node.comparators])
         if any(map(names_a_tool, operands)):
-            self.frame.compared.append(Comparison(node, operands))
+            self.frame.compared.append(Comparison(node, (node.left, *node.comparators), operands))
         right = node.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None and len(node.ops) == 1:
             never_none = bool(left) and all(value.kind in _NEVER_NONE for value in left)

@@ -59,9 +59,10 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A comparison in which the name of a called tool takes part; ``operands`` are the values from left to right."""
+    """A comparison or set operation in which the name of a called tool takes part; ``operands`` are the values of ``parts``."""
 
-    node: ast.Compare
+    node: ast.Compare | ast.BinOp
+    parts: tuple[ast.expr, ...]
     operands: tuple[Values, ...]
 
 

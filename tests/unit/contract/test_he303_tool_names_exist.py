@@ -39,6 +39,14 @@ BROKEN = {
             function = call["function"]
             return float(self.FAVOURITE == function["name"])  # <- here
     """,
+    "what two sets share": """
+        async def compute_reward(self, item, result, ctx):
+            names = []
+            for message in result.messages:
+                for call in message.get("tool_calls") or []:
+                    names.append((call.get("function") or {}).get("name", ""))
+            return 1.0 if {"web_search", "web_fetch"} & set(names) else 0.0  # <- here
+    """,
     "counting": """
         async def compute_reward(self, item, result, ctx):
             names = [c["function"]["name"] for m in result.messages for c in m["tool_calls"]]
