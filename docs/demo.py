@@ -1,4 +1,4 @@
-"""The demo: a good environment passes its contract on real rollouts, a bad one is caught, all offline.
+"""The demo: a good environment passes its contract on real rollouts, recorded rollouts are replayed, a bad one is caught, all offline.
 
 Run by ``tox run -e demo``; needs nothing but the installed package.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 BAD = str((HERE / "tutorial" / "word_count_env.py").relative_to(Path.cwd()))
+RECORDED = ("tests/cassettes/test_replay_terminal.py", "tests/cassettes/test_replay_web_research.py")
 
 STEPS = (
     (
@@ -20,12 +21,17 @@ STEPS = (
         0,
     ),
     (
-        "2. A bad environment, judged without importing it: in milliseconds, also when it cannot be imported",
+        "2. Recorded rollouts, replayed in chat and token mode: no server, no key, no process, and the same rewards",
+        ["pytest", "-q", "-p", "no:cacheprovider", *RECORDED],
+        0,
+    ),
+    (
+        "3. A bad environment, judged without importing it: in milliseconds, also when it cannot be imported",
         ["hermes-env", "check", BAD],
         1,
     ),
     (
-        "3. The same environment, judged on its rollouts",
+        "4. The same environment, judged on its rollouts",
         ["pytest", "-q", "-p", "no:cacheprovider", "-r", "N", "--hermes-env", BAD],
         1,
     ),

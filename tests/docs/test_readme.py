@@ -38,6 +38,21 @@ def test_the_tests_of_rewards_pass(pytester: pytest.Pytester, words: str, count:
     result.assert_outcomes(passed=count)
 
 
+def test_the_recorded_test_passes(pytester: pytest.Pytester) -> None:
+    """The example of "Record once, replay for ever" passes on the recording of this project that its scores are from."""
+    (example,) = [block for block in blocks("python") if "hermes_cassette" in block]
+    pytester.makepyfile(test_readme=example)
+    place = pytester.mkdir("cassettes") / "test_readme"
+    place.mkdir()
+    recorded = README.parent / "cassettes" / "terminal_test_env" / "chat.json"
+    (place / "test_a_recorded_group_has_its_scores.json").write_bytes(recorded.read_bytes())
+
+    result = pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["cassettes: 1 replayed (--hermes-record=none)"])
+
+
 def test_the_decorator_example_is_accepted(pytester: pytest.Pytester) -> None:
     """The example of @env_contract collects one test per rule."""
     (example,) = [block for block in blocks("python") if "@env_contract" in block]
