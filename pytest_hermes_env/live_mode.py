@@ -7,6 +7,7 @@ what was spent.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -223,7 +224,10 @@ class LiveMode:
         __tracebackhide__ = True
         if GUARD not in item.stash:
             return (yield)
-        with item.stash[GUARD]:
+        from pytest_hermes_env.inference.hub_offline import hub_offline  # noqa: PLC0415
+
+        guard = item.stash[GUARD]
+        with guard, hub_offline() if guard.is_closed else contextlib.nullcontext():
             return (yield)
 
     def _guard_of(self, item: pytest.Item) -> NetworkGuard:

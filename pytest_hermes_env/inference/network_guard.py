@@ -68,6 +68,11 @@ class NetworkGuard:
         self._own.clear()
 
     @property
+    def is_closed(self) -> bool:
+        """Whether no other host may be reached, neither one that was allowed nor a live server."""
+        return not self._allowed and not self._is_live
+
+    @property
     def is_breached(self) -> bool:
         """Whether something was refused."""
         return bool(self._refusals)

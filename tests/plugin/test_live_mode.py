@@ -390,6 +390,36 @@ def test_only_a_marker():
     )
 
 
+def test_the_hub_is_offline_where_no_host_may_be_reached(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that asks for a data set takes its own items, and no test fails for that; other tests are left alone."""
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    body = """
+import os
+
+def hub():
+    return os.environ.get("HF_HUB_OFFLINE"), os.environ.get("HF_DATASETS_OFFLINE")
+
+@pytest.fixture
+def ours(agent_result):
+    yield
+    assert hub() == ("1", "1")
+
+def test_of_this_plugin(ours):
+    assert hub() == ("1", "1")
+
+def test_unrelated():
+    assert hub() == (None, None)
+
+@pytest.mark.hermes_allow_hosts("192.0.2.3")
+def test_with_a_host(agent_result):
+    assert hub() == (None, None)
+"""
+    result = run(pytester, body)
+
+    result.assert_outcomes(passed=3)
+
+
 def test_wrong_markers_and_arguments_are_told(pytester: pytest.Pytester, provider: MockServer) -> None:
     """A script that could never speak, a server type that the provider has not, and marker arguments that do not exist."""
     body = """
