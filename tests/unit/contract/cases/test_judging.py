@@ -15,7 +15,7 @@ from pytest_hermes_env.contract.check import find_rule
 from pytest_hermes_env.contract.judge import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome
 
-from ...rollout.small_env import SmallEnv
+from ...rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 
 
 class WordEnv(SmallEnv):
@@ -100,12 +100,12 @@ def test_rewards_in_the_authors_order_pass_and_end_in_the_ladder() -> None:
     assert ladder_lines(ladder_rows(contract.rungs)) == [
         "ladder",
         "  policy         reward  turns  tools  tokens",
-        "  gold                1      2      1      16",
-        "  near_miss         0.5      2      1      19",
-        "  hack                0      2      1      17",
+        "  gold                1      2      1      15",
+        "  near_miss         0.5      2      1      18",
+        "  hack                0      2      1      16",
         "  tools               0      3      6      85  every offered tool is used once, harmlessly",
-        "  wrong_content       0      2      1      21  right form, wrong content",
-        "  echo                0      1      0       3  the prompt is said back",
+        "  wrong_content       0      2      1      25  right form, wrong content",
+        "  echo                0      1      0       4  the prompt is said back",
         "  nothing             0      1      0       5  an answer without any work",
     ]
 
