@@ -36,6 +36,7 @@ from pytest_hermes_env.contract.evidence import (
     calls_in,
     changed,
     in_order,
+    last_name,
     only,
 )
 from pytest_hermes_env.contract.rule import (
@@ -297,7 +298,12 @@ def _guard(frame: Frame, flags: set[str], kept: frozenset[str]) -> str:
     for node in ast.walk(frame.function.node):
         if not isinstance(node, (ast.If, ast.IfExp)):
             continue
+        text_methods = {
+            part.func for part in ast.walk(node.test) if isinstance(part, ast.Call) and last_name(part.func) == "split"
+        }
         for part in ast.walk(node.test):
+            if part in text_methods:
+                continue
             word = getattr(part, "attr", "") or getattr(part, "id", "") or getattr(part, "value", "")
             if isinstance(word, str) and word not in kept and (word in flags or _MODE.search(word)):
                 return word

@@ -35,6 +35,22 @@ BROKEN = (
         message="evaluate calls compute_reward, which changes self.rewards, self.turns of training; nothing puts that back",
     ),
     Case(
+        name="a text is split, which says nothing about splits of the data",
+        source="""
+        class Env(HermesAgentBaseEnv):
+            async def compute_reward(self, item, result, ctx):
+                score = 1.0 if item["answer"] in self.answer(result).split() else 0.0
+                self.rewards.append(score)
+                return score
+
+            def answer(self, result): ...
+
+            async def evaluate(self):
+                await asyncio.gather(*[self.collect_trajectory(item) for item in self.items])  # <- here
+        """,
+        message="evaluate calls compute_reward, which changes self.rewards of training; nothing puts that back",
+    ),
+    Case(
         name="a helper on both sides, a dict of lists, an alias",
         source="""
         class Env(HermesAgentBaseEnv):
