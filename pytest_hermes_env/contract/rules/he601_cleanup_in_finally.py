@@ -291,8 +291,8 @@ def _risk(statement: ast.stmt, covered: set[ast.Try], words: frozenset[str] | No
             continue
         if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.AsyncFor, ast.AsyncWith)):
             return f"line {node.lineno} awaits before the try that cleans it up"
-        can_raise = isinstance(node, (ast.Raise, ast.Assert)) or (isinstance(node, ast.Call) and not _is_harmless(node))
-        if can_raise and (words is None or _touches(node, words)):
+        is_safe = (isinstance(node, ast.Call) and _is_harmless(node)) or (words is not None and not _touches(node, words))
+        if isinstance(node, (ast.Raise, ast.Assert, ast.Call)) and not is_safe:
             return f"line {node.lineno} can raise before the try that cleans it up"
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
             return f"line {node.lineno} leaves before the try that cleans it up"
