@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,15 @@ import pytest
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live_report import comparison, spent_line, spent_table, turn_line
-from pytest_hermes_env.live_settings import allowed_hosts, is_fine_on_mock, is_recorded, read_limits, setting
+from pytest_hermes_env.live_settings import (
+    allowed_hosts,
+    idle_flags,
+    is_fine_on_mock,
+    is_recorded,
+    may_fail,
+    read_limits,
+    setting,
+)
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.metering import Progress
@@ -54,6 +64,7 @@ FIXTURES = frozenset(
 SERVER: pytest.StashKey[LiveServer] = pytest.StashKey()
 GUARD: pytest.StashKey[NetworkGuard] = pytest.StashKey()
 ACCESS: pytest.StashKey[LiveAccess] = pytest.StashKey()
+COUNTING: pytest.StashKey[contextlib.ExitStack] = pytest.StashKey()
 
 
 def live_server(config: pytest.Config) -> LiveServer | None:
@@ -141,6 +152,7 @@ class LiveMode:
             spending=self.spending,
             test=test,
             price=self._prices.get(server.model),
+            prices=self._prices,
             extra={"usage": {"include": True}} if asks_cost and server.provider == "openrouter" else {},
             tell=self._show,
             is_compared=self._config.getoption("hermes_compare") and test != PROBES,
@@ -191,6 +203,12 @@ class LiveMode:
         """Guard a test that uses this plugin from here on."""
         if _uses_this_plugin(item):
             item.stash[GUARD] = self._guard_of(item)
+        access = live_access(item)
+        if access is not None:
+            from pytest_hermes_env.inference.own_clients import counting_own_clients  # noqa: PLC0415 - aiohttp is heavy
+
+            counting = item.stash[COUNTING] = contextlib.ExitStack()
+            counting.enter_context(counting_own_clients(access.meter, access.server.base_url))
         return (yield from self._guarded(item))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -205,19 +223,21 @@ class LiveMode:
         try:
             result = yield from self._guarded(item)
         finally:
+            if COUNTING in item.stash:
+                item.stash[COUNTING].close()
             if ACCESS in item.stash:
                 spent = item.stash[ACCESS].meter.spent()
                 item.user_properties += [("hermes_live_calls", spent.calls), ("hermes_live_tokens", spent.tokens)]
                 item.user_properties.append(("hermes_live_usd", spent.cost()))
                 item.user_properties.append(("hermes_live_spent", spent.describe()))
-        if GUARD in item.stash:
+        texts = []
+        for verify in _verifications(item):
             try:
-                item.stash[GUARD].verify()
+                verify()
             except HermesEnvError as error:
-                text = f"{type(error).__name__}: {error}"
-            else:
-                return result
-            pytest.fail(text, pytrace=False)
+                texts.append(f"{type(error).__name__}: {error}")
+        if texts:
+            pytest.fail("\n\n".join(texts), pytrace=False)
         return result
 
     def _guarded(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -261,10 +281,18 @@ class LiveMode:
                     reporter.write_line(spent_line(str(value)))
 
     def _show(self, progress: Progress) -> None:
-        """Show one answered call while its rollout runs, where somebody looks on: not in a worker of xdist."""
+        """Show one answered call while its rollout runs, where somebody looks on; a worker of xdist does so on its stderr."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
-        if reporter is None or hasattr(self._config, "workerinput"):
+        if threading.current_thread() is not threading.main_thread():
+            return  # capturing belongs to the test's own thread
+        worker: str = getattr(self._config, "workerinput", {}).get("workerid", "")
+        if worker and self._config.get_verbosity() > 0:
+            with capture.global_and_fixture_disabled():
+                sys.stderr.write(f"[{worker}]{turn_line(progress)}\n")
+                sys.stderr.flush()
+            return
+        if reporter is None or worker:
             return
         if self._config.get_verbosity() > 0 or (reporter.isatty and self._config.get_verbosity() == 0):
             with capture.global_and_fixture_disabled():
@@ -275,6 +303,9 @@ class LiveMode:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print what was spent, also when the run was aborted."""
         server = live_server(self._config)
+        idle = idle_flags(self._config)
+        if idle:
+            terminalreporter.write_line(f"no model was asked: without --hermes-live, {', '.join(idle)} mean nothing")
         if server is None or self.spending is None or hasattr(self._config, "workerinput"):
             return
         terminalreporter.write_sep("=", "live inference")
@@ -284,6 +315,17 @@ class LiveMode:
             terminalreporter.write_sep("=", "the mock model beside the real one")
             for line in comparison(self.spending):
                 terminalreporter.write_line(line)
+
+
+def _verifications(item: pytest.Item) -> Iterator[Callable[[], None]]:
+    """Give what fails a test once more at its end, since environments swallow what their servers and the network raise."""
+    if GUARD in item.stash:
+        yield item.stash[GUARD].verify
+    if ACCESS in item.stash:
+        yield item.stash[ACCESS].meter.verify
+        mark = item.get_closest_marker(MARKER)
+        if mark is not None and not may_fail(mark) and not item.stash[ACCESS].meter.refused:
+            yield item.stash[ACCESS].meter.verify_answered
 
 
 def _uses_this_plugin(item: pytest.Item) -> bool:

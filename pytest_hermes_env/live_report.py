@@ -42,12 +42,13 @@ def spent_table(server: LiveServer, spending: Spending) -> list[str]:
     table.append(_cells(total, "all" + _limits(spending.limits)))
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]) - 1)]
     lines = ["  ".join([cell.rjust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]) for row in table]
+    how = ", ".join(f"{status} ({count})" for status, count in spending.failures().items())
     remarks = [
-        f"{count} {what}"
-        for count, what in (
-            (total.failed, "calls failed"),
-            (total.unfinished, "calls have no answer: the run ended before"),
-            (total.uncounted, "answers did not say their tokens"),
+        f"{label}: {count}{said}"
+        for label, count, said in (
+            ("failed calls", total.failed, f" - {how}"),
+            ("calls without an answer", total.unfinished, ", since the run ended before"),
+            ("answers that did not say their tokens", total.uncounted, ""),
         )
         if count
     ]

@@ -15,9 +15,22 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference.providers import LiveServer
     from pytest_hermes_env.inference.spending import Limits
 
-__all__ = ["allowed_hosts", "is_fine_on_mock", "is_recorded", "read_limits", "setting"]
+__all__ = ["allowed_hosts", "idle_flags", "is_fine_on_mock", "is_recorded", "may_fail", "read_limits", "setting"]
 
 ALLOW_HOSTS = "hermes_allow_hosts"
+LIVE_ONLY = (
+    "provider",
+    "model",
+    "base_url",
+    "api_key_env",
+    "tokenizer",
+    "max_calls",
+    "max_tokens",
+    "max_usd",
+    "prices",
+    "unlisted_model",
+)
+"""Flags that mean nothing without ``--hermes-live``."""
 
 
 def setting(config: pytest.Config, name: str) -> str:
@@ -28,16 +41,31 @@ def setting(config: pytest.Config, name: str) -> str:
     return os.environ.get(f"HERMES_ENV_{name.upper()}", "").strip() or str(config.getini(f"hermes_live_{name}")).strip()
 
 
+def idle_flags(config: pytest.Config) -> list[str]:
+    """Return the flags of live mode that were given and mean nothing, since ``--hermes-live`` was not."""
+    if config.getoption("hermes_live"):
+        return []
+    return [f"--hermes-{name.replace('_', '-')}" for name in LIVE_ONLY if config.getoption(f"hermes_{name}", None)]
+
+
 def is_fine_on_mock(mark: pytest.Mark) -> bool:
     """Tell whether a test marked hermes_live runs on the mock when there is no real server. Raises: wrong arguments → UsageError."""
-    arguments: dict[str, Any] = dict(mark.kwargs)
-    or_mock = arguments.pop("or_mock", False)
-    if mark.args or arguments or not isinstance(or_mock, bool):
+    return _claims(mark)["or_mock"]
+
+
+def may_fail(mark: pytest.Mark) -> bool:
+    """Tell whether the real server may fail in every call of a test. Raises: wrong arguments → UsageError."""
+    return _claims(mark)["may_fail"]
+
+
+def _claims(mark: pytest.Mark) -> dict[str, bool]:
+    claims: dict[str, Any] = {"or_mock": False, "may_fail": False} | dict(mark.kwargs)
+    if mark.args or len(claims) > 2 or not all(isinstance(value, bool) for value in claims.values()):  # noqa: PLR2004 - as above
         raise pytest.UsageError(
-            "@pytest.mark.hermes_live takes or_mock=True or nothing.\n"
+            "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing.\n"
             f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
         )
-    return or_mock
+    return claims
 
 
 def is_recorded(item: pytest.Item) -> bool:

@@ -198,7 +198,7 @@ MARKERS: tuple[str, ...] = (
     "hermes_allow_leftovers: turns of a script that nobody asked for do not fail this test.",
     "hermes_cassette(name, allow_leftovers=False): all requests to models, and all tool calls, are played from a cassette, or "
     "recorded with --hermes-record.",
-    "hermes_live(or_mock=False): runs with --hermes-live only, make_env giving the real server. With or_mock=True it runs "
-    "without, too, on the mock model.",
+    "hermes_live(or_mock=False, may_fail=False): runs with --hermes-live only, make_env giving the real server. With or_mock=True it runs "
+    "without, too, on the mock model. may_fail=True accepts that the server answers no call at all.",
     "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",
 )

@@ -11,18 +11,30 @@ import contextlib
 import json
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 
-from pytest_hermes_env.errors import BudgetSpent
+from pytest_hermes_env.errors import BudgetSpent, LiveModeError
 from pytest_hermes_env.inference.likeness import Answer, differences, mock_answer
 from pytest_hermes_env.inference.prices import Price
 from pytest_hermes_env.inference.spending import Spending, Spent, Usage
 
-__all__ = ["Meter", "MeteredTransport", "Progress", "usage_of"]
+__all__ = [
+    "EVENTS",
+    "Meter",
+    "MeteredTransport",
+    "Progress",
+    "counted_here",
+    "is_counted_above",
+    "outcome_of",
+    "usage_of",
+    "usage_of_events",
+]
 
 EVENTS = "text/event-stream"
 ERRORS = 400
@@ -42,16 +54,22 @@ class Progress:
 
 @dataclass(kw_only=True)
 class Meter:
-    """Counts the calls of one test. ``is_compared`` compares each answer with the mock's, for the summary. ``extra`` is put into every request body, where the provider wants to be asked for the cost."""
+    """Counts the calls of one test. ``is_compared`` compares each answer with the mock's, for the summary.
+
+    ``extra`` is put into every request body, where the provider wants to be asked for the cost. ``price`` is that of the run's
+    model, ``prices`` has those of others, which clients of an environment's own may ask.
+    """
 
     spending: Spending
     test: str
     price: Price | None = None
+    prices: Mapping[str, Price] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     tell: Callable[[Progress], None] = lambda _: None
     is_compared: bool = False
     refused: int = 0
     refusal: str = ""
+    failures: list[str] = field(default_factory=list)
     _rollouts: weakref.WeakKeyDictionary[Any, int] = field(default_factory=weakref.WeakKeyDictionary)
     _begun: int = 0
 
@@ -74,11 +92,22 @@ class Meter:
             self.refusal = str(error)
             raise
 
-    def end(self, number: int, usage: Usage | None, *, status: int | str, seconds: float, turn: int) -> None:
-        """Note what a call took; None says that it failed."""
-        if usage is not None and usage.usd is None:
-            usage = self._priced(usage)
-        self.spending.end(number, usage, seconds=seconds)
+    def end(
+        self,
+        number: int,
+        usage: Usage | None,
+        *,
+        status: int | str,
+        seconds: float,
+        turn: int,
+        asked_model: str | None = None,
+    ) -> None:
+        """Note what a call took; None says that it failed. ``asked_model`` is the model where it may be another than the run's."""
+        if usage is None:
+            self.failures.append(str(status))
+        elif usage.usd is None:
+            usage = self._priced(usage, self.price if asked_model is None else self.prices.get(asked_model))
+        self.spending.end(number, usage, seconds=seconds, status=str(status))
         self.tell(
             Progress(test=self.test, rollout=self._rollout(), turn=turn, status=status, usage=usage, seconds=seconds),
         )
@@ -92,10 +121,23 @@ class Meter:
         if self.refused:
             raise BudgetSpent(f"{self.refusal}\n  refused   {self.refused} call{'s' * (self.refused != 1)} of this test")
 
-    def _priced(self, usage: Usage) -> Usage:
-        if self.price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+    def verify_answered(self) -> None:
+        """Raise when this test made calls and all of them failed. Raises: LiveModeError."""
+        spent = self.spent()
+        if spent.calls and spent.calls == spent.failed:
+            said = ", ".join(f"{status} ({count})" for status, count in Counter(self.failures).most_common())
+            raise LiveModeError(
+                "the real server answered no call of this test, so that it showed nothing about a model.\n"
+                f"  seen      {spent.failed} failed call{'s' * (spent.failed != 1)}: {said}\n"
+                "  fix       see the captured log for what the server says; where failures are what the test is about:\n"
+                "            @pytest.mark.hermes_live(may_fail=True)"
+            )
+
+    @staticmethod
+    def _priced(usage: Usage, price: Price | None) -> Usage:
+        if price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
             return usage
-        usd = self.price.of(usage.prompt_tokens, usage.completion_tokens)
+        usd = price.of(usage.prompt_tokens, usage.completion_tokens)
         return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, usd=usd)
 
     def _rollout(self) -> int:
@@ -112,12 +154,34 @@ class Meter:
         return self._rollouts[task]
 
 
-class MeteredTransport(httpx.AsyncBaseTransport):
-    """Counts what passes to ``inner``; only POST requests ask a model."""
+_is_counted: ContextVar[bool] = ContextVar("hermes_env_is_counted", default=False)
 
-    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter) -> None:
+
+def is_counted_above() -> bool:
+    """Tell whether what is sent now is counted already, nearer to its client."""
+    return _is_counted.get()
+
+
+@contextlib.contextmanager
+def counted_here() -> Iterator[None]:
+    """Say that what is sent meanwhile is counted."""
+    token = _is_counted.set(True)
+    try:
+        yield
+    finally:
+        _is_counted.reset(token)
+
+
+class MeteredTransport(httpx.AsyncBaseTransport):
+    """Counts what passes to ``inner``; only POST requests ask a model.
+
+    ``is_own_client`` tells that the client is not one of the run's: its requests stay as they are, and may ask another model.
+    """
+
+    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter, *, is_own_client: bool = False) -> None:
         self._inner = inner
         self._meter = meter
+        self._is_own_client = is_own_client
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send, unless a limit is reached. Raises: BudgetSpent."""
@@ -125,15 +189,18 @@ class MeteredTransport(httpx.AsyncBaseTransport):
             return await self._inner.handle_async_request(request)
         body = _json(await request.aread())
         turn = _turn(body)
-        if self._meter.extra and isinstance(body, dict):
+        if self._meter.extra and isinstance(body, dict) and not self._is_own_client:
             request = _with_body(request, {**self._meter.extra, **body})
+        asked_model = str(body.get("model", "")) if self._is_own_client and isinstance(body, dict) else None
         number, began = self._meter.begin(), time.monotonic()
 
         def end(usage: Usage | None, status: int | str) -> None:
-            self._meter.end(number, usage, status=status, seconds=time.monotonic() - began, turn=turn)
+            seconds = time.monotonic() - began
+            self._meter.end(number, usage, status=status, seconds=seconds, turn=turn, asked_model=asked_model)
 
         try:
-            response = await self._inner.handle_async_request(request)
+            with counted_here():
+                response = await self._inner.handle_async_request(request)
             if response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS:
                 response.stream = _Tee(response.stream, lambda said: end(usage_of_events(said), response.status_code))
                 return response  # its shape is compared by probes only: tests of environments do not stream
@@ -141,9 +208,8 @@ class MeteredTransport(httpx.AsyncBaseTransport):
         except BaseException as error:
             end(None, type(error).__name__)
             raise
-        is_answer = response.status_code < ERRORS
-        end(usage_of(_json(response.content)) if is_answer else None, response.status_code)
-        if self._meter.is_compared and isinstance(body, dict):
+        end(*outcome_of(response.status_code, response.content))
+        if self._meter.is_compared and isinstance(body, dict) and not self._is_own_client:
             await compare(self._meter, self._meter.test, str(request.url), body, response)
         return response
 
@@ -179,6 +245,21 @@ async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], res
     kind = response.headers.get("content-type", "")
     live = Answer(status=response.status_code, media_type=kind, content=response.content)
     meter.spending.remark(differences(await mock_answer(url, body, live), live), source)
+
+
+def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
+    """Return what an answer took, None when it is none, and what it was.
+
+    Gateways answer 200 with an error in the body when the provider behind them failed, and proxies 200 with a page.
+    """
+    if status >= ERRORS:
+        return None, status
+    body = _json(content)
+    if body is None:
+        return None, f"{status} without JSON"
+    if isinstance(body, dict) and body.get("error") and not body.get("choices"):
+        return None, f"{status} with an error"
+    return usage_of(body), status
 
 
 def usage_of(body: Any) -> Usage:

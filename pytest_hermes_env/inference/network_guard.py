@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from pytest_hermes_env.errors import NetworkBlocked
 
-__all__ = ["ANY_HOST", "NetworkGuard"]
+__all__ = ["ANY_HOST", "NetworkGuard", "is_this_machine"]
 
 ANY_HOST = "*"
 PEERS = ("connect", "connect_ex", "sendto", "sendmsg")
@@ -177,6 +177,12 @@ def _is_own_name(host: str) -> bool:
     """Tell whether a name is one of this machine: resolved by its own files, mostly to loopback. What it gives is checked, too."""
     name = host.lower().rstrip(".")
     return name in {"", "localhost", socket.gethostname().lower()} or name.endswith(".localhost")
+
+
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host, a name or an address, is this machine, as far as that is known without a DNS query."""
+    address = _as_address(host)
+    return _is_own_name(host) if address is None else _is_this_machine(address)
 
 
 def _as_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -7,6 +7,7 @@ into a `LiveServer`, `preflight` asks that one whether it is there, and ``make_e
 from __future__ import annotations
 
 import difflib
+import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ __all__ = ["PRESETS", "SET_UPS", "LiveServer", "Preset", "choose_server"]
 HIDDEN = "[key]"
 SHORTEST_SECRET = 6
 """What is shorter, such as the `x` that stands for no key, is no secret, and would be found in every other word."""
+SHORTEST_KEY = 20
+NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NO_KEY = "not-needed"
 """What stands for a key where none is needed: the openai client refuses an empty one."""
 
@@ -151,6 +154,12 @@ def choose_server(
     if not model and not preset.lists_its_model:
         raise UsageError(_incomplete(f"provider {provider} was chosen, and no model", "--hermes-model M"))
     key_name = key_name or preset.key_name
+    if key_name and key_name not in environ and _looks_like_a_key(key_name):
+        raise UsageError(
+            f"--hermes-api-key-env: what was given is no name of an environment variable ({len(key_name)} characters).\n"
+            "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which would end in reports\n"
+            "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key that was typed here is in the shell's history"
+        )
     key = environ.get(key_name, "").strip() if key_name else ""
     if key_name and not key:
         raise LiveModeError(
@@ -199,6 +208,11 @@ def _checked_url(url: str, provider: str) -> str:
             "  fix       put the key into an environment variable and name that: --hermes-api-key-env NAME"
         )
     return url.rstrip("/").removesuffix("/chat/completions")
+
+
+def _looks_like_a_key(text: str) -> bool:
+    is_mixed = any(letter.islower() for letter in text) and any(letter.isdigit() for letter in text)
+    return not NAME_OF_VARIABLE.fullmatch(text) or (is_mixed and len(text) >= SHORTEST_KEY)
 
 
 def _state(environ: Mapping[str, str], name: str) -> str:

@@ -78,7 +78,8 @@ class Spent:
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (
-    test TEXT NOT NULL, state TEXT NOT NULL, prompt INTEGER, completion INTEGER, usd REAL, seconds REAL NOT NULL DEFAULT 0
+    test TEXT NOT NULL, state TEXT NOT NULL, prompt INTEGER, completion INTEGER, usd REAL, seconds REAL NOT NULL DEFAULT 0,
+    status TEXT NOT NULL DEFAULT ''
 )
 """
 REMARKS = "CREATE TABLE IF NOT EXISTS remarks (text TEXT NOT NULL, source TEXT NOT NULL)"
@@ -116,13 +117,13 @@ class Spending:
         """Return when one more call may be made. Raises: a limit is reached → BudgetSpent."""
         self._check(self.total())
 
-    def end(self, number: int, usage: Usage | None, *, seconds: float) -> None:
-        """Note what a call took; ``usage`` None says that it failed."""
+    def end(self, number: int, usage: Usage | None, *, seconds: float, status: str = "") -> None:
+        """Note what a call took; ``usage`` None says that it failed, ``status`` how."""
         state, said = ("failed", Usage()) if usage is None else ("answered", usage)
         with self._open() as connection:
             connection.execute(
-                "UPDATE calls SET state = ?, prompt = ?, completion = ?, usd = ?, seconds = ? WHERE rowid = ?",
-                (state, said.prompt_tokens, said.completion_tokens, said.usd, seconds, number),
+                "UPDATE calls SET state = ?, prompt = ?, completion = ?, usd = ?, seconds = ?, status = ? WHERE rowid = ?",
+                (state, said.prompt_tokens, said.completion_tokens, said.usd, seconds, status, number),
             )
 
     def total(self) -> Spent:
@@ -135,6 +136,14 @@ class Spending:
         with self._open() as connection:
             rows = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)").fetchall()  # noqa: S608
         return {test: _sum(sums) for test, *sums in rows}
+
+    def failures(self) -> Mapping[str, int]:
+        """Return how calls failed, and how many of them so, the most frequent first."""
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT status, COUNT(*) FROM calls WHERE state = 'failed' GROUP BY status ORDER BY COUNT(*) DESC, status"
+            ).fetchall()
+        return dict(rows)
 
     def remark(self, texts: list[str], source: str) -> None:
         """Keep what was noticed, for the summary."""

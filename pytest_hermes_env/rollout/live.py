@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent
-from pytest_hermes_env.inference.metering import Meter, MeteredTransport
+from pytest_hermes_env.inference.metering import Meter, MeteredTransport, counted_here
 from pytest_hermes_env.inference.providers import LiveServer
 from pytest_hermes_env.inference.spending import Usage
 
@@ -77,7 +77,8 @@ class LiveAccess:
         async def attempt(kwargs: dict[str, Any]) -> Any:
             number, began = self.meter.begin(), time.monotonic()
             try:
-                answer = await method(**kwargs)
+                with counted_here():
+                    answer = await method(**kwargs)
             except BaseException as error:
                 status = getattr(error, "status", type(error).__name__)
                 self.meter.end(number, None, status=status, seconds=time.monotonic() - began, turn=0)

@@ -288,12 +288,46 @@ def test_a_failure_that_passes_is_tried_again_and_counted(pytester: pytest.Pytes
 
 
 def test_a_failure_that_lasts_costs_three_requests(pytester: pytest.Pytester) -> None:
-    """Not twenty-seven, as atroposlib's own retries would make it."""
+    """Not twenty-seven, as atroposlib's own retries would make it; a test that got no answer fails, unless it says that it may."""
     gone: Said = (503, {"error": {"message": "gone"}}, {"retry-after-ms": "1"})
+    two = ONE + ONE.replace("test_one", "test_two").replace("hermes_live", "hermes_live(may_fail=True)")
     with HandMade(lambda _: gone) as server:
-        run(pytester, ONE, *chosen(server.base_url))
+        result = run(pytester, two, *chosen(server.base_url))
 
-    assert len(server.bodies) == 3
+    result.assert_outcomes(passed=2, errors=1)
+    assert len(server.bodies) == 6
+    result.stdout.fnmatch_lines(
+        [
+            "LiveModeError: the real server answered no call of this test, so that it showed nothing about a model.",
+            "  seen      3 failed calls: 503 (3)",
+            "failed calls: 6 - 503 (6)",
+        ]
+    )
+
+
+def test_flags_of_live_mode_alone_are_told(pytester: pytest.Pytester) -> None:
+    """Who forgot --hermes-live is told that nothing was asked."""
+    result = run(pytester, "def test_it(): ...", "--provider", "openai", "--hermes-max-usd", "1")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["no model was asked: without --hermes-live, --hermes-provider, --hermes-max-usd mean nothing"])
+
+
+def test_a_judge_with_a_client_of_its_own_is_limited(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """Also where the environment swallows the refusal, and no environment is built with make_env at all."""
+    body = f"""
+import contextlib, httpx
+@pytest.mark.hermes_live
+def test_judge():
+    for _ in range(3):
+        with contextlib.suppress(Exception):
+            httpx.post("{provider.base_url}/chat/completions", json={{"model": "m1", "messages": [{{"role": "user", "content": "Hi"}}]}})
+"""
+    result = run(pytester, body, *custom(provider, "--hermes-max-calls", "2"))
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert calls_of(provider) == 2
+    result.stdout.fnmatch_lines(["BudgetSpent: a call was not made*", "  refused   1 call of this test", "    2 *test_judge"])
 
 
 def test_the_key_is_nowhere(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -443,7 +477,7 @@ def test_type(make_env):
     )
     assert wrong.ret == pytest.ExitCode.USAGE_ERROR
     wrong.stderr.fnmatch_lines(
-        ["ERROR: @pytest.mark.hermes_live takes or_mock=True or nothing.", "  seen      args ('mock',), *"]
+        ["ERROR: @pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing.", "  seen      args ('mock',), *"]
     )
 
 

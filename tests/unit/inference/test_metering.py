@@ -51,7 +51,8 @@ def spending(tmp_path: Path) -> Spending:
             Spent(calls=1, prompt_tokens=7, completion_tokens=3, usd=0.5),
         ),
         (httpx.Response(200, json={}), Spent(calls=1, uncounted=1, unpriced=1)),
-        (httpx.Response(200, text="no json"), Spent(calls=1, uncounted=1, unpriced=1)),
+        (httpx.Response(200, text="no json"), Spent(calls=1, failed=1)),
+        (httpx.Response(200, json={"error": {"message": "upstream failed"}}), Spent(calls=1, failed=1)),
         (httpx.Response(500, json={"usage": USAGE}), Spent(calls=1, failed=1)),
         (
             httpx.Response(
@@ -66,7 +67,7 @@ def spending(tmp_path: Path) -> Spending:
             Spent(calls=1, prompt_tokens=7, completion_tokens=3, usd=1.0),
         ),
     ],
-    ids=["tokens", "cost", "nothing", "no-json", "failed", "stream"],
+    ids=["tokens", "cost", "nothing", "no-json", "error-in-200", "failed", "stream"],
 )
 def test_what_an_answer_took_is_counted(spending: Spending, response: httpx.Response, spent: Spent) -> None:
     """What it does not say is counted as not said, and a failure costs nothing."""

@@ -130,6 +130,19 @@ def test_a_missing_key_names_its_variable(environ: dict[str, str], state: str) -
     )
 
 
+@pytest.mark.parametrize("given", ["sk-or-v1-planted0123456789", "gsk_planted0123456789abc"])
+def test_a_key_in_the_place_of_its_name_is_not_repeated(given: str) -> None:
+    """Who types the key itself is told so, without it."""
+    with pytest.raises(UsageError) as error:
+        choose_server(provider="custom", model="m", base_url="http://h/v1", key_name=given, environ={})
+
+    assert str(error.value) == (
+        f"--hermes-api-key-env: what was given is no name of an environment variable ({len(given)} characters).\n"
+        "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which would end in reports\n"
+        "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key that was typed here is in the shell's history"
+    )
+
+
 @pytest.mark.parametrize(
     ("url", "text"),
     [
