@@ -62,6 +62,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     if findings or probed.findings:
         return failed([*findings, *probed.findings], "; ".join(notes))
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
+    golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
+    is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
     outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
     return Verdict(outcome=outcome, note="; ".join(notes))
 
@@ -77,7 +79,7 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     earned = f"earned {hack.reward:g}"
     if gold is not None:
         least = min(evidence.cases.gap, PAID)
-        earned_something = hack.reward - (idle or 0.0) >= max(least, TINY)
+        earned_something = hack.reward > TINY  # where nothing earns anything, HE405 says so
         is_breach, against = earned_something and gold - hack.reward < max(least, TINY), f"gold earns {gold:g}"
     elif idle is not None:
         is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold was not played"
