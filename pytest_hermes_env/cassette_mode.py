@@ -24,7 +24,7 @@ from pytest_hermes_env.live_mode import live_server
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.redact import Redactor
     from pytest_hermes_env.cassette.session import CassetteSession, ToolSource
-    from pytest_hermes_env.cassette.tape import Header
+    from pytest_hermes_env.cassette.tape import Header, Tape
 
 __all__ = [
     "MARKER",
@@ -49,6 +49,8 @@ NO_SERVER = "http://cassette.invalid/v1"
 """The address of a server that is only on tape: ``.invalid`` is a name that never exists."""
 
 PASSED: pytest.StashKey[bool] = pytest.StashKey()
+RECORDED: pytest.StashKey[Recorded] = pytest.StashKey()
+NOT_WRITTEN = "not written, since the test did not pass"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,22 @@ class RecordedServer:
     model: str
     endpoint: Any = None
     is_live: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A recording of a test that passed, until its last fixture has. ``lock`` keeps others from recording to ``path``."""
+
+    path: Path
+    tape: Tape
+    redactor: Redactor
+    lock: contextlib.ExitStack
+
+    def keep(self) -> None:
+        """Write it. Raises: it would hold a secret, or cannot be written → BadCassette."""
+        from pytest_hermes_env.cassette.keep import keep_tape  # noqa: PLC0415 - only where it is used
+
+        keep_tape(self.path, self.tape, self.redactor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +146,25 @@ class CassetteMode:
         if call.when == "call":
             item.stash[PASSED] = report.passed
         return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Write the recording of a test when all its fixtures are torn down: one that fails then fails the test."""
+        __tracebackhide__ = True
+        is_fine = False
+        try:
+            result = yield
+            is_fine = True
+        finally:
+            recorded = item.stash.get(RECORDED, None)
+            if recorded is not None:
+                del item.stash[RECORDED]
+                with recorded.lock:
+                    error = _kept(recorded) if is_fine else NOT_WRITTEN
+                item.user_properties.append((PROPERTY, "recorded" if not error else NOT_WRITTEN))
+                if error and is_fine:
+                    pytest.fail(error, pytrace=False)
+        return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count what became of cassettes, also of those of xdist's workers."""
@@ -195,7 +232,9 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     node = request.node
     mark = read_mark(node.get_closest_marker(MARKER))
     mode = mode_of(request.config)
-    path = _path(request, mark)
+    redactor = _redactor(request)
+    path = _path(request, mark, redactor)
+    node.stash[PASSED] = False
     name = _shown(path, request.config.rootpath)
     again = f"pytest --hermes-record=rewrite {shlex.quote(node.nodeid)}"
     if mode == "none" and not path.exists():
@@ -213,7 +252,6 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
             _claim(request, path, name)
             stack.enter_context(exclusive(path))
         upstream = request.getfixturevalue("hermes_upstream") if records else None
-        redactor = _redactor(request)
         session = _session(request, path, redactor, plays=not records or (mode == "new" and path.exists()), records=records)
         session.name, session.again, session.matching = name, again, matching
         model = _model(upstream, session)
@@ -221,10 +259,18 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
             is_live = _is_live(upstream, request.config)
             yield OpenCassette(session=session, path=path, upstream=upstream, model=model, is_live=is_live)
         if _finish(request, session, mark):
-            from pytest_hermes_env.cassette.keep import keep_tape  # noqa: PLC0415
+            tape = session.tape(_header(request, upstream, model))
+            redactor = redactor.knowing(session.sent)
+            node.stash[RECORDED] = Recorded(path=path, tape=tape, redactor=redactor, lock=stack.pop_all())
 
-            keep_tape(path, session.tape(_header(request, upstream, model)), redactor)
-            request.node.user_properties.append((PROPERTY, "recorded"))
+
+def _kept(recorded: Recorded) -> str:
+    """Write a recording. Return why it was not."""
+    try:
+        recorded.keep()
+    except BadCassette as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def _session(request: pytest.FixtureRequest, path: Path, redactor: Redactor, *, plays: bool, records: bool) -> CassetteSession:
@@ -241,6 +287,7 @@ def _session(request: pytest.FixtureRequest, path: Path, redactor: Redactor, *, 
         recorder=Recorder() if records else None,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),
+        guards_hosts=False,
     )
 
 
@@ -252,7 +299,7 @@ def _finish(request: pytest.FixtureRequest, session: CassetteSession, mark: Cass
     if not adds:
         node.user_properties.append((PROPERTY, "replayed"))
     elif not has_passed:
-        node.user_properties.append((PROPERTY, "not written, since the test did not pass"))
+        node.user_properties.append((PROPERTY, NOT_WRITTEN))
     is_free = mark.allow_leftovers or not has_passed or node.get_closest_marker("hermes_allow_leftovers") is not None
     session.verify(allow_leftovers=is_free)
     return adds and has_passed
@@ -278,8 +325,9 @@ def _redactor(request: pytest.FixtureRequest) -> Redactor:
     return redactor
 
 
-def _path(request: pytest.FixtureRequest, mark: CassetteMark) -> Path:
+def _path(request: pytest.FixtureRequest, mark: CassetteMark, redactor: Redactor) -> Path:
     from pytest_hermes_env.cassette.names import SUFFIX, cassette_path  # noqa: PLC0415
+    from pytest_hermes_env.cassette.secret_search import PLACEHOLDER  # noqa: PLC0415
 
     directory = request.getfixturevalue("hermes_cassette_dir")
     if not isinstance(directory, (str, os.PathLike)):
@@ -287,7 +335,7 @@ def _path(request: pytest.FixtureRequest, mark: CassetteMark) -> Path:
     if mark.name:
         return Path(directory) / (mark.name.removesuffix(SUFFIX) + SUFFIX)
     module, _, test = request.node.nodeid.partition("::")
-    return cassette_path(Path(directory), module, test)
+    return cassette_path(Path(directory), module, test, readable=PLACEHOLDER.sub("redacted", redactor.text(test)))
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+import httpx
+
 from pytest_hermes_env.cassette.tape import BodyKind, ModelReply, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
@@ -58,7 +60,13 @@ def _unpacked(data: bytes, encoding: str) -> tuple[bytes, str]:
             return zlib.decompress(data), ""
     except (OSError, zlib.error):
         return data, ""
-    return data, "" if encoding == "identity" or _is_text(data) else encoding
+    if encoding in {"", "identity"} or _is_text(data):
+        return data, ""
+    try:  # brotli and others, where httpx has what they need
+        said = httpx.Response(200, headers={"content-encoding": encoding}, content=data).content
+    except httpx.DecodingError:
+        return data, encoding
+    return said, "" if said != data else encoding
 
 
 def _is_text(data: bytes) -> bool:

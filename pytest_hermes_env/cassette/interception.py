@@ -28,6 +28,7 @@ from vcr.stubs.aiohttp_stubs import vcr_request
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
 from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_request
+from pytest_hermes_env.cassette.key_shapes import secrets_sent
 from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
 
@@ -58,20 +59,27 @@ MISS_HEADER = "x-hermes-cassette"
 CANCELLED = "Cancelled"
 """The failure of a request whose client gave up before an answer came."""
 
-PATIENCE_S = 30.0
-"""How long the replay of such a request waits to be given up again."""
+PATIENCE_S = 5.0
+"""How much longer than twice its recorded time the replay of such a request waits to be given up again."""
+
+AT_ONCE = {"retry-after-ms": "1"}
+"""Lets the openai client repeat a request whose failure is played without the pause that the real server asked for."""
 
 LOCAL_NAMES = ("localhost", "::1", "0.0.0.0", "testserver")  # noqa: S104 - compared with, not bound to
 
 
 class Exchange:
-    """One request on its way. ``reply`` is what is played, None while the real server is asked."""
+    """One request on its way. ``reply`` is what is played, None while the real server is asked.
+
+    ``secrets`` are the keys that it carried, by name: they are kept by nobody, and may stand in an answer.
+    """
 
     def __init__(self, host: str) -> None:
         self.host = host
         self.request: ModelRequest | None = None
         self.reply: ModelReply | None = None
         self.ticket: Any = None
+        self.secrets: Mapping[str, str] = {}
         self.started = time.monotonic()
 
 
@@ -86,6 +94,9 @@ class Exchanges(Protocol):
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
         """Take the real server's reply."""
+
+    def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
+        """Return the error of a request that was given up in the recording, and is waited for now."""
 
 
 def endpoint_of(url: str) -> str:
@@ -113,6 +124,7 @@ class Deck:
         exchange = self._running.get()
         request.exchange = exchange
         exchange.request = as_request(request.method, endpoint_of(request.uri), request.body)
+        exchange.secrets = secrets_sent(request.uri, {name: str(value) for name, value in request.headers.items()})
         self.exchanges.ask(exchange)
         return exchange.reply is not None
 
@@ -121,15 +133,23 @@ class Deck:
         reply: ModelReply = request.exchange.reply
         if reply.failure:
             raise _Failure(reply)
+        headers = {**reply.headers, **(AT_ONCE if reply.status >= BAD_REQUEST else {})}
         return {
             "status": {"code": reply.status, "message": _phrase(reply)},
-            "headers": {name: [value] for name, value in reply.headers.items()},
+            "headers": {name: [value] for name, value in headers.items()},
             "body": {"string": as_bytes(reply)},
         }
 
     def append(self, request: Any, response: Mapping[str, Any]) -> None:
         """Take what the real server answered."""
-        exchange: Exchange = request.exchange
+        exchange = self._running.get()
+        is_redirected = not hasattr(request, "exchange")  # aiohttp follows by itself, and shows every stop
+        if (
+            is_redirected
+            and response["status"]["code"] < BAD_REQUEST
+            and response["status"]["code"] >= HTTPStatus.MULTIPLE_CHOICES
+        ):
+            return
         headers = {name.lower(): values[-1] for name, values in response["headers"].items()}
         body, kind, kept = as_reply_body(response["body"].get("string") or b"", headers)
         reply = ModelReply(
@@ -218,11 +238,8 @@ def _httpx_async(deck: Deck, real: Any) -> Any:
                 return _in_pieces(await stub(self, request))
         except CassetteMiss as miss:
             return _refusal(miss)
-        except _GivenUp:
-            await asyncio.sleep(PATIENCE_S)
-            raise httpx.ReadTimeout(
-                f"in the recording the client had given up by now, after {PATIENCE_S:g} s it has not"
-            ) from None
+        except _GivenUp as given_up:
+            return _refusal(deck.exchanges.waited(await given_up.wait(), given_up.seconds))
 
     return handle_async_request
 
@@ -241,6 +258,8 @@ def _httpx_sync(deck: Deck, real: Any) -> Any:
                 return _in_pieces(stub(self, request))
         except CassetteMiss as miss:
             return _refusal(miss)
+        except _GivenUp as given_up:  # of an asynchronous client: this one cannot
+            return _refusal(deck.exchanges.waited(0.0, given_up.seconds))
 
     return handle_request
 
@@ -254,17 +273,27 @@ def _refusal(miss: CassetteMiss) -> httpx.Response:
 def is_miss(error: BaseException | None) -> bool:
     """Tell whether a client's error says that something is not on the tape."""
     headers = getattr(getattr(error, "response", None), "headers", None)
-    return isinstance(error, CassetteMiss) or (headers is not None and MISS_HEADER in headers)
+    is_one = isinstance(error, CassetteMiss) or (headers is not None and MISS_HEADER in headers)
+    return is_one or (error is not None and is_miss(error.__cause__))
 
 
 class _GivenUp(Exception):
-    """The replay of a request whose client gave up in the recording."""
+    """The replay of a request whose client gave up in the recording, after ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    async def wait(self) -> float:
+        """Wait to be cancelled. Return how many seconds it was in vain."""
+        patience = PATIENCE_S + 2 * self.seconds
+        await asyncio.sleep(patience)
+        return patience
 
 
 def _httpx_error(reply: ModelReply) -> Exception:
     """Return the exception of httpx that a recorded failure names."""
     if reply.failure == CANCELLED:
-        return _GivenUp()
+        return _GivenUp(reply.seconds)
     kind = getattr(httpx, reply.failure, None)
     if not (isinstance(kind, type) and issubclass(kind, httpx.TransportError)):
         kind = httpx.TransportError
@@ -310,9 +339,9 @@ def _aiohttp(deck: Deck, real: Any) -> Any:
         try:
             with deck.exchange(url, _aiohttp_error):
                 return await stub(self, method, url, **kwargs)
-        except _GivenUp:
-            await asyncio.sleep(PATIENCE_S)
-            raise TimeoutError from None
+        except _GivenUp as given_up:
+            seconds, recorded_s = await given_up.wait(), given_up.seconds
+        raise deck.exchanges.waited(seconds, recorded_s)
 
     return request
 
@@ -320,7 +349,7 @@ def _aiohttp(deck: Deck, real: Any) -> Any:
 def _aiohttp_error(reply: ModelReply) -> Exception:
     """Return the exception of aiohttp that a recorded failure names, or one of the same family."""
     if reply.failure == CANCELLED:
-        return _GivenUp()
+        return _GivenUp(reply.seconds)
     text = str(reply.body or "")
     kind = getattr(aiohttp, reply.failure, None)
     if reply.failure == "TimeoutError":

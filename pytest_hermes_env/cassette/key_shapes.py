@@ -7,10 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
 
-__all__ = ["SHAPES", "Shape", "is_secret_name", "secrets_of"]
+__all__ = ["SHAPES", "Shape", "is_secret_name", "secrets_of", "secrets_sent"]
 
 MIN_KNOWN = 8
+LONG_KEY = 24
+_WHO = re.compile(r"(?:key|token|auth|sig|signature|secret|openai-(?:organization|project)|.*-token)", re.IGNORECASE)
 RANDOM_FROM, RANDOM_DIGITS, RANDOM_BITS = 12, 2, 3.0
 _START = r"(?<![A-Za-z0-9])"
 _NAMES = r"api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|secret|passwd|password|auth[_-]?token|access[_-]?token|token"
@@ -51,6 +54,24 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value for name, value in environ.items() if _SECRET_VARIABLE.fullmatch(name) and len(value.strip()) >= MIN_KNOWN
     }
+
+
+def secrets_sent(url: str, headers: Mapping[str, str]) -> dict[str, str]:
+    """Return what a request carried to say who sends it, by the name of its place, whatever it looks like.
+
+    Short words without a digit, such as "not-needed", stand where a server wants any key, and are no secrets.
+    """
+    parts = urlsplit(url)
+    said = [("url-user", parts.password or ""), *parse_qsl(parts.query)]
+    said += [(name.lower(), value) for name, value in headers.items()]
+    found = {}
+    for name, value in said:
+        if name == "url-user" or is_secret_name(name) or _WHO.fullmatch(name):
+            scheme, _, rest = value.partition(" ")
+            secret = rest if rest and scheme.isalpha() else value
+            if len(secret) >= LONG_KEY or (len(secret) >= MIN_KNOWN and _has_digit(secret)):
+                found[name.replace(":", "-")] = secret
+    return found
 
 
 def is_secret_name(name: str) -> bool:

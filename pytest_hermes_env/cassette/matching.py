@@ -37,7 +37,8 @@ TEMPORARY = (
 )
 """Names of directories that are new in each run: pytest's, Python's ``tempfile``'s and this package's."""
 
-_CALL_ID = re.compile(r'"(?:tool_call_id|id)":"([^"\\]+)"')
+_CALL_ID = re.compile(r'(?:"tool_call_id":|"id":(?="[^"\\]+","type":"function"))"([^"\\]+)"')
+"""Ids of tool calls. Other ids mean something: an argument of a tool, a customer."""
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 LOOPBACK = ("127.0.0.1:", "localhost:", "0.0.0.0:", "[::1]:")
 _PORT = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0|\[::1\]):\d{2,5}\b")

@@ -22,6 +22,7 @@ __all__ = [
     "missing_call",
     "missing_tool_call",
     "no_such_rollout",
+    "still_waiting",
 ]
 
 SHOWN = 5
@@ -170,6 +171,19 @@ def no_such_rollout(recorded: int, place: Place) -> Problem:
         what="a rollout began that is not in the cassette.",
         rest=f"  expected  {recorded} that begin so, as in {place.cassette}\n"
         f"  seen      one more: is group_size larger, or another item asked for?\n"
+        f"  fix       undo the change, or record again: {place.again}",
+    )
+
+
+def still_waiting(seconds: float, recorded_s: float, place: Place) -> Problem:
+    """Return the problem of a request that was cancelled in the recording, and is waited for in the replay."""
+    return Problem(
+        error=CassetteMiss,
+        what="a request was given up before its answer came, and now it is waited for.",
+        where=place.rollout,
+        rest=f"  cassette  {place.cassette}\n"
+        f"  expected  its task is cancelled, as after {recorded_s:.1f} s in the recording: there is no answer to play\n"
+        f"  seen      {f'{seconds:.1f} s later it is not' if seconds else 'a client that cannot be cancelled'}\n"
         f"  fix       undo the change, or record again: {place.again}",
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import copy
 import dataclasses
 import json
 import re
@@ -22,7 +23,7 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["FIELDS", "HEADERS", "Redactor"]
 
-HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry"})
+HEADERS = frozenset({"content-encoding", "content-type", "retry-after", "retry-after-ms", "x-should-retry"})
 """The headers of a reply that a cassette keeps: what a client acts on."""
 
 FIELDS = frozenset(
@@ -147,11 +148,22 @@ class Redactor:
         headers: Collection[str] = (),
     ) -> None:
         shapes = [Shape(kind=kind, hints=(), pattern=re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
-        self.known = dict(known or {})
-        self._search = Search(self.known, shapes)
+        self._shapes = shapes
         self._function = function
         self._fields = FIELDS | set(fields)
         self._headers = HEADERS | {header.lower() for header in headers}
+        self.begin(known or {})
+
+    def knowing(self, more: Mapping[str, str]) -> Redactor:
+        """Return a redactor that takes out ``more`` values too, by name, and counts anew."""
+        other = copy.copy(self)
+        other.begin({**more, **self.known})
+        return other
+
+    def begin(self, known: Mapping[str, str]) -> None:
+        """Count placeholders from 1, and look for these values, by name, and for all shapes."""
+        self.known = dict(known)
+        self._search = Search(self.known, self._shapes)
         self._numbers: dict[tuple[str, str], int] = {}
         self._counts: dict[str, int] = {}
         self._texts: dict[str, str] = {}

@@ -12,13 +12,15 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 from unittest import mock
+
+import tenacity
 
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
@@ -36,6 +38,7 @@ from pytest_hermes_env.cassette.problem import (
     missing_call,
     missing_tool_call,
     no_such_rollout,
+    still_waiting,
 )
 from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
 from pytest_hermes_env.cassette.recorder import Recorder
@@ -50,7 +53,6 @@ __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
 ToolSource = Literal["recorded", "live", "fake"]
 """What answers tool calls in a replay."""
 
-BASELINE = "atroposlib.envs.server_handling.server_baseline"
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
 
 
@@ -60,7 +62,9 @@ class CassetteSession:
 
     ``player`` has what is on the cassette, ``recorder`` takes what is not: one of them, or both. ``name`` and ``again`` are how
     messages call the cassette and the command that records it, ``allow`` what accepts recordings that are not used. ``tools`` says what answers tool calls of replayed rollouts.
-    ``transports`` are further classes like httpx' own whose requests are taken.
+    ``transports`` are further classes like httpx' own whose requests are taken. ``sent`` are the keys that recorded requests
+    carried, for the redaction: a server may say them again. ``guards_hosts``: whether a replay keeps requests to other hosts from
+    leaving; under pytest the guard of the network does.
     """
 
     name: str
@@ -73,6 +77,8 @@ class CassetteSession:
     problems: list[Problem] = field(default_factory=list)
     played: int = 0
     allow: str = ""
+    sent: dict[str, str] = field(default_factory=dict)
+    guards_hosts: bool = True
 
     def __post_init__(self) -> None:
         self.watch = RolloutWatch(self._begin)
@@ -124,7 +130,7 @@ class CassetteSession:
 
     def refuses(self, host: str) -> str:
         """Return why a request to ``host`` that is not for a model is not sent: in a replay, nothing leaves this computer."""
-        if self.recorder is not None or is_loopback(host) or not host:
+        if not self.guards_hosts or self.recorder is not None or is_loopback(host) or not host:
             return ""
         return f"a replay of {self.name} sends nothing to {host}: cassettes hold requests to models and tool calls only"
 
@@ -147,6 +153,7 @@ class CassetteSession:
         if self.recorder is not None:
             exchange.request = _copied(request)
             exchange.ticket = self.recorder.begin(rollout)
+            self.sent.update(exchange.secrets)
 
     def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss[ModelCall]:
         if rollout is not None and not rollout.is_recorded:
@@ -160,6 +167,11 @@ class CassetteSession:
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
             self.recorder.model(exchange.ticket, exchange.request, reply)
             exchange.ticket = None
+
+    def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
+        """Return the error of a request that was given up in the recording, and is waited for now."""
+        rollout = self.watch.current
+        return self._missed(rollout, still_waiting(seconds, recorded_s, self._place(rollout)))
 
     # Tool calls (see recorded_tools.ToolAnswers)
 
@@ -218,7 +230,7 @@ class CassetteSession:
         """Return when all was as recorded. Raises: CassetteMiss, RewardChanged, LeftoverRecordings."""
         problems = list(self.problems)
         if self.player is not None:
-            if lines := self._changed_rewards(self.player):
+            if lines := self._changed_rewards(self.player, allows_none=allow_leftovers):
                 problems.append(changed_rewards(lines, self._place(None)))
             models = self.player.unused_models
             tools = self.player.unused_tools if self.serves_tools else ()
@@ -227,14 +239,17 @@ class CassetteSession:
         if error := as_error(problems):
             raise error
 
-    def _changed_rewards(self, player: Player) -> list[str]:
+    def _changed_rewards(self, player: Player, *, allows_none: bool) -> list[str]:
         lines = []
         for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
             recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
-            if recorded is None or rollout.has_missed or not rollout.has_reward or not self.matching.compares_rewards:
+            if recorded is None or rollout.has_missed or not self.matching.compares_rewards:
+                continue
+            if not rollout.has_reward and (allows_none or recorded.reward is None):
                 continue
             if recorded.reward_error != rollout.reward_error or not same_reward(recorded.reward, rollout.reward):
                 before, now = recorded.reward_error or recorded.reward, rollout.reward_error or rollout.reward
+                now = now if rollout.has_reward else "none"
                 lines.append(f"rollout {rollout.number}: recorded {before}, now {now}")
         return lines
 
@@ -319,22 +334,31 @@ def _copied(request: ModelRequest) -> ModelRequest:
 
 @contextlib.contextmanager
 def _no_retries_of_misses() -> Iterator[None]:
-    """Keep atroposlib from asking again, with growing pauses, for what is not on the tape; other errors are its own matter."""
-    baseline = sys.modules.get(BASELINE)
-    with contextlib.ExitStack() as patches:
-        for method in vars(baseline.APIServer).values() if baseline is not None else ():
-            retrying = getattr(method, "retry", None)
-            if retrying is not None:
-                patches.enter_context(mock.patch.object(retrying, "retry", _unless_miss(retrying.retry)))
+    """Let no retry of tenacity's (atroposlib's three layers, a test's own) ask again, with growing pauses, for what is missing.
+
+    Other errors are its own matter.
+    """
+    real, real_async = tenacity.BaseRetrying.iter, tenacity.AsyncRetrying.iter
+
+    def once(self: Any, retry_state: tenacity.RetryCallState) -> Any:
+        _raise_miss(retry_state)
+        return real(self, retry_state)
+
+    async def once_async(self: Any, retry_state: tenacity.RetryCallState) -> Any:
+        _raise_miss(retry_state)
+        return await real_async(self, retry_state)
+
+    with (
+        mock.patch.object(tenacity.BaseRetrying, "iter", once),
+        mock.patch.object(tenacity.AsyncRetrying, "iter", once_async),
+    ):
         yield
 
 
-def _unless_miss(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    def retries(state: Any) -> bool:
-        outcome = state.outcome
-        return not (outcome is not None and outcome.failed and is_miss(outcome.exception())) and decide(state)
-
-    return retries
+def _raise_miss(retry_state: tenacity.RetryCallState) -> None:
+    outcome = retry_state.outcome
+    if outcome is not None and outcome.failed and is_miss(outcome.exception()):
+        outcome.result()
 
 
 @contextlib.contextmanager
@@ -355,7 +379,7 @@ def recording(
     with exclusive(path), session:
         yield session
         tape = session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model))
-        keep_tape(path, tape, redactor or default_redactor())
+        keep_tape(path, tape, (redactor or default_redactor()).knowing(session.sent))
 
 
 def default_redactor() -> Redactor:

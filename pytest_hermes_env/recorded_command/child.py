@@ -197,7 +197,7 @@ class CommandCassette:
             model=self._model,
             test=settings.again,
         )
-        keep_tape(self._place / RECORDED, self._session.tape(header), self._redactor)
+        keep_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
 
     def _report(self, report: Report) -> None:
         report.write(self._place)
