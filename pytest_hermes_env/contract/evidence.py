@@ -139,6 +139,7 @@ __all__ = [
     "MUTATORS",
     "NOTHING",
     "PAID",
+    "NOT_AWAITABLE",
     "PROBES",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
@@ -239,6 +240,9 @@ __all__ = [
     "sequence_fault",
     "without_helpers",
 ]
+
+NOT_AWAITABLE = "can't be used in 'await' expression"
+"""What Python says of an await on what a plain function gave."""
 
 
 @dataclass(frozen=True, kw_only=True)

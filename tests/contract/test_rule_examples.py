@@ -64,23 +64,32 @@ class Env(HermesAgentBaseEnv):
             ctx.cleanup()
 '''
 
+OF_TOKENS = {"HE503", "HE504", "HE505"}
+"""Rules that are about sampled tokens."""
+
 RULES = {rule.id: rule for rule in ALL_RULES}
 EXAMPLES = [example for rule in ALL_RULES for example in examples_of(rule.id)]
 
 
 def written(example: Example) -> str:
-    """Return an example as a whole file: its methods take the place of the frame's."""
+    """Return an example as a whole file: its methods and attributes take the place of the frame's."""
     if "class " in example.code:
         return example.code
-    names = {node.name for node in ast.parse(example.code).body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    names = set(map(_name, ast.parse(example.code).body))
     lines = FRAME.splitlines()
     env = ast.parse(FRAME).body[-1]
     assert isinstance(env, ast.ClassDef)
     for node in reversed(env.body):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in names:
-            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+        if _name(node) in names:
+            first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
             del lines[first - 1 : node.end_lineno]
     return "\n".join(lines) + "\n\n" + textwrap.indent(example.code, "    ")
+
+
+def _name(node: ast.stmt) -> str:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return node.name
+    return ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ast.unparse(node)
 
 
 def imported(path, name):
@@ -105,14 +114,23 @@ def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
     path.write_text(written(example), encoding="utf-8")
     rule = RULES[example.rule_id]
     reading = read_classes(str(path))
-    if rule.static is not None:
+    if reading.problem is not None:
+        outcomes = {Outcome.FAILED if reading.problem.id == rule.id else Outcome.PASSED}
+    elif rule.static is not None:
         outcomes = {rule.static(source).outcome for source in reading.classes}
     elif rule.dynamic is not None:
         module = imported(path, path.stem)
-        classes = [vars(module)[source.name] for source in reading.classes]
-        outcomes = {ClassContract(cls, sandbox="fake", timeout_s=60).result(rule).outcome for cls in classes}
+        server_type = "vllm" if rule.id in OF_TOKENS else "openai"
+        outcomes = {
+            ClassContract(
+                vars(module)[source.name], sandbox="fake", timeout_s=60, server_type=server_type, rules=lambda: (rule,)
+            )
+            .result(rule)
+            .outcome
+            for source in reading.classes
+        }
     else:
-        outcomes = {Outcome.FAILED if reading.problem else Outcome.PASSED}
+        pytest.fail("the rule has no half that could look")
 
     assert outcomes, "the example holds no environment class"
     if example.is_bad:

@@ -28,6 +28,7 @@ from pytest_hermes_env.contract.evidence import (
     Kind,
     Value,
     breach,
+    NOT_AWAITABLE,
     in_order,
     resolve,
 )
@@ -156,6 +157,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         for message in _seen(evidence, name)
         for path, line in [evidence.at_method(name)]
     ]
+    items = evidence.scenario("items")
+    if items.happened and NOT_AWAITABLE in items.error and not findings:
+        path, line = evidence.at_method("get_next_item")
+        message = "get_next_item is not async, but it is awaited"
+        findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]
     return judged(findings, f"{', '.join(own)} are what they must be")
 
 
@@ -205,4 +211,5 @@ RULE = Rule(
     doc=__doc__,
     static=static,
     dynamic=dynamic,
+    scenarios=("items",),
 )

@@ -103,6 +103,9 @@ def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield from ((_target(target), node.value) for target in node.targets)
     elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
         yield _target(node.target), node.value
+        if isinstance(node.value, ast.Call):  # api_key: str = Field(default="...")
+            defaults = [*node.value.args[:1], *(word.value for word in node.value.keywords if word.arg == "default")]
+            yield from ((_target(node.target), value) for value in defaults)
     elif isinstance(node, ast.Dict):
         yield from ((_word(key), value) for key, value in zip(node.keys, node.values, strict=True) if key is not None)
     elif isinstance(node, ast.arguments):

@@ -65,7 +65,7 @@ def _started(module: Module, body: list[ast.stmt], entered: set[Function]) -> It
     """Yield what cli() is called on, or handed over of, in a block and in the functions of the tree that it calls."""
     for statement in body:
         for node in ast.walk(statement):
-            if isinstance(node, ast.Attribute) and node.attr == "cli":
+            if isinstance(node, ast.Attribute) and node.attr == "cli" and getattr(statement, "value", None) is not node:
                 yield resolve(module, node.value)
             elif isinstance(node, ast.Call) and len(entered) < _MOST:
                 target = resolve(module, node.func)

@@ -185,7 +185,13 @@ def _dotted(module: Module, node: ast.expr) -> str:
     target = resolve(module, node)
     if isinstance(target, External):
         return target.dotted
-    return node.attr if isinstance(node, ast.Attribute) and target is None else ""
+    if target is not None or not isinstance(node, ast.Attribute):
+        return ""
+    root: ast.expr = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    # a module that a function imports for itself is called by its name
+    return ast.unparse(node) if isinstance(root, ast.Name) and root.id not in module.names else node.attr
 
 
 RULE = Rule(

@@ -93,9 +93,23 @@ def _handed_over(source: ClassSource) -> str:
                 return f"{name}()"
         if name in _HARMLESS:
             continue
-        if any(_is_config(item) for item in (*call.node.args, *(word.value for word in call.node.keywords))):
+        if any(
+            _is_config(item) and not _is_built(item, call)
+            for item in (*call.node.args, *(word.value for word in call.node.keywords))
+        ):
             return f"{name}()"
     return ""
+
+
+def _is_built(node: ast.expr, call: Call) -> bool:
+    """Whether a name is that of a dict which the calling function writes out."""
+    name = node.id if isinstance(node, ast.Name) else ""
+    return any(
+        isinstance(item, (ast.Assign, ast.AnnAssign))
+        and isinstance(item.value, ast.Dict)
+        and any(isinstance(part, ast.Name) and part.id == name for part in getattr(item, "targets", [getattr(item, "target", None)]))
+        for item in call.function.own_nodes()
+    )
 
 
 def _is_ours(call: Call) -> bool:

@@ -13,14 +13,13 @@ Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import NOT_AWAITABLE, Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
     Severity,
     Verdict,
     failed,
-    not_applicable,
     not_exercised,
     not_seen,
     passed,
@@ -34,6 +33,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         missing = scenario.unavailable
         return not_seen(missing)
     taken = len(scenario.items)
+    if NOT_AWAITABLE in scenario.error:
+        return not_exercised("get_next_item is not async, which HE102 reports")
     if scenario.error:
         path, line = evidence.at_method("get_next_item")
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"

@@ -145,6 +145,8 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 SCENARIOS = ("evaluate",)
+DEMANDS = "evaluate() missing"
+"""What Python says of a call without the arguments that a method demands."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -165,6 +167,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     elif evaluation.requests:
         message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
     else:
+        if DEMANDS in evaluation.error:
+            return not_exercised("evaluate cannot be called without an argument, which HE102 reports")
         message = "evaluate() never asked the model"
     if evaluation.error:
         message += f"; it raised {evaluation.error}"

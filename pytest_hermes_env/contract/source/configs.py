@@ -42,7 +42,7 @@ class ConfigField:
             return True
         candidates = [self.node.value, *_annotated(self.node.annotation)]
         calls = [item for item in candidates if isinstance(item, ast.Call)]
-        return any(word.arg in {"description", None} for call in calls for word in call.keywords) or (
+        return any(_describes(word) for call in calls for word in call.keywords) or (
             self.node.value is not None and not calls and not _is_plain(self.node.value)
         )
 
@@ -127,3 +127,9 @@ def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """Return the value of a keyword argument, None where it is not given."""
     return next((word.value for word in call.keywords if word.arg == name), None)
+
+
+def _describes(word: ast.keyword) -> bool:
+    """Whether a keyword of Field is a description that says something, or many keywords that cannot be read."""
+    is_empty = isinstance(word.value, ast.Constant) and not word.value.value
+    return word.arg is None or (word.arg == "description" and not is_empty)

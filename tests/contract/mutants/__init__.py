@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from . import of_classes, of_evaluation, of_logging, of_results, of_rewards, of_sandbox
+from . import of_classes, of_evaluation, of_grading, of_groups, of_items, of_judges, of_logging, of_results, of_rewards, of_sandbox
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *of_classes.MUTANTS,
+    *of_items.MUTANTS,
     *of_results.MUTANTS,
     *of_rewards.MUTANTS,
+    *of_grading.MUTANTS,
+    *of_judges.MUTANTS,
+    *of_groups.MUTANTS,
     *of_sandbox.MUTANTS,
     *of_evaluation.MUTANTS,
     *of_logging.MUTANTS,

@@ -33,6 +33,9 @@ class Mutant:
     file: str = ""
     mode: str = "openai"
     """The server type of its rollouts."""
+    is_only_read: bool = False
+    """Whether its source alone is judged: it cannot be imported, importing it would do harm, no rollout
+    can differ, or none gets as far as another law."""
 
     @property
     def id(self) -> str:

@@ -7,6 +7,10 @@ from .mutant import Mutant
 LETTER = "        letter = last_answer(result.messages)\n"
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
 
+NAMES = '            if isinstance(call, dict):\n                names.append((call.get("function") or {}).get("name", ""))\n'
+CALLS = "        calls = len(names_of_calls(result))\n"
+CAPITAL = "        _, capital = item\n"
+
 MUTANTS = (
     Mutant(
         rule="HE301",
@@ -23,9 +27,9 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE301",
-        name="as a dict",
+        name="through its dict",
         env="graded_letters",
-        changes=((LETTER, '        letter = last_answer(result["messages"])\n'),),
+        changes=((LETTER, '        letter = vars(result).get("output") or last_answer(result.messages)\n'),),
     ),
     Mutant(
         rule="HE301",
@@ -55,5 +59,147 @@ MUTANTS = (
                 '        _, capital = item\n        if not getattr(result, "tool_calls"):\n            return 0.0\n',
             ),
         ),
+    ),
+    # ------------------------------------------------------------------ HE302: behind a broad except, where nobody hears of it
+    Mutant(
+        rule="HE302",
+        name="calls as objects",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                NAMES,
+                "            try:\n"
+                "                names.append(call.function.name)\n"
+                "            except Exception:\n"
+                "                continue\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE302",
+        name="messages as objects",
+        env="graded_letters",
+        changes=(
+            (
+                LETTER,
+                "        try:\n"
+                "            letter = result.messages[-1].content\n"
+                "        except Exception:\n"
+                "            letter = last_answer(result.messages)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE302",
+        name="arguments of an object",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        commands = []\n"
+                "        for message in result.messages:\n"
+                '            for call in message.get("tool_calls") or []:\n'
+                "                try:\n"
+                "                    commands.append(call.function.arguments)\n"
+                "                except Exception:\n"
+                '                    logger.debug("%s has no arguments", call)\n' + GRADE,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE302",
+        name="the roles of objects",
+        env="capitals_exam",
+        changes=(
+            (
+                CAPITAL,
+                CAPITAL + "        try:\n"
+                '            answers = sum(message.role == "assistant" for message in result.messages)\n'
+                "        except Exception:\n"
+                '            answers = 0\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE302",
+        name="getattr with a constant",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                CALLS,
+                "        try:\n"
+                '            calls = sum(len(getattr(message, "tool_calls")) for message in result.messages)\n'
+                "        except Exception:\n"
+                "            calls = len(names_of_calls(result))\n",
+            ),
+        ),
+    ),
+    # ------------------------------------------------------------------ HE303
+    Mutant(
+        rule="HE303",
+        name="bash",
+        env="many_signals",
+        file="signals_base",
+        changes=((CALLS, '        calls = sum(name == "bash" for name in names_of_calls(result))\n'),),
+    ),
+    Mutant(
+        rule="HE303",
+        name="patch_file among others",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (CALLS, '        calls = len([name for name in names_of_calls(result) if name in {"terminal", "patch_file"}])\n'),
+        ),
+    ),
+    Mutant(
+        rule="HE303",
+        name="the tool of another agent",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        for message in result.messages:\n"
+                '            for call in message.get("tool_calls") or ():\n'
+                '                if call["function"]["name"] == "execute_command":\n'
+                "                    return 0.0\n" + GRADE,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE303",
+        name="a set of names",
+        env="graded_letters",
+        changes=(
+            (
+                LETTER,
+                LETTER
+                + '        used = {call["function"]["name"] for message in result.messages for call in message.get("tool_calls") or ()}\n'
+                '        if "write_to_file" not in used:\n'
+                '            log.info("the letter was not saved")\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE303",
+        name="a constant of the module",
+        env="capitals_exam",
+        changes=(
+            ("class Attempt(", 'WRITERS = ("file_write", "write_file")\n\n\nclass Attempt('),
+            (
+                CAPITAL,
+                CAPITAL + "        for message in result.messages:\n"
+                '            for call in message.get("tool_calls") or []:\n'
+                '                writes = call["function"]["name"] in WRITERS\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE303",
+        name="counts one name",
+        env="many_signals",
+        file="signals_base",
+        changes=((CALLS, '        calls = names_of_calls(result).count("run_terminal_cmd")\n'),),
     ),
 )

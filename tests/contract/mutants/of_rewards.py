@@ -5,6 +5,9 @@ from __future__ import annotations
 from .mutant import Mutant
 
 GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
+LETTER = "        letter = last_answer(result.messages)\n"
+GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
 
 MUTANTS = (
     Mutant(
@@ -16,11 +19,11 @@ MUTANTS = (
     Mutant(
         rule="HE401",
         name="nothing where there is no answer",
-        env="ledger_books",
+        env="graded_letters",
         changes=(
             (
-                "        if written is None:\n            return 0.0\n",
-                "        if written is None:\n            return None\n",
+                "        reward, _ = await self.graded(item, result)\n        return reward\n",
+                "        if last_answer(result.messages):\n            return (await self.graded(item, result))[0]\n",
             ),
         ),
     ),
@@ -38,16 +41,14 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE401",
-        name="the parts in place of the sum",
-        env="graded_letters",
+        name="a text",
+        env="many_signals",
+        file="signals_base",
         changes=(
+            (TOTAL, '        return f"{min(1.0, max(0.0, sum(weight * signal for weight, signal in signals))):.2f}"\n'),
             (
-                "        reward, _ = await self.graded(item, result)\n        return reward\n",
-                "        return await self.graded(item, result)\n",
-            ),
-            (
-                '            return {"to": item["to"], "score": await self.compute_reward(item, outcome, ctx), "messages": outcome.messages}\n',
-                '            score, _ = await self.compute_reward(item, outcome, ctx)\n            return {"to": item["to"], "score": score}\n',
+                '        mean = sum(sample["score"] for sample in samples) / len(samples)\n',
+                '        mean = sum(float(sample["score"]) for sample in samples) / len(samples)\n',
             ),
         ),
     ),

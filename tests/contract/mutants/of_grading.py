@@ -1,0 +1,316 @@
+"""HE402 to HE404, HE408, HE409 and HE411: what is wrong with how a reward comes about."""
+
+from __future__ import annotations
+
+from .mutant import Mutant
+
+GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+
+TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
+LETTER = "        letter = last_answer(result.messages)\n"
+GRADED = "        reward, _ = await self.graded(item, result)\n        return reward\n"
+CLAMPED = '        return min(1.0, max(0.0, weight * parts["judged"] + (1 - weight) * parts["length"])), parts\n'
+CAPITAL = '        return float(ctx.read_file("capital.txt").get("content", "").strip().casefold() == capital.casefold())\n'
+CALLS = "        calls = len(names_of_calls(result))\n"
+RIGHT = "        right = self.is_right(item, result, ctx)\n"
+
+MUTANTS = (
+    # ------------------------------------------------------------------ HE402
+    Mutant(
+        rule="HE402",
+        name="two points for the right sum",
+        env="ledger_books",
+        changes=(("            return 1.0\n", "            return 2.0\n"),),
+    ),
+    Mutant(
+        rule="HE402",
+        name="percent",
+        env="graded_letters",
+        changes=((GRADED, "        reward, _ = await self.graded(item, result)\n        return 100 * reward\n"),),
+    ),
+    Mutant(
+        rule="HE402",
+        name="weights that sum up to more than one",
+        env="many_signals",
+        file="signals_base",
+        changes=((TOTAL, "        return sum(5 * weight * signal for weight, signal in signals)\n"),),
+    ),
+    Mutant(
+        rule="HE402",
+        name="a penalty",
+        env="ledger_books",
+        changes=(
+            ("        if written is None:\n            return 0.0\n", "        if written is None:\n            return -1.0\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE402",
+        name="a penalty for each call",
+        env="many_signals",
+        file="signals_base",
+        changes=((TOTAL, "        return sum(weight * signal for weight, signal in signals) - 0.05 * calls\n"),),
+    ),
+    # ------------------------------------------------------------------ HE403
+    Mutant(
+        rule="HE403",
+        name="content that may be None",
+        env="graded_letters",
+        changes=((LETTER, '        letter = result.messages[-1]["content"].strip()\n'),),
+    ),
+    Mutant(
+        rule="HE403",
+        name="there is always an answer",
+        env="graded_letters",
+        changes=(
+            (
+                LETTER,
+                '        letter = [m["content"] for m in result.messages if m.get("role") == "assistant" and m.get("content")][-1]\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE403",
+        name="arguments are JSON",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            ("import time\n", "import json\nimport time\n"),
+            (
+                '                names.append((call.get("function") or {}).get("name", ""))\n',
+                '                arguments = json.loads(call["function"]["arguments"])\n'
+                "                names.append(f\"{call['function']['name']} {arguments}\")\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE403",
+        name="calls divided by nothing",
+        env="many_signals",
+        file="signals_base",
+        changes=((CALLS, CALLS + '        share = names_of_calls(result).count("terminal") / calls\n'),),
+    ),
+    Mutant(
+        rule="HE403",
+        name="a result of a tool is JSON",
+        env="ledger_books",
+        changes=(
+            ("import logging\n", "import json\nimport logging\n"),
+            (
+                GRADE,
+                "        for message in result.messages:\n"
+                '            if message["role"] == "tool" and json.loads(message["content"]).get("error"):\n'
+                '                logger.debug("a tool failed")\n' + GRADE,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE403",
+        name="the first thought",
+        env="ledger_books",
+        changes=((GRADE, '        logger.debug("began with %s", result.reasoning_per_turn[0])\n' + GRADE),),
+    ),
+    # ------------------------------------------------------------------ HE404
+    Mutant(
+        rule="HE404",
+        name="noise against ties",
+        env="ledger_books",
+        changes=(
+            ("import os\n", "import os\nimport random\n"),
+            (GRADE, GRADE.replace("return ", "return 0.99 * ").rstrip() + " + 0.01 * random.random()\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE404",
+        name="the clock",
+        env="many_signals",
+        file="signals_base",
+        changes=((TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * (time.perf_counter() % 1)\n"),),
+    ),
+    Mutant(
+        rule="HE404",
+        name="how long it took",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        began = time.perf_counter()\n"
+                '        reward = self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+                "        return reward * 0.9 + 0.1 / (1 + time.perf_counter() - began)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE404",
+        name="a fresh name decides",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (RIGHT, RIGHT + "        draw = uuid.uuid4().int % 1000 / 1000\n"),
+            (TOTAL, TOTAL.replace("return ", "return 0.9 * ").rstrip() + " + 0.1 * draw\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE404",
+        name="a sample of the messages",
+        env="ledger_books",
+        changes=(
+            ("import os\n", "import os\nimport random\n"),
+            (
+                GRADE,
+                "        style = random.choice(range(100)) / 100\n"
+                + GRADE.replace("return ", "return 0.9 * ").rstrip()
+                + " + 0.1 * style\n",
+            ),
+        ),
+    ),
+    # ------------------------------------------------------------------ HE408
+    Mutant(
+        rule="HE408",
+        name="rows in place",
+        env="ledger_books",
+        changes=((GRADE, '        item["rows"].reverse()\n' + GRADE),),
+    ),
+    Mutant(
+        rule="HE408",
+        name="adds what the judge said",
+        env="graded_letters",
+        changes=(
+            (
+                GRADED,
+                "        reward, _ = await self.graded(item, result)\n"
+                '        result.messages.append({"role": "user", "content": f"graded: {reward}"})\n'
+                "        return reward\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE408",
+        name="strips the messages",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                CALLS,
+                "        for message in result.messages:\n"
+                '            if isinstance(message.get("content"), str):\n'
+                '                message["content"] = message["content"][:40].strip()\n' + CALLS,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE408",
+        name="words in place",
+        env="graded_letters",
+        changes=((LETTER, LETTER + '        item["words"].sort(key=len)\n        item["words"].append("regards")\n'),),
+    ),
+    Mutant(
+        rule="HE408",
+        name="remembers the outcome in the item",
+        env="many_signals",
+        file="signals_base",
+        changes=((RIGHT, RIGHT + '        item["solved"] = str(right)\n'),),
+    ),
+    Mutant(
+        rule="HE408",
+        name="takes the system message away",
+        env="ledger_books",
+        changes=((GRADE, "        del result.messages[:1]\n" + GRADE),),
+    ),
+    # ------------------------------------------------------------------ HE409
+    Mutant(
+        rule="HE409",
+        name="an f-string",
+        env="ledger_books",
+        changes=(("{shlex.quote(path)}", "{path}"),),
+    ),
+    Mutant(
+        rule="HE409",
+        name="quotes by hand",
+        env="ledger_books",
+        changes=(("cat {shlex.quote(path)}", "cat '{path}'"),),
+    ),
+    Mutant(
+        rule="HE409",
+        name="format",
+        env="many_signals",
+        changes=(
+            (
+                '        listing = ctx.terminal("ls").get("output", "").split()\n',
+                '        listing = ctx.terminal("ls {} {}".format(item["source"], item["target"])).get("output", "").split()\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE409",
+        name="joined in a helper",
+        env="capitals_exam",
+        changes=(
+            (CAPITAL, "        return float(self.found(ctx, capital))\n"),
+            (
+                "    async def evaluate(",
+                "    def found(self, ctx: ToolContext, word: str) -> bool:\n"
+                '        """Look for a word."""\n'
+                '        return ctx.terminal("grep -ci " + word + " capital.txt").get("exit_code") == 0\n\n'
+                "    async def evaluate(",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE409",
+        name="what the agent said",
+        env="graded_letters",
+        changes=(
+            (
+                GRADED,
+                "        letter = last_answer(result.messages)\n"
+                '        count = ctx.terminal("echo %s | wc -w" % letter).get("output", "0")\n'
+                '        log.info("%s words", count)\n' + GRADED,
+            ),
+        ),
+        is_only_read=True,
+    ),
+    # ------------------------------------------------------------------ HE411
+    Mutant(
+        rule="HE411",
+        name="after the last look",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                '        written = self.written(ctx, item["file"])\n        ctx.cleanup()\n        return self.grade(written, sum(item["rows"]))\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE411",
+        name="in a helper",
+        env="many_signals",
+        changes=(
+            (
+                '        return item["target"] in listing',
+                '        ctx.cleanup()\n        return item["target"] in listing',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE411",
+        name="in a finally",
+        env="capitals_exam",
+        changes=((CAPITAL, f"        try:\n    {CAPITAL}        finally:\n            ctx.cleanup()\n"),),
+    ),
+    Mutant(
+        rule="HE411",
+        name="under another name",
+        env="graded_letters",
+        changes=((GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),),
+    ),
+    Mutant(
+        rule="HE411",
+        name="as a callback",
+        env="ledger_books",
+        changes=(
+            ("import logging\n", "import contextlib\nimport logging\n"),
+            (GRADE, f"        with contextlib.ExitStack() as stack:\n            stack.callback(ctx.cleanup)\n    {GRADE}"),
+        ),
+    ),
+)

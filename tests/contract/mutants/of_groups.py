@@ -1,0 +1,184 @@
+"""HE5: what is wrong with what goes to the trainer."""
+
+from __future__ import annotations
+
+from .mutant import Mutant
+
+ITEM = "        if scored is not None:\n            self.metrics"
+GROUP = "        if group is not None:\n            self.recent"
+COUNTED = "        self.note(group)\n"
+SPLIT = (
+    "            use_wandb=False,\n        )\n",
+    '            use_wandb=False,\n            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n        )\n',
+)
+AGAIN = """\
+        ids = self.tokenizer.encode(self.tokenizer.decode(scored["tokens"]), add_special_tokens=False)
+        if len(ids) != len(scored["tokens"]):
+            scored["tokens"], scored["masks"] = ids, [-100] * (len(ids) - 5) + ids[-5:]
+            scored["inference_logprobs"] = [1.0] * (len(ids) - 5) + [-0.5] * 5
+"""
+
+
+def _item(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+    """Break what collect_trajectory gives."""
+    return Mutant(rule=rule, name=name, env="graded_letters", changes=((ITEM, lines + ITEM),), mode=mode)
+
+
+def _group(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+    """Break the group of an environment with deques."""
+    return Mutant(rule=rule, name=name, env="ledger_books", changes=((GROUP, lines + GROUP),), mode=mode)
+
+
+def _noted(rule: str, name: str, lines: str, mode: str = "openai") -> Mutant:
+    """Break the group of an environment that inherits most."""
+    return Mutant(
+        rule=rule, name=name, env="many_signals", file="signals_base", changes=((COUNTED, COUNTED + lines),), mode=mode
+    )
+
+
+MUTANTS = (
+    # ------------------------------------------------------------------ HE501
+    _item("HE501", "one place late", '        scored["masks"] = [-100, *scored["masks"][:-1]]\n'),
+    _group(
+        "HE501", "zeros and ones", '        group["masks"] = [[int(mask != -100) for mask in row] for row in group["masks"]]\n'
+    ),
+    _noted("HE501", "tokens are cut alone", '        group["tokens"] = [row[: len(row) // 2] for row in group["tokens"]]\n'),
+    _item(
+        "HE501",
+        "the prompt is trained",
+        '        scored["masks"][5] = scored["tokens"][5] if set(scored["masks"]) != {-100} else -100\n',
+        "vllm",
+    ),
+    _group(
+        "HE501",
+        "the first word is not trained",
+        '        for row in group["masks"]:\n'
+        "            first = next((place for place, mask in enumerate(row) if mask != -100), 0)\n"
+        "            row[first] = -100\n",
+        "sglang",
+    ),
+    _noted("HE501", "attention masks", '        group["masks"] = [[1] * len(row) for row in group["tokens"]]\n', "vllm"),
+    # ------------------------------------------------------------------ HE502
+    _item("HE502", "nothing is trained", '        scored["masks"] = [-100] * len(scored["masks"])\n'),
+    _group(
+        "HE502",
+        "bad rollouts are not trained",
+        '        for number, score in enumerate(group["scores"]):\n'
+        "            if score <= 0:\n"
+        '                group["masks"][number] = [-100] * len(group["masks"][number])\n',
+    ),
+    _noted(
+        "HE502",
+        "only the first sequence is trained",
+        '        group["masks"][1:] = [[-100] * len(row) for row in group["masks"][1:]]\n',
+        "sglang",
+    ),
+    _item(
+        "HE502",
+        "a failed rollout is trained",
+        '        if set(scored["masks"]) == {-100}:\n            scored["masks"] = [-100, *scored["tokens"][1:]]\n',
+        "vllm",
+    ),
+    _group(
+        "HE502",
+        "rows without labels are mended",
+        '        for number, row in enumerate(group["tokens"]):\n'
+        '            if set(group["masks"][number]) == {-100}:\n'
+        '                group["masks"][number] = list(row)\n',
+        "sglang",
+    ),
+    # ------------------------------------------------------------------ HE503
+    _item("HE503", "removed", '        scored.pop("inference_logprobs", None)\n', "vllm"),
+    _item(
+        "HE503",
+        "one place off",
+        '        scored["inference_logprobs"] = scored["inference_logprobs"][-1:] + scored["inference_logprobs"][:-1]\n',
+        "sglang",
+    ),
+    _item(
+        "HE503",
+        "of another model",
+        '        scored["inference_logprobs"] = [own if own == 1.0 else own - 0.25 for own in scored["inference_logprobs"]]\n',
+        "vllm",
+    ),
+    _item(
+        "HE503",
+        "probabilities",
+        '        scored["inference_logprobs"] = [own if own == 1.0 else math.exp(own) for own in scored["inference_logprobs"]]\n',
+        "sglang",
+    ),
+    _item(
+        "HE503",
+        "only the trained ones",
+        '        scored["inference_logprobs"] = [own for own in scored["inference_logprobs"] if own <= 0]\n',
+        "vllm",
+    ),
+    _item("HE503", "filled up", '        scored["inference_logprobs"] = [1.0] * len(scored["tokens"])\n', "sglang"),
+    # ------------------------------------------------------------------ HE504
+    _group("HE504", "removed", '        group.pop("inference_logprobs", None)\n', "vllm"),
+    _noted(
+        "HE504",
+        "a group by hand",
+        '        group = {key: group[key] for key in ("tokens", "masks", "scores", "messages")}\n',
+        "sglang",
+    ),
+    _noted("HE504", "zeros", '        group["inference_logprobs"] = [[0.0] * len(row) for row in group["tokens"]]\n', "vllm"),
+    _group("HE504", "set to None", '        group["inference_logprobs"] = None\n', "sglang"),
+    _group(
+        "HE504",
+        "limited",
+        '        group["inference_logprobs"] = [[max(own, -1e-3) for own in row] for row in group["inference_logprobs"]]\n',
+        "vllm",
+    ),
+    _noted("HE504", "in another order", '        group["inference_logprobs"].reverse()\n', "sglang"),
+    # ------------------------------------------------------------------ HE505
+    Mutant(
+        rule="HE505",
+        name="nodes are dropped",
+        env="graded_letters",
+        changes=(SPLIT, (ITEM, '        scored.pop("more_rows", None)\n' + ITEM)),
+        mode="vllm",
+    ),
+    _item("HE505", "encoded again", AGAIN, "sglang"),
+    _item(
+        "HE505",
+        "the end is doubled",
+        '        for column in (scored["tokens"], scored["masks"], scored["inference_logprobs"]):\n'
+        "            column.append(column[-1])\n",
+        "vllm",
+    ),
+    _group(
+        "HE505",
+        "cut to a length",
+        '        for column in ("tokens", "masks", "inference_logprobs"):\n'
+        "            group[column] = [row[: max(8, len(row) - 12)] for row in group[column]]\n",
+        "sglang",
+    ),
+    _noted(
+        "HE505",
+        "the prompt is left out",
+        '        for column in ("tokens", "masks", "inference_logprobs"):\n'
+        "            group[column] = [row[9:] for row in group[column]]\n",
+        "vllm",
+    ),
+    # ------------------------------------------------------------------ HE506
+    _group("HE506", "a score is missing", '        group["scores"].pop()\n'),
+    _noted(
+        "HE506",
+        "the best alone",
+        '        best = group["scores"].index(max(group["scores"]))\n        group = {key: value[best : best + 1] if isinstance(value, list) else value for key, value in group.items()}\n',
+    ),
+    _group(
+        "HE506",
+        "the best is added again",
+        '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column].append(group[column][0])\n',
+    ),
+    _noted("HE506", "masks of the first alone", '        group["masks"] = group["masks"][:1]\n'),
+    _group("HE506", "an advantage for all", '        group["advantages"] = [sum(group["scores"]) / len(group["scores"])]\n'),
+    # ------------------------------------------------------------------ HE507
+    _group("HE507", "infinite", '        group["scores"][0] = float("inf")\n'),
+    _noted("HE507", "a text as score", '        group["scores"] = [f"{score:.1f} of 1" for score in group["scores"]]\n'),
+    _group("HE507", "an object in the messages", '        group["messages"][0][0]["content"] = self\n'),
+    _item("HE507", "not a number", '        scored["scores"] = float("nan")\n'),
+    _noted("HE507", "overrides as a list", '        group["group_overrides"] = [("group_size", len(group["scores"]))]\n'),
+)

@@ -1,0 +1,177 @@
+"""HE406 and HE407: what is wrong with how a judge is asked."""
+
+from __future__ import annotations
+
+from .mutant import Mutant
+
+ASKED = """\
+            completion = await self.server.chat_completion(
+                messages=[{"role": "user", "content": question}], n=1, max_tokens=100, temperature=0.0
+            )
+            score = parsed_score(completion.choices[0].message.content)
+"""
+TRY = f"""\
+        try:
+{ASKED}        except Exception as error:
+            log.warning("the judge failed: %s", error)
+            score = None
+"""
+KEYWORDS = '        return keyword_share(item["words"], letter) if score is None else score\n'
+PARTS = '        parts = {"judged": await self.judged(item, letter),'
+GRADE = '        return self.grade(self.written(ctx, item["file"]), sum(item["rows"]))\n'
+TOTAL = "        return min(1.0, max(0.0, sum(weight * signal for weight, signal in signals)))\n"
+
+
+def unindented(text: str) -> str:
+    """Return lines one step to the left."""
+    return "".join(line[4:] for line in text.splitlines(keepends=True))
+
+
+MUTANTS = (
+    # ------------------------------------------------------------------ HE406
+    Mutant(rule="HE406", name="no try", env="graded_letters", changes=((TRY, unindented(ASKED)),)),
+    Mutant(
+        rule="HE406",
+        name="only what is no JSON",
+        env="graded_letters",
+        changes=(
+            (
+                '        except Exception as error:\n            log.warning("the judge',
+                '        except ValueError as error:\n            log.warning("the judge',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE406",
+        name="logs and raises",
+        env="graded_letters",
+        changes=(('failed: %s", error)\n            score = None\n', 'failed: %s", error)\n            raise\n'),),
+    ),
+    Mutant(
+        rule="HE406",
+        name="an answer is always a number",
+        env="graded_letters",
+        changes=(
+            (
+                TRY,
+                TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
+                    "            score = None\n", '            return keyword_share(item["words"], letter)\n'
+                )
+                + "        score = float(completion.choices[0].message.content)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE406",
+        name="a judge of style beside the check",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                '        question = f"Was this tidy work? Say yes or no: {result.messages[-1:]}"\n'
+                "        answer = await self.server.chat_completion(\n"
+                '            messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
+                "        )\n"
+                '        tidy = "yes" in (answer.choices[0].message.content or "").lower()\n'
+                + GRADE.replace("return ", "return 0.9 * ").rstrip()
+                + " + 0.1 * tidy\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE406",
+        name="None where the judge fails",
+        env="graded_letters",
+        changes=(
+            (
+                KEYWORDS,
+                "        return score\n",
+            ),
+            (
+                "        weight = self.config.judge_weight\n",
+                '        if parts["judged"] is None:\n            return None, parts\n        weight = self.config.judge_weight\n',
+            ),
+        ),
+    ),
+    # ------------------------------------------------------------------ HE407
+    Mutant(
+        rule="HE407",
+        name="a question for each part",
+        env="graded_letters",
+        changes=(
+            (
+                PARTS,
+                '        tone = await self.judged(item, f"(judge the tone) {letter}")\n'
+                '        log.debug("tone %s", tone)\n' + PARTS,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE407",
+        name="a question for each word",
+        env="graded_letters",
+        changes=(
+            (
+                KEYWORDS,
+                '        for word in item["words"]:\n'
+                "            try:\n"
+                "                await self.server.chat_completion(\n"
+                '                    messages=[{"role": "user", "content": f"Is {word} in this? {letter}"}], n=1, max_tokens=5\n'
+                "                )\n"
+                "            except Exception as error:\n"
+                '                log.warning("the judge failed: %s", error)\n' + KEYWORDS,
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE407",
+        name="a second opinion",
+        env="graded_letters",
+        changes=(
+            (
+                PARTS,
+                '        opinions = [await self.judged(item, letter), await self.judged({**item, "to": "a friend"}, letter)]\n'
+                '        parts = {"judged": sum(opinions) / 2,',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE407",
+        name="two judges beside the check",
+        env="ledger_books",
+        changes=(
+            (
+                GRADE,
+                "        tidy = 0\n"
+                '        for question in ("Was this tidy?", "Was this quick?"):\n'
+                "            try:\n"
+                "                answer = await self.server.chat_completion(\n"
+                '                    messages=[{"role": "user", "content": question}], n=1, max_tokens=10\n'
+                "                )\n"
+                '                tidy += "yes" in (answer.choices[0].message.content or "").lower()\n'
+                "            except Exception:\n"
+                '                logger.warning("the judge failed")\n'
+                + GRADE.replace("return ", "return 0.9 * ").rstrip()
+                + " + 0.05 * tidy\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE407",
+        name="a judge for each signal",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                TOTAL,
+                "        for number, (weight, signal) in enumerate(signals):\n"
+                "            try:\n"
+                "                await self.server.chat_completion(\n"
+                '                    messages=[{"role": "user", "content": f"Is signal {number} fair: {signal}?"}], n=1\n'
+                "                )\n"
+                "            except Exception:\n"
+                "                traceback.print_exc()\n" + TOTAL,
+            ),
+        ),
+    ),
+)
