@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.certificates import shared_authorities
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
@@ -166,6 +167,7 @@ class Collector:
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
             resources.enter_context(watching_layer(self._layer))
             resources.enter_context(_watching_wandb())
+            resources.enter_context(shared_authorities())
             resources.enter_context(_noting_warnings())
             # one for all: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))

@@ -21,6 +21,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import (
+    NOT_AWAITABLE,
     ClassSource,
     Evidence,
     External,
@@ -28,7 +29,6 @@ from pytest_hermes_env.contract.evidence import (
     Kind,
     Value,
     breach,
-    NOT_AWAITABLE,
     in_order,
     resolve,
 )

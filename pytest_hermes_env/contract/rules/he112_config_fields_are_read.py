@@ -107,7 +107,9 @@ def _is_built(node: ast.expr, call: Call) -> bool:
     return any(
         isinstance(item, (ast.Assign, ast.AnnAssign))
         and isinstance(item.value, ast.Dict)
-        and any(isinstance(part, ast.Name) and part.id == name for part in getattr(item, "targets", [getattr(item, "target", None)]))
+        and any(
+            isinstance(part, ast.Name) and part.id == name for part in getattr(item, "targets", [getattr(item, "target", None)])
+        )
         for item in call.function.own_nodes()
     )
 

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from . import of_classes, of_evaluation, of_grading, of_groups, of_items, of_judges, of_logging, of_results, of_rewards, of_sandbox
+from . import (
+    of_classes,
+    of_evaluation,
+    of_grading,
+    of_groups,
+    of_items,
+    of_judges,
+    of_logging,
+    of_results,
+    of_rewards,
+    of_sandbox,
+)
 from .mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (

@@ -34,8 +34,9 @@ class Mutant:
     mode: str = "openai"
     """The server type of its rollouts."""
     is_only_read: bool = False
-    """Whether its source alone is judged: it cannot be imported, importing it would do harm, no rollout
-    can differ, or none gets as far as another law."""
+    """Whether its source alone is judged: it cannot be imported, importing it would do harm, no rollout can differ, or what
+    rollouts do with it breaks other laws, too.
+    """
 
     @property
     def id(self) -> str:

@@ -85,7 +85,12 @@ MUTANTS = (
         rule="HE102",
         name="a reward that yields",
         env="graded_letters",
-        changes=(("        reward, _ = await self.graded(item, result)\n        return reward\n", "        reward, _ = await self.graded(item, result)\n        yield reward\n"),),
+        changes=(
+            (
+                "        reward, _ = await self.graded(item, result)\n        return reward\n",
+                "        reward, _ = await self.graded(item, result)\n        yield reward\n",
+            ),
+        ),
         is_only_read=True,
     ),
     Mutant(

@@ -192,6 +192,7 @@ MUTANTS = (
                 '        item["asked"] = item.get("asked", 0) + 1\n        return (\n            f"Write a short letter',
             ),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE204",
@@ -215,6 +216,7 @@ MUTANTS = (
         name="sorts in place",
         env="ledger_books",
         changes=((NUMBERS, '        item["rows"].sort(reverse=True)\n' + NUMBERS),),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE204",
@@ -233,6 +235,7 @@ MUTANTS = (
         name="no seed",
         env="graded_letters",
         changes=((ORDER, "        order = random.sample(rows, len(rows))\n"),),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE205",
@@ -242,6 +245,7 @@ MUTANTS = (
             ("import os\n", "import os\nimport random\n"),
             ("        split = len(BOOKS)", "        random.Random(7).shuffle(BOOKS)\n        split = len(BOOKS)"),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE205",
@@ -252,6 +256,7 @@ MUTANTS = (
             ("import time\n", "import random\nimport time\n"),
             ("        kept = min(", "        random.Random().shuffle(items)\n        kept = min("),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE205",
@@ -266,7 +271,13 @@ MUTANTS = (
         rule="HE205",
         name="a seed from the clock",
         env="graded_letters",
-        changes=(("random.Random(self.config.split_seed)", "random.Random(time.time_ns())"),),
+        changes=(
+            (
+                "        self.held_out, self.training = order[:size], order[size:]\n",
+                "        self.held_out, self.training = order[:size], order[size:]\n"
+                "        random.Random(time.time_ns()).shuffle(self.training)\n",
+            ),
+        ),
     ),
     Mutant(
         rule="HE205",

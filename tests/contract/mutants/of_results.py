@@ -117,7 +117,7 @@ MUTANTS = (
                 CAPITAL + "        try:\n"
                 '            answers = sum(message.role == "assistant" for message in result.messages)\n'
                 "        except Exception:\n"
-                '            answers = 0\n',
+                "            answers = 0\n",
             ),
         ),
     ),
