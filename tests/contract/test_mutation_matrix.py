@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_hermes_env.contract.check import check_paths, find_rule
 from pytest_hermes_env.contract.judge import ClassContract, RuleResult
-from pytest_hermes_env.contract.rule import Outcome, Severity
+from pytest_hermes_env.contract.rule import Outcome, Rule, Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.shown import examples_of
 from pytest_hermes_env.rollout.layer import find_class
 
 from .mutants import MUTANTS, Mutant
 from .mutants.mutant import CLASSES, SOUND
 
 BENCHMARK = "capitals_exam"
+FEWEST = 5
+"""Differently written breakages that each rule has, at least."""
+
 SERVER_TYPES = ("openai", "vllm", "sglang")
 
 
-def judged(target: str, server_type: str) -> dict[str, RuleResult]:
-    """Return every rule's result on an environment."""
+def judged(target: str, server_type: str, rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
+    """Return the results of rules on an environment; only the scenarios that these ask for are played."""
     (env_class,) = find_class(target)
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type=server_type)
-    return {rule.id: contract.result(rule) for rule in ALL_RULES}
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type=server_type, rules=lambda: rules)
+    return {rule.id: contract.result(rule) for rule in rules}
 
 
 def read_only(target: str) -> dict[str, RuleResult]:
@@ -61,8 +67,33 @@ def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path
     """The law that a breakage breaks is the only one that fails the run."""
     target = mutant.write(tmp_path)
 
-    results = read_only(target) if mutant.is_only_read else judged(target, mutant.mode)
+    asked = [rule for rule in ALL_RULES if rule.severity is Severity.ERROR or rule.id == mutant.rule]
+    results = read_only(target) if mutant.is_only_read else judged(target, mutant.mode, asked)
 
     others = {rule: findings for rule, findings in broken(results, Severity.ERROR).items() if rule != mutant.rule}
     assert results[mutant.rule].outcome is Outcome.FAILED, results[mutant.rule]
     assert others == {}
+
+
+def test_every_rule_is_broken_in_five_ways_or_more() -> None:
+    """A rule that nothing breaks may see nothing; names of mutants differ, so that each has its own place on disk."""
+    counts = Counter(mutant.rule for mutant in MUTANTS)
+
+    assert {rule.id: counts[rule.id] for rule in ALL_RULES if counts[rule.id] < FEWEST} == {}
+    assert counts.keys() <= {rule.id for rule in ALL_RULES}
+    assert len({mutant.id for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_every_rule_has_bad_and_good_examples() -> None:
+    """Its page shows both."""
+    kinds = {rule.id: {example.is_bad for example in examples_of(rule.id)} for rule in ALL_RULES}
+
+    assert [rule for rule, kind in kinds.items() if kind != {True, False}] == []
+
+
+def test_the_readme_tells_the_figures() -> None:
+    """The README counts what the matrix runs; that all are caught is what the test above holds."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+    assert f"{len(CLASSES)} environments" in readme
+    assert f"{len(MUTANTS)} breakages of {len(ALL_RULES)} rules, all of them caught" in readme

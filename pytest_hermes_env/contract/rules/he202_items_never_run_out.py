@@ -20,6 +20,7 @@ from pytest_hermes_env.contract.rule import (
     Severity,
     Verdict,
     failed,
+    not_applicable,
     not_exercised,
     not_seen,
     passed,
