@@ -15,9 +15,9 @@ Source: atroposlib 0.4.0, envs/base.py (BaseEnv.collect_trajectories, whose grou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import Evidence, Scenario, items_of, rows_of
+from pytest_hermes_env.contract.evidence import Evidence, Row, Scenario, items_of, rows_of
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
 
 SCENARIOS = ("happy", "silent", "drifting")
@@ -42,10 +42,21 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     for scenario in ran:
         rows = rows_of(scenario)
         kept = [row.logprobs for row in rows if row.logprobs is not None]
-        lost = [item for item in items_of(scenario) if item.logprobs is not None and item.logprobs not in kept]
-        if lost:
+        sent = [item for item in items_of(scenario) if item.logprobs is not None]
+        if any(item.logprobs not in kept for item in sent):
             how = "has no inference_logprobs" if not kept else "has other inference_logprobs than the items"
+        elif any(_is_beside_another(item, rows) for item in sent):
+            how = "has the inference_logprobs of the items beside the tokens of others"
+        else:
+            how = ""
+        if how:
             yield Finding(message=f"the group of {len(rows)} sequences {how}", path=path, line=line, scenario=scenario.name)
+
+
+def _is_beside_another(item: Row, rows: Sequence[Row]) -> bool:
+    """Whether the sequence with an item's tokens is there, and has the logprobs of another one."""
+    same = [row.logprobs for row in rows if row.tokens == item.tokens]
+    return bool(same) and item.logprobs not in same
 
 
 RULE = Rule(

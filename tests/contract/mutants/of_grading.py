@@ -280,6 +280,7 @@ MUTANTS = (
                 '        written = self.written(ctx, item["file"])\n        ctx.cleanup()\n        return self.grade(written, sum(item["rows"]))\n',
             ),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE411",
@@ -291,18 +292,21 @@ MUTANTS = (
                 '        ctx.cleanup()\n        return item["target"] in listing',
             ),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE411",
         name="in a finally",
         env="capitals_exam",
         changes=((CAPITAL, f"        try:\n    {CAPITAL}        finally:\n            ctx.cleanup()\n"),),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE411",
         name="under another name",
         env="graded_letters",
         changes=((GRADED, "        sandbox = ctx\n        sandbox.cleanup()\n" + GRADED),),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE411",
@@ -312,5 +316,6 @@ MUTANTS = (
             ("import logging\n", "import contextlib\nimport logging\n"),
             (GRADE, f"        with contextlib.ExitStack() as stack:\n            stack.callback(ctx.cleanup)\n    {GRADE}"),
         ),
+        is_only_read=True,
     ),
 )
