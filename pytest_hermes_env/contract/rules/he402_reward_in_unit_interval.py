@@ -16,6 +16,7 @@ Source: the environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import (
+    CASES,
     PROBES,
     Evidence,
     Reward,
@@ -34,7 +35,7 @@ SCENARIOS = ("happy", "silent", "evaluate")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
-    """Look at every finite reward of the scenarios and of the probes; one finding shows the first that leaves the interval."""
+    """Look at every finite reward of the scenarios, the probes and the declared cases; one finding shows the first that leaves the interval."""
     rewards: list[tuple[float, str, str]] = [
         (number, scenario.name, "")
         for scenario in evidence.scenarios(*SCENARIOS)
@@ -44,6 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     rewards += [
         (number, PROBES, probe.expression) for probe in evidence.probes.probes if (number := probe.trial.number) is not None
     ]
+    rewards += [(rung.reward, CASES, "; ".join(rung.transcript)) for rung in evidence.rungs if rung.reward is not None]
     if not rewards:
         return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
     beyond = [one for one in rewards if not 0.0 <= one[0] <= 1.0]
@@ -69,5 +71,5 @@ RULE = Rule(
     severity=Severity.WARNING,
     doc=__doc__,
     dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
+    scenarios=(*SCENARIOS, PROBES, CASES),
 )
