@@ -174,7 +174,7 @@ def _aiohttp(meter: Meter, counts: Counts, real: Any) -> Any:
 def _requests() -> list[tuple[Any, str, Any]]:
     """Return where requests leave the library of that name, where it is installed."""
     try:
-        from requests.adapters import HTTPAdapter  # noqa: PLC0415 - not a dependency of ours
+        from requests.adapters import HTTPAdapter  # type: ignore[import-untyped]  # noqa: PLC0415 - not a dependency of ours
     except ImportError:
         return []
     return [(HTTPAdapter, "send", _requests_send)]
