@@ -279,6 +279,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     asked.pop("", None)
     if not trained or not asked:
         return not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+    if len(trained) == 1 and len({item.key for item in items.items}) > 1:
+        return not_exercised("all training items have the same prompt: which of them evaluation asks, prompts do not show")
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
         return passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")

@@ -174,6 +174,11 @@ class _Reader:
             if any("cache" in decorator for decorator in target.function.decorators):
                 return _Age.VARIED
             return _either([self.age(item.value, target, depth) for item, _ in target.returned if item.value is not None])
+        made = next((call for call in frame.calls if call.node is node and _position(call) is not None), None)
+        if made is not None:
+            written = argument(node, _position(made) or 0, "task_id")
+            is_given = written is not None or is_hidden(made, "task_id")
+            return _Age.NEW if not is_given else self.age(written, frame, depth) if written is not None else _Age.UNKNOWN
         if name not in _KEEPS:
             return _Age.UNKNOWN
         parts = [*node.args, *(word.value for word in node.keywords)]
@@ -188,10 +193,10 @@ class _Reader:
             if any(edge is node for edge, _ in frame.edges):
                 return _Age.UNKNOWN  # a property
             return _Age.SAME
-        if node.attr == "task_id" and self._is_of_layer(node.value, frame):
-            return _Age.NEW  # judged where that context or loop is made
         age = self.age(node.value, frame, depth)
-        return age if age in {_Age.SAME, _Age.VARIED} else _Age.UNKNOWN
+        if node.attr == "task_id" and age is not _Age.ONCE and self._is_of_layer(node.value, frame):
+            return _Age.NEW  # judged where that context or loop is made
+        return age if age in {_Age.SAME, _Age.VARIED} or node.attr == "task_id" else _Age.UNKNOWN
 
     def _is_of_layer(self, node: ast.expr, frame: Frame) -> bool:
         for access in frame.reads:
@@ -255,15 +260,28 @@ def _given_out(function: Function) -> list[ast.expr]:
 
 
 def _is_outside(function: Function, made: ast.expr, used: ast.AST) -> bool:
-    """Whether ``made`` stands before a loop, or around a nested function, that ``used`` stands in."""
+    """Whether ``made`` stands before a loop that ``used`` stands in, or around a nested function that a loop calls."""
     around_made = {parent for _, parent in function.ancestors(made)}
     for child, parent in function.ancestors(used):
         if parent in around_made:
             return False
         if isinstance(parent, (ast.For, ast.AsyncFor)) and child is parent.iter:
             continue
-        if isinstance(parent, (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(parent, _LOOPS):
             return True
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_used_often(function, parent.name):
+            return True
+    return False
+
+
+def _is_used_often(function: Function, name: str) -> bool:
+    """Whether a nested function is used in a loop, or handed to map; a single wait_for(attempt()) is one rollout."""
+    for node in function.own_nodes():
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            parents = [parent for _, parent in function.ancestors(node)]
+            is_mapped = isinstance(parents[0], ast.Call) and last_name(parents[0].func) == "map"
+            if is_mapped or any(isinstance(parent, _LOOPS) for parent in parents):
+                return True
     return False
 
 

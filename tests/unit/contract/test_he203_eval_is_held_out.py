@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+
+from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
+from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 
 from .rule_cases import broken, check, open_, other, sound
 
@@ -59,3 +65,28 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_evaluation_is_held_out(judge, case):
     check(judge, "HE203", case)
+
+
+def evidence(prompts: dict[str, str]):
+    """Return what was seen where training items, by key, have these prompts, and evaluation asks "Guess"."""
+    items = tuple(ItemSeen(value=key, key=key, prompt=prompt, is_formatted=True) for key, prompt in prompts.items())
+    request = {"tools": [{}], "messages": [{"role": "user", "content": "Guess"}]}
+    scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
+    return SimpleNamespace(scenario=scenarios.__getitem__, at_method=lambda name: ("env.py", 7))
+
+
+def test_a_prompt_of_training_in_evaluation_is_found():
+    verdict = dynamic(evidence({"one": "Guess", "two": "Spell"}))
+
+    assert verdict.outcome is Outcome.FAILED
+    assert [item.message for item in verdict.findings] == ["1 of 1 evaluation prompts are training prompts"]
+
+
+def test_a_prompt_that_all_items_share_tells_nothing_about_them():
+    """A game asks the same of every item, whose secret is elsewhere."""
+    verdict = dynamic(evidence({"one": "Guess", "two": "Guess"}))
+
+    assert (verdict.outcome, verdict.note) == (
+        Outcome.NOT_EXERCISED,
+        "all training items have the same prompt: which of them evaluation asks, prompts do not show",
+    )

@@ -146,9 +146,52 @@ BROKEN = (
                 ctx = ToolContext(self.name_of(item))  # <- here
         """,
     ),
+    Case(
+        name="of a context that several rollouts are given",
+        body="""
+        async def evaluate(self):
+            ctx = ToolContext(str(uuid.uuid4()))
+            for item in self.items:
+                await Agent(self.server, self.tools, self.names, task_id=ctx.task_id).run([])  # <- here
+        """,
+    ),
 )
 
 SOUND = (
+    Case(
+        name="around a nested function that runs once",
+        body="""
+        async def _one(self, item):
+            task_id = str(uuid.uuid4())
+
+            async def attempt():
+                return await Agent(self.server, self.tools, self.names, task_id=task_id).run([])
+
+            return await asyncio.wait_for(attempt(), 60)
+        """,
+    ),
+    Case(
+        name="of a context that a helper is given, or that a with statement opens",
+        body="""
+        async def evaluate(self):
+            for item in self.items:
+                ctx = ToolContext(str(uuid.uuid4()))
+                await self._run(item, self.server, ctx)
+                with self._box() as box:
+                    await self._run(item, self.server, box)
+
+        async def _run(self, item, server, ctx):
+            return await Agent(server, self.tools, self.names, task_id=ctx.task_id).run([])
+
+        @contextlib.contextmanager
+        def _box(self):
+            box = ToolContext(str(uuid.uuid4()))
+            try:
+                yield box
+            finally:
+                box.cleanup()
+        """,
+    ),
     Case(
         name="where the rollout begins",
         body="""
