@@ -45,10 +45,10 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE402",
-        name="a penalty for each call",
+        name="a penalty for what is not right",
         env="many_signals",
         file="signals_base",
-        changes=((TOTAL, "        return sum(weight * signal for weight, signal in signals) - 0.05 * calls\n"),),
+        changes=((TOTAL, "        return sum(weight * signal for weight, signal in signals) - 0.5 * (not right)\n"),),
     ),
     # ------------------------------------------------------------------ HE403
     Mutant(

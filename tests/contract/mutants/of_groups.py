@@ -173,7 +173,7 @@ MUTANTS = (
         "the best is added again",
         '        for column in ("tokens", "masks", "scores", "messages"):\n            group[column].append(group[column][0])\n',
     ),
-    _noted("HE506", "masks of the first alone", '        group["masks"] = group["masks"][:1]\n'),
+    _noted("HE506", "messages of the first alone", '        group["messages"] = group["messages"][:1]\n'),
     _group("HE506", "an advantage for all", '        group["advantages"] = [sum(group["scores"]) / len(group["scores"])]\n'),
     # ------------------------------------------------------------------ HE507
     _group("HE507", "infinite", '        group["scores"][0] = float("inf")\n'),

@@ -57,7 +57,7 @@ MUTANTS = (
                 TRY.replace("            score = parsed_score(completion.choices[0].message.content)\n", "").replace(
                     "            score = None\n", '            return keyword_share(item["words"], letter)\n'
                 )
-                + "        score = float(completion.choices[0].message.content)\n",
+                + "        score = float(SCORE.search(completion.choices[0].message.content)[1])\n",
             ),
         ),
     ),
@@ -77,6 +77,7 @@ MUTANTS = (
                 + " + 0.1 * tidy\n",
             ),
         ),
+        is_only_read=True,
     ),
     Mutant(
         rule="HE406",
