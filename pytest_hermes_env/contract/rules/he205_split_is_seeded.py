@@ -31,10 +31,19 @@ from pytest_hermes_env.contract.evidence import (
     last_name,
     resolve,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    judged,
+    not_applicable,
+    not_exercised,
+    undecided,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pytest_hermes_env.contract.evidence import Module
 
@@ -182,20 +191,26 @@ def dynamic(evidence: Evidence) -> Verdict:
     scenario = evidence.scenario("setup_again")
     if not scenario.happened:
         return not_exercised(scenario.unavailable)
-    if scenario.error:
-        return not_exercised(f"the second setup failed: {scenario.error}")
+    if scenario.error and not scenario.items:
+        return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return passed("the environment has no training items")
-    first = [item.key for item in evidence.scenario("items").items]
-    again = [item.key for item in scenario.items]
-    shortest = min(len(first), len(again))
-    if not shortest:
+        return not_applicable("get_next_item gave None: there are no training items to shuffle")
+    first = evidence.scenario("items").items[: len(scenario.items)]
+    again = scenario.items[: len(first)]
+    if not first:
         return not_exercised("no item of the first setup was seen")
     path, line = evidence.at_method("setup")
-    differs = first[:shortest] != again[:shortest]
+    is_told = _tell_apart(item.prompt for item in (*first, *again))
+    differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup gave other training items, or gave them in another order"
     findings = [Finding(message=message, path=path, line=line, scenario="setup_again")] if differs else []
-    return judged(findings, f"two setups gave the same {shortest} items in the same order")
+    return judged(findings, f"two setups gave the same {len(first)} items in the same order")
+
+
+def _tell_apart(prompts: Iterable[object]) -> bool:
+    """Tell whether prompts tell items apart: then an id that an item gets anew each time is no difference."""
+    every = list(prompts)
+    return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 
 
 RULE = Rule(

@@ -6,7 +6,7 @@ import contextlib
 import random
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.scenario import ItemSeen
@@ -31,9 +31,18 @@ async def play(stage: Stage) -> None:
         with _reseeded():
             await stage.env.setup()
             while len(seen) < MOST and (item := await stage.env.get_next_item()) is not None:
-                seen.append(ItemSeen(value=None, key=repr(picture(item))))
+                key = repr(picture(item))
+                seen.append(ItemSeen(value=None, key=key, prompt=_prompt(stage.env, item)))
 
     await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
+
+
+def _prompt(env: Any, item: Any) -> Any:
+    """Return the prompt of an item; None where there is none, which is judged elsewhere."""
+    try:
+        return env.format_prompt(item)
+    except Exception:  # noqa: BLE001 - HE204 reports it
+        return None
 
 
 @contextlib.contextmanager
