@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
+from pytest_hermes_env.contract.reach import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
@@ -183,7 +184,7 @@ def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Findi
     """Join what both halves found, one finding per place; each from the source says what the rollouts had to say about it.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
-    beside one from the source in that method, which then names the scenario that confirmed it.
+    beside one from the source in that method, or in one that it calls, which then names the scenario that confirmed it.
     """
     seen = dynamic.findings if dynamic is not None else ()
     shown = [_weighed(finding, dynamic) for finding in static]
@@ -208,12 +209,19 @@ def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
 
 
 def _holds(outer: Finding, inner: Finding) -> bool:
-    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it."""
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it.
+
+    What a function calls in its file counts as around it: a rollout often shows no more than the method that it began in.
+    """
     if _file(outer) != _file(inner):
         return False
     if outer.line == inner.line:
         return True
-    if not _is_definition(outer) or inner.line < outer.line:
+    if not _is_definition(outer):
+        return False
+    if inner.line in lines_reached(outer.path, outer.line):
+        return True
+    if inner.line < outer.line:
         return False
     depth = _depth(outer.path, outer.line)
     lines = range(_head(outer) + 1, inner.line + 1)

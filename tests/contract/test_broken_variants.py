@@ -17,8 +17,8 @@ GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 MARK = "# <- here"
 OF_TOKENS = ("HE503", "HE504", "HE505")
 """Rules that need sampled tokens, which chat mode does not have."""
-ELSEWHERE = dict.fromkeys(("HE303", "HE406", "HE407", "HE409"), Outcome.NOT_APPLICABLE) | {"HE405": Outcome.NOT_EXERCISED}
-"""What only other environments show: no scripted transcript does the work of an item here."""
+ELSEWHERE = dict.fromkeys(("HE303", "HE406", "HE407", "HE409"), Outcome.NOT_APPLICABLE)
+"""What only other environments show."""
 
 
 LOOP = """\

@@ -30,7 +30,7 @@ from pytest_hermes_env.contract.evidence import (
     in_order,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_seen, passed, undecided
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, not_seen, passed, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,6 +133,8 @@ def _root(node: ast.expr) -> str:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
+    if not callable(getattr(evidence.env_class, "format_prompt", None)):
+        return not_exercised("there is no method format_prompt, as HE101 reports")
     scenario = evidence.scenario("items")
     if not scenario.happened:
         return not_seen(scenario.unavailable)
