@@ -65,6 +65,8 @@ def test_the_public_names_are_these() -> None:
         "agent_result",
         "call",
         "call_raw",
+        "case",
+        "cases",
         "check_reward",
         "check_rule",
         "empty_choices",
@@ -72,6 +74,7 @@ def test_the_public_names_are_these() -> None:
         "fail",
         "garbage",
         "hang",
+        "item_cases",
     ]
     names += ["sampled", "say", "think", "token_view", "turn", "unoffered"]
 
