@@ -100,13 +100,20 @@ class Stage:
 
         async def take_item() -> None:
             await self.env.setup()
-            self.item = await self.env.get_next_item()
+            self.item = await self.next_item()
 
         record = await self.play(name, take_item)
         self.scenarios[name] = record = replace(record, events=(*self.building.events, *record.events))
         if record.error:
             self.skip(f"setup failed: {record.error}")
         return not record.error
+
+    async def next_item(self) -> Any:
+        """Return the next training item; None where there is none, or where the method of a benchmark is a stub that raises."""
+        try:
+            return await self.env.get_next_item()
+        except NotImplementedError:
+            return None
 
     async def prepare_item(self) -> bool:
         """Set the environment up. False: it failed, or there is nothing to train on, and every scenario says so."""

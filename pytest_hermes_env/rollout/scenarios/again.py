@@ -30,7 +30,7 @@ async def play(stage: Stage) -> None:
     async def take() -> None:
         with _reseeded():
             await stage.env.setup()
-            while len(seen) < MOST and (item := await stage.env.get_next_item()) is not None:
+            while len(seen) < MOST and (item := await stage.next_item()) is not None:
                 key = repr(picture(item))
                 seen.append(ItemSeen(value=None, key=key, prompt=_prompt(stage.env, item)))
 

@@ -57,7 +57,7 @@ async def _taken(stage: Stage, declared: tuple[ItemCases, ...]) -> list[Any]:
     items = [stage.item]
     first = repr(picture(stage.item))
     while len(items) < wanted:
-        item = await stage.env.get_next_item()
+        item = await stage.next_item()
         if item is None or repr(picture(item)) == first:
             break
         items.append(item)

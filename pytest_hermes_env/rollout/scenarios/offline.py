@@ -18,7 +18,7 @@ async def play(stage: Stage) -> None:
 
     async def take_item() -> None:
         await stage.env.setup()
-        stage.item = await stage.env.get_next_item()
+        stage.item = await stage.next_item()
 
     with no_network() as asked:
         await stage.play(

@@ -395,3 +395,23 @@ def test_changes_that_are_put_back_are_none() -> None:
 
     assert len(record.of(SurroundingChanged)) == 2
     assert record.unrestored == ()
+
+
+class Benchmark(SmallEnv):
+    """Only evaluates: what gives training items is a stub."""
+
+    async def get_next_item(self) -> Any:
+        """Say that there is nothing to train on."""
+        raise NotImplementedError("this is a benchmark")
+
+
+def test_a_benchmark_whose_items_are_a_stub_is_evaluated() -> None:
+    """The stub is no failure of setup; what trains is left out, with its reason."""
+    scenarios = collected(Benchmark, "items", "happy", "evaluate").scenarios
+
+    assert (scenarios["items"].error, scenarios["items"].note) == (
+        "",
+        "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on",
+    )
+    assert scenarios["happy"].unavailable == "get_next_item gave None: there is nothing to train on"
+    assert (scenarios["evaluate"].error, bool(scenarios["evaluate"].of(LoopStarted))) == ("", True)
