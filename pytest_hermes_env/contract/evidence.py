@@ -93,7 +93,7 @@ from pytest_hermes_env.contract.source import (
     resolve,
     without_helpers,
 )
-from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Cases, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.journal import (
@@ -211,6 +211,7 @@ __all__ = [
     "function_of",
     "given_to",
     "groups_of",
+    "growth",
     "has",
     "hung_on_self",
     "in_order",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-__all__ = ["Snapshot", "changed", "copied", "picture", "snapshot"]
+__all__ = ["Snapshot", "changed", "copied", "growth", "picture", "snapshot"]
 
 LONG = 2_000
 """Collections longer than this are compared by length and ends: a dataset is not copied for every scenario."""
@@ -31,6 +32,18 @@ def snapshot(env: Any) -> Snapshot:
 def changed(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     """Return the attributes whose picture differs, sorted."""
     return tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name]))
+
+
+def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
+    """Return by how much lengths and numbers differ: (attribute, key, ...) -> difference. What was not there before began at 0."""
+    sizes = {path: size for name, seen in before.items() for path, size in _sizes((name,), seen)}
+    return {
+        path: size - sizes.get(path, 0.0)
+        for name, seen in after.items()
+        if name in before
+        for path, size in _sizes((name,), seen)
+        if size != sizes.get(path, 0.0)
+    }
 
 
 def picture(value: Any) -> Any:
@@ -62,6 +75,23 @@ def _picture(value: Any, depth: int) -> Any:
         held = getattr(value, "__dict__", None)
         return ("object", _picture(held, depth - 1)) if held is not None and not callable(value) else None
     return None
+
+
+def _sizes(path: tuple[str, ...], seen: Any) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the numbers and the lengths in the picture of a value; what is inside a series is no size of its own."""
+    if seen is None:
+        return
+    kind, *held = seen
+    if kind == "value":
+        with contextlib.suppress(ValueError):  # the repr of what is no number
+            yield path, float(held[0])
+    elif kind == "object":
+        yield from _sizes(path, held[0])
+    else:
+        yield (*path, "len()"), float(held[0])
+        if kind == "mapping":
+            for key, item in held[1]:
+                yield from _sizes((*path, key), item)
 
 
 def _ends(items: list[Any]) -> list[Any]:

@@ -10,9 +10,10 @@ import random
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
 from typing import Any
 
-from pytest_hermes_env.inference.steps import call, say, turn
+from pytest_hermes_env.inference.steps import call, hang, say, turn
 from pytest_hermes_env.rollout.auto_script import JUDGE_ANSWER, arguments_for, in_order
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.journal import Journal, Reward
@@ -21,6 +22,11 @@ from pytest_hermes_env.rollout.scenario import RolloutCanary, Sighting
 __all__ = ["Canaries"]
 
 SEED = 20260521
+JUDGE_S = 0.002
+"""How long a judge takes, in seconds: another rollout goes on meanwhile, as it does beside a real one."""
+
+_CODE = (FunctionType, ModuleType, classmethod, staticmethod, property)
+"""What holds no words of rollouts, and a lot of other things."""
 
 
 @dataclass
@@ -28,6 +34,7 @@ class Canaries:
     """Gives each conversation that begins a word, and lets its model say it in every turn and in its tools' arguments."""
 
     words: list[str] = field(default_factory=list)
+    _held: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(SEED))  # noqa: S311 - words, not secrets
 
     def policy(self) -> Callable[[Any], Any]:
@@ -36,7 +43,7 @@ class Canaries:
         def canary_policy(conversation: Any) -> Any:
             schemas = dict(conversation.tools)
             if not schemas:
-                return say(JUDGE_ANSWER)
+                return turn(hang(JUDGE_S), say(JUDGE_ANSWER))
             said = repr([message for message in conversation.messages if message.get("role") == "assistant"])
             word = next(iter(self._in(said)), "") if conversation.turn else self._next()
             names = in_order(schemas)
@@ -56,20 +63,29 @@ class Canaries:
                     owners.setdefault(word, used.task_id)
         return tuple(RolloutCanary(word=word, task_id=owners.get(word, "")) for word in self.words)
 
-    def sightings(self, env: Any, env_class: type, journal: Journal, requests: Iterable[Any]) -> tuple[Sighting, ...]:
-        """Return where the words were seen, in what rollouts were told, and in what is left of them."""
+    def look(self, env_class: type) -> None:
+        """See which words the whole process shares now. What is kept there later may be of other instances of the class."""
         module = sys.modules.get(env_class.__module__)
+        places: list[tuple[str, str, Any]] = [
+            *(("class attribute", name, value) for cls in env_class.__mro__ for name, value in vars(cls).items()),
+            *(("module", name, value) for name, value in vars(module).items() if not name.startswith("__")),
+            *(("os.environ", name, value) for name, value in os.environ.items()),
+        ]
+        for where, name, value in places:
+            if not isinstance(value, _CODE) and (words := self._in(repr(picture(value)))):
+                self._held[where, name] = max(self._held.get((where, name), ()), words, key=len)
+
+    def sightings(self, env: Any, journal: Journal, requests: Iterable[Any]) -> tuple[Sighting, ...]:
+        """Return where the words were seen, in what rollouts were told, and in what is left of them."""
         places: list[tuple[str, str, Any]] = [
             *(("request", str(number), request) for number, request in enumerate(requests)),
             *(("tool result", used.task_id, used.result) for used in journal.tool_calls),
             *(("messages", event.task_id, event.messages) for event in journal.events if isinstance(event, Reward)),
             *(("attribute", name, picture(value)) for name, value in vars(env).items()),
-            *(("class attribute", name, picture(value)) for cls in env_class.__mro__ for name, value in vars(cls).items()),
-            *(("module", name, picture(value)) for name, value in vars(module).items() if not name.startswith("__")),
-            *(("os.environ", name, value) for name, value in os.environ.items()),
         ]
+        held = (Sighting(where=where, name=name, words=words) for (where, name), words in self._held.items())
         seen = ((where, name, self._in(repr(value))) for where, name, value in places)
-        return tuple(Sighting(where=where, name=name, words=words) for where, name, words in seen if words)
+        return (*(Sighting(where=where, name=name, words=words) for where, name, words in seen if words), *held)
 
     def _next(self) -> str:
         self.words.append(f"canary{self._random.randrange(16**8):08x}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,6 +43,8 @@ class Faults:
     expected: int = 0
     """How many waiting rewards release each other; 0 leaves that to the scenario."""
     waiting: int = 0
+    look: Callable[[], None] | None = None
+    """Called whenever a reward has come to its end, before anything else runs."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
 

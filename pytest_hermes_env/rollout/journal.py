@@ -161,13 +161,15 @@ class Asked:
 class SurroundingChanged:
     """The environment's code, at ``place``, set a variable of os.environ or the working directory (``name`` is then "cwd").
 
-    ``before`` and ``after`` are None where there is none.
+    ``before`` and ``after`` are None where there is none; ``original`` is what the environment found when it first set ``name``,
+    in whichever rollout that was.
     """
 
     name: str
     before: str | None
     after: str | None
     place: Place
+    original: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,6 +156,8 @@ def _watched_reward(real: Callable[..., Any], layer: Layer) -> Callable[..., Any
             raise
         finally:
             current_rollout.reset(token)
+            if faults.look is not None:
+                faults.look()
         journal.add(Reward(value=value, error="", injected=False, place=source, **inputs.fields()))
         return value
 

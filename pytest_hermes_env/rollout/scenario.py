@@ -45,8 +45,9 @@ class RolloutCanary:
 class Sighting:
     """Where canaries were seen.
 
-    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), and, after all rollouts have ended,
-    "attribute", "class attribute", "module" or "os.environ" (the name there).
+    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), after all rollouts have ended
+    "attribute" (its name), and "class attribute", "module" or "os.environ" (the name there) at the end of that reward after
+    which it held most words: other instances of the class may be at work beside this one.
     """
 
     where: str

@@ -79,6 +79,7 @@ class Surroundings:
 
     own_code: OwnCode
     _made: list[tuple[str, str, Place, Callable[[], bool]]] = field(default_factory=list)
+    _found: dict[str, str | None] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
@@ -111,14 +112,18 @@ class Surroundings:
         real(variables, name, *value)
         if here := self._here():
             journal, place = here
-            journal.add(SurroundingChanged(name=name, before=before, after=variables.get(name), place=place))
+            self._note(journal, place, name, before, variables.get(name))
 
     def _directory(self, real: Callable[..., None], path: Any) -> None:
         before = os.getcwd()
         real(path)
         if here := self._here():
             journal, place = here
-            journal.add(SurroundingChanged(name="cwd", before=before, after=os.getcwd(), place=place))
+            self._note(journal, place, "cwd", before, os.getcwd())
+
+    def _note(self, journal: Journal, place: Place, name: str, before: str | None, after: str | None) -> None:
+        original = self._found.setdefault(name, before)
+        journal.add(SurroundingChanged(name=name, before=before, after=after, place=place, original=original))
 
     def _path(self, kind: str) -> Callable[..., Any]:
         def made(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

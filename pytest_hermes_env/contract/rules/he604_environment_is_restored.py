@@ -17,7 +17,6 @@ Source: Python's os.environ and os.chdir are process-wide; environments.isolatio
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence, Scenario, SurroundingChanged
@@ -54,10 +53,10 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
     """Yield the variables that were set to what they held, which was what another rollout had left there.
 
-    The process had them otherwise before: after a run, os.environ is as it was.
+    The environment had found them otherwise when it began.
     """
     for change in scenario.of(SurroundingChanged):
-        if change.name != "cwd" and change.before == change.after is not None and os.environ.get(change.name) != change.after:
+        if change.name != "cwd" and change.before == change.after is not None and change.original != change.after:
             yield change
 
 

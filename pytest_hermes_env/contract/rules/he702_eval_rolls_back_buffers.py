@@ -2,14 +2,16 @@
 What the training buffers on self held before evaluate, they hold after it, also when it raises.
 
 What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item)
-and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally.
+and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally. What training
+adds while an evaluation runs is there when it has ended: a whole buffer that is put back loses it.
 
 Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its
 rewards are left in the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates
 and thrown away good checkpoints, days of GPU time each, for a step that only the bookkeeping made.
 
-Fix: before the loop remember the state (n = len(self.rewards_buffer), or a copy), and in a finally put it back (del
-self.rewards_buffer[n:]). Or keep compute_reward free of bookkeeping and append where training collects.
+Fix: keep compute_reward free of bookkeeping, and append where training collects (collect_trajectory, or
+collect_trajectories). Where it must stay in compute_reward, let a ContextVar that evaluate sets say that this is an
+evaluation. A copy that a finally puts back, or del self.rewards_buffer[n:], takes along what training added meanwhile.
 
 Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the
 same object.
@@ -32,9 +34,11 @@ from pytest_hermes_env.contract.evidence import (
     Kind,
     LoopStarted,
     Reward,
+    Scenario,
     breach,
     calls_in,
     changed,
+    growth,
     in_order,
     last_name,
     only,
@@ -321,7 +325,10 @@ def _names(attributes: set[str] | frozenset[str]) -> str:
 
 TRAINING = ("happy", "silent", "reward_raises")
 EVALUATIONS = ("evaluate", "evaluate_reward_raises", "evaluate_loop_raises", "evaluate_cancelled")
-SCENARIOS = (*TRAINING, *EVALUATIONS)
+ALONE = ("training_before_evaluate", "training_after_evaluate")
+BESIDE = "evaluate_beside_training"
+SCENARIOS = (*TRAINING, *EVALUATIONS, *ALONE, BESIDE)
+_LITTLE = 1e-9
 WORDS = {
     "evaluate": "evaluate()",
     "evaluate_reward_raises": "an evaluate() whose reward raised",
@@ -353,7 +360,33 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name, names in polluted.items()
     ]
     kept = ", ".join(f"self.{name}" for name in sorted(buffers))
-    return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged")
+    if lost := _lost(evidence):
+        message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
+        findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE))
+    beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
+    return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
+
+
+def _ran_beside(scenario: Scenario) -> bool:
+    """Tell whether a whole group was collected while an evaluation waited for its rewards."""
+    return scenario.happened and not scenario.error and not scenario.note and bool(scenario.beside)
+
+
+def _lost(evidence: Evidence) -> list[str]:
+    """Return the buffers that a group fills alone, before and after, and does not fill beside an evaluation."""
+    scenario = evidence.scenario(BESIDE)
+    runs = [evidence.scenario(name) for name in ALONE]
+    if not _ran_beside(scenario) or any(not run.happened or run.error for run in runs):
+        return []
+    first, again = (growth(run.before, run.after) for run in runs)
+    beside = growth(scenario.before, scenario.after)
+    lost = {
+        path[0]
+        for path, more in first.items()
+        # a number that is not the same each time is a mean or a clock; a buffer that grows no more is full
+        if more > 0 and abs(again.get(path, 0.0) - more) < _LITTLE and beside.get(path, 0.0) < more - _LITTLE
+    }
+    return [f"self.{name}" for name in sorted(lost)]
 
 
 RULE = Rule(

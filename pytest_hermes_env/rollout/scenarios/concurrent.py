@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
@@ -29,7 +30,7 @@ async def play(stage: Stage) -> None:
     env = stage.env
     canaries = Canaries()
     items: list[Any] = [stage.item]
-    faults = Faults(fault="reward_waits")
+    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, stage.env_class))
     asked = len(stage.mock.journal)
 
     async def at_once() -> None:
@@ -49,7 +50,7 @@ async def play(stage: Stage) -> None:
         different = len({repr(picture(item)) for item in items})
         return {
             "canaries": canaries.given(journal),
-            "sightings": canaries.sightings(env, stage.env_class, journal, requests),
+            "sightings": canaries.sightings(env, journal, requests),
             "note": f"{GROUPS} groups of {different} different items, {faults.waiting} of {faults.expected} rewards at once",
         }
 

@@ -26,12 +26,13 @@ async def play(stage: Stage) -> None:
         return
     env = stage.env
     if stage.item is None:
-        stage.skip(NOTHING_TO_TRAIN, "training_before_evaluate", "evaluate_beside_training")
+        stage.skip(NOTHING_TO_TRAIN, "training_before_evaluate", "evaluate_beside_training", "training_after_evaluate")
     else:
         await stage.collect("training_before_evaluate", policy=brief_policy)
     await stage.play("evaluate", env.evaluate)
     if stage.item is not None:
         await _beside_training(stage, brief_policy)
+        await stage.collect("training_after_evaluate", policy=brief_policy)
 
     async def twice() -> None:
         await env.evaluate()
@@ -84,6 +85,7 @@ FAMILY = Family(
         "training_before_evaluate": "a group is collected alone; what it adds to the buffers is what it adds beside an evaluation",
         "evaluate": "evaluate() runs after a training group has filled the buffers",
         "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
+        "training_after_evaluate": "the same group is collected alone again: a buffer that is full adds nothing any more",
         "evaluate_twice": "evaluate() runs twice, one after the other",
         "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
         "evaluate_one_reward_raises": "evaluate() runs while compute_reward raises once",

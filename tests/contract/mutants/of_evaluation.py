@@ -161,6 +161,39 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        rule="HE702",
+        name="puts back a whole copy",
+        env="graded_letters",
+        changes=(
+            ("import asyncio\n", "import asyncio\nimport copy\n"),
+            (
+                "        rows = await asyncio.gather(*(one(item) for item in self.held_out))\n",
+                "        before = copy.deepcopy(self.metrics)\n"
+                "        try:\n"
+                "            rows = await asyncio.gather(*(one(item) for item in self.held_out))\n"
+                "        finally:\n"
+                "            self.metrics = before\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE702",
+        name="cuts off what came after it began",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            (
+                "        samples = [await self.attempt(item) for item in self.exam]\n",
+                "        length, turns = len(self.tally.rewards), self.tally.turns\n"
+                "        try:\n"
+                "            samples = [await self.attempt(item) for item in self.exam]\n"
+                "        finally:\n"
+                "            del self.tally.rewards[length:]\n"
+                "            self.tally.turns = turns\n",
+            ),
+        ),
+    ),
+    Mutant(
         rule="HE703",
         name="no temperature",
         env="ledger_books",

@@ -141,6 +141,108 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        rule="HE603",
+        name="the item on self",
+        env="ledger_books",
+        changes=(
+            ("        self.turned = 0\n", "        self.turned = 0\n        self.book = self.books[0]\n"),
+            ('        numbers = ", "', '        self.book = item\n        numbers = ", "'),
+            ('sum(item["rows"]))', 'sum(self.book["rows"]))'),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the item in a global",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            ("class SignalsEnv(", "CURRENT: dict[str, str] = {}\n\n\nclass SignalsEnv("),
+            (
+                "        right = self.is_right(item, result, ctx)\n",
+                "        global CURRENT\n        CURRENT = item\n        right = self.is_right(CURRENT, result, ctx)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the answer in a variable for the next tool",
+        env="capitals_exam",
+        changes=(("        _, capital = item\n", '        _, capital = item\n        os.environ["CAPITAL"] = capital\n'),),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the letter on self while the judge reads",
+        env="graded_letters",
+        changes=(
+            (
+                "        letter = last_answer(result.messages)\n",
+                "        self.letter = letter = last_answer(result.messages)\n",
+            ),
+            (
+                'return keyword_share(item["words"], letter) if score is None',
+                'return keyword_share(item["words"], self.letter) if score is None',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the transcript set by its name",  # the source shows no assignment
+        env="graded_letters",
+        changes=(
+            (
+                '            self.metrics["reward"].append(float(scored["scores"]))\n',
+                '            self.metrics["reward"].append(float(scored["scores"]))\n'
+                '            for name in ("messages", "tokens"):\n'
+                '                setattr(self, f"last_{name}", scored[name])\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the letter on a desk that all share",  # an attribute of a helper object is no assignment to self, nor to a global
+        env="graded_letters",
+        changes=(
+            (
+                "class LetterConfig(",
+                'class Desk:\n    """Where letters lie."""\n\n    letter = ""\n\n\nDESK = Desk()\n\n\nclass LetterConfig(',
+            ),
+            (
+                "        letter = last_answer(result.messages)\n",
+                "        DESK.letter = letter = last_answer(result.messages)\n",
+            ),
+            (
+                'return keyword_share(item["words"], letter) if score is None',
+                'return keyword_share(item["words"], DESK.letter) if score is None',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the last answer on the class",
+        env="ledger_books",
+        changes=(
+            ('    name = "ledger-books"\n', '    name = "ledger-books"\n    answered: Any = None\n'),
+            (
+                "        return self.grade(self.written(",
+                "        type(self).answered = result.messages\n        return self.grade(self.written(",
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE603",
+        name="the sandbox of whoever came last",
+        env="graded_letters",
+        changes=(
+            ("class LetterConfig(", "DESK: dict[str, ToolContext] = {}\n\n\nclass LetterConfig("),
+            (
+                "        reward, _ = await self.graded(item, result)\n",
+                '        DESK["ctx"] = ctx\n'
+                "        reward, _ = await self.graded(item, result)\n"
+                '        DESK["ctx"].read_file("letter.txt")\n',
+            ),
+        ),
+    ),
+    Mutant(
         rule="HE604",
         name="a variable per reward",
         env="ledger_books",
@@ -193,6 +295,94 @@ MUTANTS = (
             (
                 "        if wandb_metrics is None:\n",
                 '        os.environ.setdefault("LETTERS_REPORTED", "1")\n        if wandb_metrics is None:\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="a pause before metrics",
+        env="ledger_books",
+        changes=(("        if self.recent:\n", "        time.sleep(0.2)\n        if self.recent:\n"),),
+    ),
+    Mutant(
+        rule="HE605",
+        name="a program that is waited for",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            ("import time\n", "import subprocess\nimport time\n"),
+            (
+                "        tally, self.tally = self.tally, Tally()\n",
+                '        subprocess.run(["true"], check=False)\n        tally, self.tally = self.tally, Tally()\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="a download per item",
+        env="graded_letters",
+        changes=(
+            ("import uuid\n", "import uuid\nfrom urllib.request import urlopen\n"),
+            (
+                '        return (\n            f"Write a short letter',
+                '        if "url" in item:\n            item = {**item, "about": urlopen(item["url"]).read().decode()}\n'
+                '        return (\n            f"Write a short letter',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="a shell in a helper of evaluation",
+        env="capitals_exam",
+        changes=(
+            (
+                "        start = time.time()\n        attempts",
+                "        start, host = time.time(), self.host()\n        attempts",
+            ),
+            (
+                '"eval/failed": sum(bool(attempt.trouble) for attempt in attempts)}',
+                '"eval/failed": sum(bool(attempt.trouble) for attempt in attempts), f"eval/on_{host}": 1}',
+            ),
+            (
+                "    async def attempt(self, item",
+                '    def host(self) -> str:\n        """Return where this runs."""\n'
+                '        return os.popen("uname").read().strip()\n\n    async def attempt(self, item',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="much work in one call",  # a function in C that no list of blocking calls has
+        env="ledger_books",
+        changes=(
+            ("import logging\n", "import hashlib\nimport logging\n"),
+            (
+                "        if self.recent:\n",
+                '        run = hashlib.pbkdf2_hmac("sha256", self.name.encode(), b"salt", 1_500_000).hex()\n'
+                '        metrics[f"train/{run[:4]}"] = 1.0\n        if self.recent:\n',
+            ),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="an event that nobody sets",
+        env="many_signals",
+        file="signals_base",
+        changes=(
+            ("import time\n", "import threading\nimport time\n"),
+            ("        self.note(group)\n", "        threading.Event().wait(0.3)\n        self.note(group)\n"),
+        ),
+    ),
+    Mutant(
+        rule="HE605",
+        name="a pause behind another name",
+        env="capitals_exam",
+        changes=(
+            ("import asyncio\n", "import asyncio\nimport functools\n"),
+            ("class Attempt(", 'PAUSES = {"short": functools.partial(time.sleep, 0.3)}\n\n\nclass Attempt('),
+            (
+                "        right = sum(attempt.score for attempt in attempts)\n",
+                '        PAUSES["short"]()\n        right = sum(attempt.score for attempt in attempts)\n',
             ),
         ),
     ),

@@ -77,6 +77,8 @@ def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario
         "drifting": "chat mode has no sampled tokens",
     }
     assert errors == {
+        "evaluate_one_reward_raises": "InjectedFault: the reward failed, as this scenario asks",
+        "evaluate_one_loop_raises": "InjectedFault: the agent loop failed, as this scenario asks",
         "evaluate_reward_raises": "InjectedFault: the reward failed, as this scenario asks",
         "evaluate_loop_raises": "InjectedFault: the agent loop failed, as this scenario asks",
         "wandb_log_failing": "InjectedFault: wandb failed, as this scenario asks",

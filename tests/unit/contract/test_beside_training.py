@@ -1,0 +1,91 @@
+"""HE702 on evaluations that training runs beside: what is added meanwhile is there afterwards."""
+
+from __future__ import annotations
+
+import contextvars
+from collections import deque
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.contract.check import find_rule
+from pytest_hermes_env.contract.judge import ClassContract, RuleResult
+from pytest_hermes_env.contract.rule import Outcome
+
+from ..rollout.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
+
+
+class Recording(SmallEnv):
+    """Its reward keeps what it gave, unless a variable of the context says that this is an evaluation."""
+
+    evaluating: contextvars.ContextVar[bool] = contextvars.ContextVar("evaluating", default=False)
+
+    async def setup(self) -> None:
+        """Begin without any."""
+        await super().setup()
+        self.given: Any = []
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        """Keep the reward."""
+        reward = await super().compute_reward(item, result, ctx)
+        if not self.evaluating.get():
+            self.given.append(reward)
+        return reward
+
+
+class CutsOff(Recording):
+    """Rolls back by a length, which is right only as long as nothing else runs."""
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Forget what came after the beginning."""
+        length = len(self.given)
+        try:
+            await super().evaluate(*args, **kwargs)
+        finally:
+            del self.given[length:]
+
+
+class Knows(Recording):
+    """Knows which rollouts are an evaluation's."""
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Say that this is one."""
+        token = self.evaluating.set(True)
+        try:
+            await super().evaluate(*args, **kwargs)
+        finally:
+            self.evaluating.reset(token)
+
+
+class Full(Knows):
+    """Keeps the last two rewards only, so that its buffer is full after one group."""
+
+    async def setup(self) -> None:
+        """Begin without any."""
+        await super().setup()
+        self.given = deque(maxlen=2)
+
+
+def judged(env_class: type) -> RuleResult:
+    """Return what HE702 concludes."""
+    rule = find_rule("HE702")
+    return ClassContract(env_class, sandbox="fake", timeout_s=30, rules=lambda: (rule,)).result(rule)
+
+
+def test_a_roll_back_that_undoes_training_is_a_breach() -> None:
+    """The buffer is as it was before, and that is what is wrong: a group was collected meanwhile."""
+    result = judged(CutsOff)
+
+    assert result.outcome is Outcome.FAILED
+    assert [(finding.scenario, finding.message) for finding in result.findings] == [
+        ("evaluate_beside_training", "evaluate() undoes what training adds to self.given meanwhile")
+    ]
+
+
+@pytest.mark.parametrize("env_class", [Knows, Full])
+def test_what_training_adds_beside_an_evaluation_is_kept(env_class: type) -> None:
+    """Knowing an evaluation by its context undoes nothing; a buffer that is full cannot grow, which is no loss."""
+    result = judged(env_class)
+
+    assert result.findings == ()
+    assert result.note.endswith("came through 4 evaluations unchanged, and what training added beside one was kept")
