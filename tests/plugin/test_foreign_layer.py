@@ -36,7 +36,8 @@ class ForkEnv(HermesAgentBaseEnv):
         return item["text"]
 
     async def compute_reward(self, item, result, ctx):
-        reward = 1.0 if "hello" in ctx.terminal("echo hello")["output"] else 0.0
+        has_worked = any(message["role"] == "tool" for message in result.messages)
+        reward = 1.0 if has_worked and "hello" in ctx.terminal("echo hello")["output"] else 0.0
         self.rewards.append(reward)
         return reward
 
@@ -50,6 +51,8 @@ class ForkEnv(HermesAgentBaseEnv):
             loop = HermesAgentLoop(self.server, tools, names, task_id=task_id, temperature=0.0, **limits)
             result = await loop.run([{"role": "user", "content": "evaluate"}])
             reward = await self.compute_reward({"text": "evaluate"}, result, ctx)
+        except Exception:
+            reward = 0.0
         finally:
             self.rewards = kept
             ctx.cleanup()
@@ -60,6 +63,10 @@ class ForkEnv(HermesAgentBaseEnv):
         metrics["train/reward"] = sum(self.rewards)
         self.rewards = []
         await super().wandb_log(metrics)
+
+
+if __name__ == "__main__":
+    ForkEnv.cli()
 """
 
 
@@ -72,7 +79,7 @@ def test_an_environment_on_a_fork_is_judged_on_the_forks_own_classes(
 
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", "fork_env.py")
 
-    result.assert_outcomes(passed=len(ALL_RULES) - UNSEEN, skipped=UNSEEN, warnings=3)
+    result.assert_outcomes(passed=len(ALL_RULES) - UNSEEN, skipped=UNSEEN)
 
 
 def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def test_what_is_no_secret_stays(text):
 
 
 def test_this_project_has_no_secret_in_its_sources_and_docs(request):
-    """Prose and code by the megabyte pass both searches; files that speak of keys have them in tests only."""
+    """Prose and code by the megabyte pass both searches; keys stand in tests, and on the page that shows how one is found."""
     root = request.config.rootpath
     files = sorted([*root.glob("pytest_hermes_env/c*/**/*.py"), *root.glob("environments/**/*.py"), *root.glob("docs/**/*.md")])
     texts = {str(file.relative_to(root)): file.read_text() for file in files}
@@ -65,7 +65,7 @@ def test_this_project_has_no_secret_in_its_sources_and_docs(request):
     leaks = {name: leaks for name, text in texts.items() if (leaks := scan_file(text.encode()))}
 
     assert len(texts) > 50
-    assert changed == []
+    assert changed == ["docs/rules/HE107.md"]
     assert leaks == {}
 
 

@@ -44,9 +44,10 @@ class Good(HermesAgentBaseEnv):
         ctx = ToolContext(str(uuid.uuid4()))
         try:
             agent = HermesAgentLoop(self.server, tools, names, task_id=ctx.task_id, temperature=0.0)
-            return await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
+            reward = await self.compute_reward(self.held_out[0], await agent.run([]), ctx)
         finally:
             ctx.cleanup()
+        await self.evaluate_log({"eval/reward": reward}, samples=[{"score": reward}])
 
     name = "good"
 
@@ -287,6 +288,17 @@ def test_explain_shows_the_whole_rule(capsys):
             Source
               atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and
               process_manager.
+
+            Bad
+              async def wandb_log(self, wandb_metrics=None):
+                  wandb_metrics["train/tries"] = 3
+                  await super().wandb_log(wandb_metrics)
+
+            Good
+              async def wandb_log(self, wandb_metrics=None):
+                  metrics = dict(wandb_metrics or {})
+                  metrics["train/tries"] = 3
+                  await super().wandb_log(metrics)
             """),
     )
 
