@@ -27,7 +27,7 @@ def test_the_test_with_a_mock_model_passes(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(("words", "count"), [("fake_sandbox", 2), ("check_reward", 1)])
+@pytest.mark.parametrize(("words", "count"), [("agent_result", 2), ("check_reward", 1)])
 def test_the_tests_of_rewards_pass(pytester: pytest.Pytester, words: str, count: int) -> None:
     """The examples of "Test your reward in two minutes" are passing tests."""
     (example,) = [block for block in blocks("python") if words in block]
