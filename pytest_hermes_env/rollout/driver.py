@@ -26,7 +26,7 @@ from pytest_hermes_env.rollout.certificates import shared_authorities
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
 from pytest_hermes_env.rollout.layer import Layer, layer_of
-from pytest_hermes_env.rollout.loop import ScenarioLoop
+from pytest_hermes_env.rollout.loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.observer import watch_environment, watching_layer
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
@@ -225,6 +225,8 @@ class Collector:
                     )
             except (Exception, SystemExit) as error:
                 raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
+            except Hung as hung:
+                raise _CannotBuild(f"no end within {self._timeout_s:g} s") from hung
             watch_environment(env, self._layer)
             self._group_size = env.config.group_size
             stage = Stage(

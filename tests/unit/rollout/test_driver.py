@@ -293,6 +293,15 @@ class Waiting(SmallEnv):
         await asyncio.Event().wait()
 
 
+class NeverBuilt(SmallEnv):
+    """Spins in its constructor."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        del args, kwargs
+        while True:
+            pass
+
+
 class Exiting(SmallEnv):
     """Ends the program in its reward."""
 
@@ -322,9 +331,16 @@ def test_an_environment_that_spins_is_ended() -> None:
 
 def test_an_environment_that_waits_for_ever_is_given_up() -> None:
     """A scenario has its time, and the reason names it."""
-    record = one(Waiting, "happy", timeout_s=0.2)
+    record = one(Waiting, "happy", timeout_s=2)
 
-    assert record.unavailable == "setup failed: no end within 0.2 s"
+    assert record.unavailable == "setup failed: no end within 2 s"
+
+
+def test_an_environment_that_is_never_built_is_given_up() -> None:
+    """A constructor that spins ends no run."""
+    record = one(NeverBuilt, "happy", timeout_s=1)
+
+    assert record.unavailable == "the environment could not be built: no end within 1 s"
 
 
 def test_an_environment_that_exits_does_not_end_the_run() -> None:
