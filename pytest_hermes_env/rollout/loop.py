@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -49,7 +50,10 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._is_guarded = True
         ended = threading.Event()
         watcher = threading.Thread(
-            target=self._watch, args=(threading.get_ident(), ended), name="hermes-env-watch", daemon=True
+            target=self._watch,
+            args=(threading.get_ident(), threading.get_native_id(), ended),
+            name="hermes-env-watch",
+            daemon=True,
         )
         watcher.start()
         try:
@@ -77,7 +81,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._ready.append(handle)  # type: ignore[attr-defined]
         return handle
 
-    def _watch(self, thread_id: int, ended: threading.Event) -> None:
+    def _watch(self, thread_id: int, native_id: int, ended: threading.Event) -> None:
         while not ended.wait(LOOK_S):
             step = self.running
             if step is None:
@@ -87,6 +91,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 place = self._place_of(sys._current_frames().get(thread_id))
                 if place is not None and step is self.running:
                     step.seen.append(place)
+                    step.waited += _is_waiting(native_id)
             if seconds > self._hang_s and not step.is_ended_by_force:
                 step.is_ended_by_force = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(Hung))
@@ -95,11 +100,12 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
 class _Step(asyncio.Handle):
     """One step of a task, or one callback, which is timed."""
 
-    __slots__ = ("begun_s", "is_ended_by_force", "seen")
+    __slots__ = ("begun_s", "is_ended_by_force", "seen", "waited")
 
     def __init__(self, callback: Any, args: Any, loop: ScenarioLoop, context: Context | None) -> None:
         super().__init__(callback, args, loop, context)
         self.seen: list[Place] = []
+        self.waited = 0
         self.is_ended_by_force = False
         self.begun_s = 0.0
 
@@ -113,12 +119,21 @@ class _Step(asyncio.Handle):
         finally:
             loop.running = None
             if self.seen:
-                # a machine that is busy with other things stops both threads: looks and processor time are the loop's own
-                seconds = max(len(self.seen) * LOOK_S, time.thread_time() - busy_s)
+                # on a busy machine the thread also stands in line for a processor, which is not the environment's doing
+                seconds = self.waited * LOOK_S + time.thread_time() - busy_s
                 journal = context.get(current_journal)
                 if journal is not None and seconds >= BLOCKED_S:
                     place = max(set(self.seen), key=self.seen.count)
                     journal.add(Blocked(seconds=round(seconds, 2), place=place))
+
+
+def _is_waiting(native_id: int) -> bool:
+    """Tell whether a thread of this process waits for something, and not for a processor; True where nobody can say."""
+    try:
+        status = Path(f"/proc/self/task/{native_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True  # no Linux
+    return status.rpartition(")")[2].split()[0] != "R"
 
 
 def _task_of_its_journal(
