@@ -40,7 +40,7 @@ class Row:
     def has_matching_masks(self) -> bool:
         """Whether each mask is -100 or its token, as many as tokens."""
         return len(self.masks) == len(self.tokens) and all(
-            mask in {IGNORED, token} for mask, token in zip(self.masks, self.tokens, strict=True)
+            mask in (IGNORED, token) for mask, token in zip(self.masks, self.tokens, strict=True)
         )
 
 
@@ -56,14 +56,19 @@ def rows_of(scenario: Scenario) -> list[Row]:
 
 
 def _rows(group: dict[str, Any]) -> Iterator[Row]:
-    masks, logprobs = list(group.get("masks") or ()), list(group.get("inference_logprobs") or ())
-    for number, tokens in enumerate(group.get("tokens") or ()):
+    masks, logprobs = _listed(group.get("masks")), _listed(group.get("inference_logprobs"))
+    for number, tokens in enumerate(_listed(group.get("tokens"))):
         yield Row(
             name=f"sequence {number} of the group",
-            tokens=tuple(tokens),
-            masks=tuple(masks[number]) if number < len(masks) else (),
-            logprobs=tuple(logprobs[number]) if number < len(logprobs) and logprobs[number] is not None else None,
+            tokens=_listed(tokens),
+            masks=_listed(masks[number]) if number < len(masks) else (),
+            logprobs=_listed(logprobs[number]) if number < len(logprobs) and logprobs[number] is not None else None,
         )
+
+
+def _listed(value: Any) -> tuple[Any, ...]:
+    """Return a column or a row as it stands; what is no list at all has nothing in it."""
+    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 def items_of(scenario: Scenario) -> list[Row]:
@@ -76,8 +81,8 @@ def items_of(scenario: Scenario) -> list[Row]:
 
 def is_rejected(scenario: Scenario) -> bool:
     """Tell whether a rollout was kept out of training on purpose, and marked so."""
-    overrides = [override for group in groups_of(scenario) for override in group.get("overrides") or ()]
-    return any((override or {}).get("rejected") for override in overrides)
+    overrides = [override for group in groups_of(scenario) for override in _listed(group.get("overrides"))]
+    return any(override.get("rejected") for override in overrides if isinstance(override, dict))
 
 
 def sequence_fault(scenario: Scenario) -> str:

@@ -132,9 +132,12 @@ class _Player:
         """Whether a judge was asked whose answers nobody declared."""
         return self.judge_asked > 0 and not self._transcript.judge
 
-    def problem(self, label: str) -> str:
-        """Return what is wrong with a declared transcript, seen from the questions that came; nothing when it fits."""
-        if self._policy is not None:
+    def problem(self, label: str, trouble: str) -> str:
+        """Return what is wrong with a declared transcript, seen from the questions that came; nothing when it fits.
+
+        ``trouble`` is what the rollout or its reward broke at: then questions that did not come say nothing about the transcript.
+        """
+        if self._policy is not None or trouble:
             return ""
         turns = len(self._transcript.turns)
         if self.is_asked_too_often:
@@ -174,7 +177,8 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         blank,
         reward=reward,
         error=trouble,
-        problem=(shorten(str(refused)) if refused and not blank.is_automatic else "") or player.problem(label),
+        problem=(shorten(str(refused)) if refused and not blank.is_automatic else "")
+        or player.problem(label, trouble or record.error),
         turns=ended[-1].turns_used if ended else 0,
         tools=tuple(one.name for one in calls),
         tokens=sum(len(reply.output) for reply in record.sampled)

@@ -24,9 +24,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import (
     PROBES,
     Evidence,
-    Probe,
     Relation,
-    Trial,
 )
 from pytest_hermes_env.contract.rule import (
     Finding,
@@ -50,24 +48,18 @@ def dynamic(evidence: Evidence) -> Verdict:
         asks = evidence.probes.asks_a_judge
         reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
         return not_exercised(reason)
-    findings = [*_unsteady(evidence, twice), *(_related(evidence, relation) for relation in evidence.probes.relations)]
+    findings = [*_unsteady(evidence), *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice"
     return judged(findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note)
 
 
-def _unsteady(evidence: Evidence, twice: list[Probe]) -> Iterator[Finding]:
+def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for the smallest result that got two rewards."""
-    for probe in sorted(twice, key=lambda probe: len(probe.expression)):
-        first, second = probe.trial, probe.again
-        if second is not None and _reward(first) != _reward(second):
-            path, line = evidence.at_method("compute_reward")
-            message = f"compute_reward gave {_reward(first)} and then {_reward(second)} for equal inputs"
-            yield Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
-            return
-
-
-def _reward(trial: Trial) -> str:
-    return trial.error or repr(trial.value)
+    probe = evidence.probes.unsteady
+    if probe is not None and probe.again is not None:
+        path, line = evidence.at_method("compute_reward")
+        message = f"compute_reward gave {probe.trial.told} and then {probe.again.told} for equal inputs"
+        yield Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
 def _related(evidence: Evidence, relation: Relation) -> Finding:

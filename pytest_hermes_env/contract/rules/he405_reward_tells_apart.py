@@ -7,7 +7,8 @@ need no author (the prompt said back, the right form with wrong content) score b
 compute_reward gives more than one reward; and a rollout that used its tools does not score below one that did nothing.
 A reward that is the same for every transcript is reported when it is not 0.0, or when the source can give nothing else.
 Always 0.0 is what an honest verifier says to rollouts that never did the work: then the rule is not exercised until a
-good transcript is declared.
+good transcript is declared. Neither is it where a declared transcript got no reward, because the rollout or the reward
+raised, or where equal inputs get different rewards: other rules report these.
 
 Why: in a group with equal scores every advantage is zero, and nothing is learnt from it; atroposlib drops such groups.
 A reward that is always 0.0 or always 1.0 costs the whole run, and the usual reason is a swallowed exception or a
@@ -59,9 +60,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     worked, idle = (_rewards(evidence, name) for name in SCENARIOS)
     rungs = evidence.rungs
     every = [*worked, *idle, *evidence.probes.numbers, *(rung.reward for rung in rungs if rung.reward is not None)]
-    findings = [*_of_declarations(evidence, rungs), *_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
+    unsteady = evidence.probes.unsteady is not None
+    findings = [*_of_declarations(evidence, rungs)]
+    if not unsteady:
+        findings += [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
     if findings:
         return failed(findings, _summary(rungs))
+    if unsteady:
+        return not_exercised("equal inputs get different rewards, which HE404 reports")
+    if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
+        return not_exercised("; ".join(without))
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
         if "get_next_item gave None" in reason:
@@ -95,14 +103,18 @@ def _summary(rungs: tuple[Rung, ...]) -> str:
 
 
 def _of_declarations(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:
-    """Yield what is wrong with the declarations themselves, and the cases that got no reward."""
+    """Yield what is wrong with the declarations themselves; a judge whose answer was guessed only leaves one undecided."""
     for rung in rungs:
         if rung.problem:
             message = f"a declared case cannot be judged: {rung.problem}"
             path, line = (rung.path, rung.line) if rung.path else evidence.at_method("compute_reward")
-            yield Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=Severity.ERROR)
-        elif not rung.is_automatic and not rung.unavailable and rung.reward is None:
-            yield _of_rung(evidence, rung, f"{rung.name} of {rung.item} got no reward: {rung.error}", Severity.WARNING)
+            weight = Severity.WARNING if rung.is_judge_guessed else Severity.ERROR
+            yield Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=weight)
+
+
+def _is_without_reward(rung: Rung) -> bool:
+    """Tell whether a declared case was played and has no reward: other rules report why."""
+    return not rung.is_automatic and not rung.unavailable and not rung.problem and rung.reward is None
 
 
 def _of_order(evidence: Evidence, rungs: tuple[Rung, ...]) -> Iterator[Finding]:

@@ -16,8 +16,7 @@ Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import (
     Evidence,
@@ -53,7 +52,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             else not_exercised(evidence.why_missing(*SCENARIOS))
         )
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
-    sequences = sum(len(_rows(group)) for scenario in ran for group in _groups(scenario.group))
+    sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
@@ -91,7 +90,7 @@ def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     path, line = evidence.at_method("collect_trajectory")
     for scenario in ran:
         for item in scenario.of(ItemScored):
-            if fault := _fault(list(item.tokens), list(item.masks)):
+            if fault := _fault(item.tokens, item.masks):
                 yield Finding(
                     message=f"collect_trajectory gave an item with {fault}", path=path, line=line, scenario=scenario.name
                 )
@@ -101,33 +100,20 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     """Find what was wrong in the group that went on to the trainer."""
     path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for scenario in ran:
-        for group in _groups(scenario.group):
-            for index, (tokens, masks) in enumerate(_rows(group)):
-                if fault := _fault(tokens, masks):
-                    yield Finding(
-                        message=f"sequence {index} of the group has {fault}", path=path, line=line, scenario=scenario.name
-                    )
+        for row in rows_of(scenario):
+            if fault := _fault(row.tokens, row.masks):
+                yield Finding(message=f"{row.name} has {fault}", path=path, line=line, scenario=scenario.name)
 
 
 def _is_evaluation_only(evidence: Evidence) -> bool:
     return "get_next_item gave None" in evidence.why_missing(*SCENARIOS)
 
 
-def _groups(group: Any) -> list[dict[str, Any]]:
-    return [part for part in (group if isinstance(group, list) else [group]) if isinstance(part, dict)]
-
-
-def _rows(group: dict[str, Any]) -> list[tuple[list[int], list[int]]]:
-    tokens, masks = list(group.get("tokens") or ()), list(group.get("masks") or ())
-    masks += [[]] * (len(tokens) - len(masks))
-    return list(zip(tokens, masks, strict=False))
-
-
-def _fault(tokens: list[int], masks: list[int]) -> str:
+def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:
     if len(tokens) != len(masks):
         return f"{len(tokens)} tokens and {len(masks)} masks"
     for position, (token, mask) in enumerate(zip(tokens, masks, strict=True)):
-        if mask not in {IGNORED, token}:
+        if mask not in (IGNORED, token):
             return f"token {token} and mask {mask} at position {position}"
     return ""
 

@@ -15,7 +15,7 @@ Source: atroposlib 0.4.0, envs/base.py (handle_send_to_api); api/server.py (find
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence, groups_of
@@ -41,7 +41,9 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> Iterator[Finding]:
     path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for name, group in groups:
-        size = (group.get("group_overrides") or {}).get("group_size", evidence.collection.group_size)
+        overrides = group.get("group_overrides")  # of whatever type: HE507 reports what run-api does not take
+        size = evidence.collection.group_size
+        size = overrides.get("group_size", size) if isinstance(overrides, Mapping) else size
         columns = {key: len(value) for key, value in group.items() if isinstance(value, list)}
         wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
         if wrong:

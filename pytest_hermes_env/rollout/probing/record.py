@@ -33,6 +33,11 @@ class Trial:
     absent: tuple[str, ...] = ()
 
     @property
+    def told(self) -> str:
+        """The reward, or what was raised, as text."""
+        return self.error or repr(self.value)
+
+    @property
     def number(self) -> float | None:
         """The reward, if it is a finite number."""
         return None if self.error else as_number(self.value)
@@ -101,6 +106,13 @@ class RewardProbes:
     def asks_a_judge(self) -> bool:
         """Whether any reward asked a model."""
         return any(trial.judged for trial in self.trials)
+
+    @property
+    def unsteady(self) -> Probe | None:
+        """The smallest result that this layer's loop may leave and that got two different rewards; None when none did."""
+        twice = [probe for probe in self.probes if probe.again is not None and not probe.trial.is_foreign]
+        unsteady = [probe for probe in twice if probe.again is not None and probe.trial.told != probe.again.told]
+        return min(unsteady, key=lambda probe: len(probe.expression), default=None)
 
     @property
     def numbers(self) -> tuple[float, ...]:
