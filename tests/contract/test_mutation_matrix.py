@@ -44,11 +44,11 @@ def read_only(target: str) -> dict[str, RuleResult]:
 
 
 def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, tuple[str, ...]]:
-    """Return the findings of the broken rules of these severities."""
+    """Return the findings of the broken rules of these severities that would fail a run, or draw a warning."""
     return {
         rule: tuple(f"{finding.line}: {finding.message}" for finding in result.findings)
         for rule, result in results.items()
-        if result.outcome is Outcome.FAILED and result.rule.severity in severities
+        if result.outcome is Outcome.FAILED and any(result.rule.severity_of(finding) in severities for finding in result.findings)
     }
 
 

@@ -130,7 +130,12 @@ MUTANTS = (
         '        group["inference_logprobs"] = [[max(own, -1e-3) for own in row] for row in group["inference_logprobs"]]\n',
         "vllm",
     ),
-    _noted("HE504", "in another order", '        group["inference_logprobs"].reverse()\n', "sglang"),
+    _noted(
+        "HE504",
+        "one place early",
+        '        group["inference_logprobs"] = [[*row[1:], row[0]] for row in group["inference_logprobs"]]\n',
+        "sglang",
+    ),
     # ------------------------------------------------------------------ HE505
     Mutant(
         rule="HE505",
