@@ -204,7 +204,7 @@ class MeteredTransport(httpx.AsyncBaseTransport):
             if response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS:
                 response.stream = _Tee(response.stream, lambda said: end(usage_of_events(said), response.status_code))
                 return response  # its shape is compared by probes only: tests of environments do not stream
-            await response.aread()
+            await _keep_body(response)
         except BaseException as error:
             end(None, type(error).__name__)
             raise
@@ -216,6 +216,15 @@ class MeteredTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the inner transport."""
         await self._inner.aclose()
+
+
+async def _keep_body(response: httpx.Response) -> None:
+    """Read a response, and leave its bytes to whoever reads its stream again, as the recorder of a cassette does."""
+    if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
+        raw = b"".join([chunk async for chunk in response.stream])
+        await response.stream.aclose()
+        response.stream = httpx.ByteStream(raw)
+    await response.aread()
 
 
 class _Tee(httpx.AsyncByteStream):

@@ -120,7 +120,7 @@ def _httpx_sync(meter: Meter, counts: Counts, real: Any) -> Any:
             if response.headers.get("content-type", "").startswith(EVENTS) and response.is_success:
                 response.stream = _SyncTee(response.stream, lambda said: call.end(usage_of_events(said), response.status_code))
                 return response
-            response.read()
+            _keep_body(response)
         except BaseException as error:
             call.end(None, type(error).__name__)
             raise
@@ -128,6 +128,15 @@ def _httpx_sync(meter: Meter, counts: Counts, real: Any) -> Any:
         return response
 
     return handle_request
+
+
+def _keep_body(response: httpx.Response) -> None:
+    """Read a response, and leave its bytes to whoever reads its stream again, as the recorder of a cassette does."""
+    if isinstance(response.stream, httpx.SyncByteStream) and not response.is_closed:
+        raw = b"".join(response.stream)
+        response.stream.close()
+        response.stream = httpx.ByteStream(raw)
+    response.read()
 
 
 class _SyncTee(httpx.SyncByteStream):

@@ -13,6 +13,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from pytest_hermes_env import MockServer, say
+from pytest_hermes_env.cassette.session import recording, replaying
 from pytest_hermes_env.errors import BudgetSpent, LiveModeError
 from pytest_hermes_env.inference.metering import Meter, MeteredTransport, Progress
 from pytest_hermes_env.inference.own_clients import asks_a_model, counting_own_clients
@@ -147,3 +148,19 @@ def test_a_test_without_any_answer_is_told(tmp_path: Path) -> None:
         "            @pytest.mark.hermes_live(may_fail=True)"
     )
     assert meter.spending.failures() == {"429": 2, "ConnectError": 1}
+
+
+@pytest.mark.parametrize("ask", [by_openai, by_openai_sync, by_openai_stream])
+def test_calls_are_counted_and_recorded_at_the_same_time(
+    ask: Callable[[str], str], provider: MockServer, tmp_path: Path
+) -> None:
+    """Whoever records reads an answer again that was read to count it."""
+    cassette = tmp_path / "calls.json"
+
+    with counting_own_clients(meter_for(tmp_path), provider.base_url), recording(cassette, recorded_from="a mock server"):
+        said = ask(provider.base_url)
+    provider.stop()
+    with replaying(cassette):
+        again = ask(provider.base_url)
+
+    assert (said, again) == ("7", "7")
