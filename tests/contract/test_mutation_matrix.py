@@ -48,7 +48,8 @@ def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, t
     return {
         rule: tuple(f"{finding.line}: {finding.message}" for finding in result.findings)
         for rule, result in results.items()
-        if result.outcome is Outcome.FAILED and any(result.rule.severity_of(finding) in severities for finding in result.findings)
+        if result.outcome is Outcome.FAILED
+        and any(result.rule.severity_of(finding) in severities for finding in result.findings)
     }
 
 
