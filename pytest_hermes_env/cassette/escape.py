@@ -109,12 +109,25 @@ def _as_json(text: str) -> tuple[str | None, JsonValue]:
     """Return the value of a JSON text and the style that gives exactly this text again, or None where no style does."""
     try:
         value = json.loads(text)
+        if text.count("[") + text.count("{") > DEEPEST and _is_deeper(value, DEEPEST):
+            return None, None  # some Pythons read more levels than they can walk through
         for style, write in _STYLES.items():
             if write(value) == text:
                 return style, value
     except (ValueError, RecursionError):  # not JSON, or more digits or levels than Python reads: it stays a text
         pass
     return None, None
+
+
+def _is_deeper(value: JsonValue, levels: int) -> bool:
+    """Whether lists and objects stand in one another more than ``levels`` times; found without recursion."""
+    layer = [value]
+    for _ in range(levels):
+        holders = [item for item in layer if isinstance(item, (list, dict))]
+        layer = [part for item in holders for part in (item.values() if isinstance(item, dict) else item)]
+        if not layer:
+            return False
+    return any(isinstance(item, (list, dict)) for item in layer)
 
 
 def _packed_events(items: list[JsonValue]) -> JsonObject | None:

@@ -192,3 +192,14 @@ def test_what_python_would_not_print_comes_back():
     is_same = tape_of(text_of(tape)) == tape
 
     assert is_same
+
+
+def test_a_text_of_many_brackets_stays_a_text() -> None:
+    """A text that is JSON of more levels than Python can walk through is kept as it is; some versions can read it all the same."""
+    text = "[" * 3000 + "]" * 3000
+    call = RecordedToolCall(number=1, name="terminal", arguments={"command": "x"}, result=text)
+    tape = Tape(header=Header(recorded_at="2026-01-01T00:00:00Z", recorded_from="a test"), calls=(call,))
+
+    written = text_of(tape)
+
+    assert tape_of(written) == tape
