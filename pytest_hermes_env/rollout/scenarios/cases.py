@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
@@ -31,11 +32,10 @@ async def play(stage: Stage) -> None:
     given: list[Any] = []
 
     async def take() -> None:
-        given.extend(await _taken(stage, declared))
+        await _take(stage, declared, given)
 
-    if stage.item is not None:
-        await stage.play("items of the cases", take)
-    chosen, missing = _chosen(declared, given)
+    trouble = (await stage.play("items of the cases", take)).error if stage.item is not None else ""
+    chosen, missing = _chosen(declared, given, trouble)
     if not chosen and not missing:
         if not given:
             stage.skip(NOTHING_TO_TRAIN)
@@ -49,29 +49,33 @@ async def play(stage: Stage) -> None:
     stage.scenarios[CASES] = Scenario(name=CASES, rungs=tuple(rungs))
 
 
-async def _taken(stage: Stage, declared: tuple[ItemCases, ...]) -> list[Any]:
-    """Return the first training items, as many as the declaration may speak of."""
+async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any]) -> None:
+    """Add the first training items, as many as the declaration may speak of; those before one that is not given are kept."""
     indices = [entry.which for entry in declared if entry.kind == "index"]
     wanted = MOST if any(entry.kind == "where" for entry in declared) else 1
     wanted = max([wanted, *(index + 1 for index in indices)])
-    items = [stage.item]
+    items.append(stage.item)
     first = repr(picture(stage.item))
     while len(items) < wanted:
         item = await stage.next_item()
         if item is None or repr(picture(item)) == first:
             break
         items.append(item)
-    return items
 
 
-def _chosen(declared: tuple[ItemCases, ...], given: list[Any]) -> tuple[list[tuple[ItemCases | None, Any, str]], list[Rung]]:
-    """Return which cases are played on which items, and a rung that says so for each entry that fits none."""
+def _chosen(
+    declared: tuple[ItemCases, ...], given: list[Any], trouble: str
+) -> tuple[list[tuple[ItemCases | None, Any, str]], list[Rung]]:
+    """Return which cases are played on which items, and a rung that says so for each entry that fits none.
+
+    ``trouble`` is what get_next_item raised before all items were there: then an entry may speak of one that never came.
+    """
     from pytest_hermes_env.rollout.cases import GOLD, Rung  # noqa: PLC0415 - beside its use
 
     chosen: list[tuple[ItemCases | None, Any, str]] = []
     missing: list[Rung] = []
     for entry in declared:
-        problem = ""
+        problem, cause = "", trouble
         if entry.kind == "item":
             chosen.append((entry, entry.which, entry.label))
         elif entry.kind == "index" and entry.which < len(given):
@@ -87,14 +91,14 @@ def _chosen(declared: tuple[ItemCases, ...], given: list[Any]) -> tuple[list[tup
                     if number not in spoken_for and entry.which(item)
                 ]
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
-                fits, problem = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}"
+                fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""
             if not fits and not problem:
                 problem = f"{entry.label} fits none of the first {len(given)} training items"
             chosen += fits[:FEW]
         if problem:
-            missing.append(
-                Rung(name=GOLD, item=entry.label, is_automatic=False, problem=problem, path=entry.path, line=entry.line)
-            )
+            blank = Rung(name=GOLD, item=entry.label, is_automatic=False, path=entry.path, line=entry.line)
+            reason = f"{problem}; then it failed: {cause}"
+            missing.append(replace(blank, unavailable=reason) if cause else replace(blank, problem=problem))
     return chosen, missing
 
 

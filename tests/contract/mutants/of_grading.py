@@ -199,9 +199,15 @@ MUTANTS = (
     ),
     Mutant(
         rule="HE408",
-        name="words in place",
+        name="signs the letter in place",
         env="graded_letters",
-        changes=((LETTER, LETTER + '        item["words"].sort(key=len)\n        item["words"].append("regards")\n'),),
+        changes=(
+            (
+                LETTER,
+                LETTER + "        for message in result.messages[-1:]:\n"
+                '            message["content"] = f"{letter} Kind regards"\n',
+            ),
+        ),
     ),
     Mutant(
         rule="HE408",

@@ -72,7 +72,7 @@ MUTANTS = (
                 "            try:\n"
                 "                names.append(call.function.name)\n"
                 "            except Exception:\n"
-                "                continue\n",
+                '                names.append("unknown")\n',
             ),
         ),
     ),
@@ -142,7 +142,7 @@ MUTANTS = (
         name="bash",
         env="many_signals",
         file="signals_base",
-        changes=((CALLS, '        calls = sum(name == "bash" for name in names_of_calls(result))\n'),),
+        changes=((CALLS, CALLS + '        calls += sum(name == "bash" for name in names_of_calls(result))\n'),),
     ),
     Mutant(
         rule="HE303",
@@ -200,6 +200,6 @@ MUTANTS = (
         name="counts one name",
         env="many_signals",
         file="signals_base",
-        changes=((CALLS, '        calls = names_of_calls(result).count("run_terminal_cmd")\n'),),
+        changes=((CALLS, CALLS + '        calls = max(calls, names_of_calls(result).count("run_terminal_cmd"))\n'),),
     ),
 )
