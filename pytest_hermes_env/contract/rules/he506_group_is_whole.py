@@ -44,7 +44,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
         overrides = group.get("group_overrides")  # of whatever type: HE507 reports what run-api does not take
         size = evidence.collection.group_size
         size = overrides.get("group_size", size) if isinstance(overrides, Mapping) else size
-        columns = {key: len(value) for key, value in group.items() if isinstance(value, list)}
+        columns = {key: len(value) for key, value in group.items() if isinstance(value, list) and key != "group_overrides"}
         wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
         if wrong:
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())

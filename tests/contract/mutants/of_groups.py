@@ -156,7 +156,7 @@ MUTANTS = (
         "HE505",
         "cut to a length",
         '        for column in ("tokens", "masks", "inference_logprobs"):\n'
-        "            group[column] = [row[: max(8, len(row) - 12)] for row in group[column]]\n",
+        "            group[column] = [row[: max(8, len(row) - 2)] for row in group[column]]\n",
         "sglang",
     ),
     _noted(
