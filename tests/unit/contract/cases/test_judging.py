@@ -241,3 +241,19 @@ def test_files_and_commands_stand_around_a_case() -> None:
     tells_apart = results(CommandEnv, cases([declared]))[0]
 
     assert (tells_apart.outcome, tells_apart.note.partition(";")[0]) == (Outcome.PASSED, "gold 1, nothing 0")
+
+
+def test_a_case_without_a_reward_breaks_no_order() -> None:
+    """What the reward raised is told by another rule: here it is why nothing could be compared."""
+
+    class RaisingEnv(WordEnv):
+        """The reward stumbles."""
+
+        async def compute_reward(self, item: Any, result: AgentResult, ctx: ToolContext) -> float:
+            """Look for what no item has."""
+            return float(item["words"])
+
+    tells_apart = results(RaisingEnv, cases([item_cases(item={"word": "red"}, gold=write("word.txt", "red"))]))[0]
+
+    assert tells_apart.outcome is Outcome.NOT_EXERCISED
+    assert tells_apart.note.startswith("gold of item 0 got no reward: KeyError")
