@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import inspect
 import os
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -223,7 +224,9 @@ class RuleCheck:
             is_strict = item.config.getoption("hermes_strict") or contract.settings.strict
             if self.rule.weighs(entry.findings, is_strict=is_strict):
                 pytest.fail("\n".join(_failure(entry)), pytrace=False)
-            item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
+            with warnings.catch_warnings():
+                warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
+                item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
         elif entry.outcome is not Outcome.PASSED:
             waived = f", so whether the waiver ({self.waiver}) is needed was not seen" if self.waiver else ""
             pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}{waived}")

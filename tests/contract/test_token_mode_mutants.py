@@ -20,6 +20,12 @@ from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 class Mutant(TerminalTestEnv):
 """
 
+MAIN = """
+
+if __name__ == "__main__":
+    Mutant.cli()
+"""
+
 SPLIT = """
     @classmethod
     def config_init(cls):
@@ -181,7 +187,7 @@ MUTANTS = (
 def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, server_type: str, tmp_path: Path) -> None:
     """The rule names the method of the mutant that broke its law; no other rule of severity error complains."""
     path = tmp_path / "mutant.py"
-    path.write_text(HEAD + mutant.body, encoding="utf-8")
+    path.write_text(HEAD + mutant.body + MAIN, encoding="utf-8")
     (env_class,) = find_class(str(path))
     contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type=server_type)
 

@@ -3,15 +3,17 @@ What the training buffers on self held before evaluate, they hold after it, also
 
 What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item)
 and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally. What training
-adds while an evaluation runs is there when it has ended: a whole buffer that is put back loses it.
+adds while an evaluation runs should be there when it has ended: a buffer that is put back as a whole loses it, which is
+a warning.
 
 Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its
 rewards are left in the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates
 and thrown away good checkpoints, days of GPU time each, for a step that only the bookkeeping made.
 
 Fix: keep compute_reward free of bookkeeping, and append where training collects (collect_trajectory, or
-collect_trajectories). Where it must stay in compute_reward, let a ContextVar that evaluate sets say that this is an
-evaluation. A copy that a finally puts back, or del self.rewards_buffer[n:], takes along what training added meanwhile.
+collect_trajectories). Where it must stay in compute_reward, remember the state before the loop
+(n = len(self.rewards_buffer)) and put it back in a finally (del self.rewards_buffer[n:]); that takes along what training
+added meanwhile, which a ContextVar that evaluate sets, and compute_reward asks, does not.
 
 Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the
 same object.
@@ -362,7 +364,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     kept = ", ".join(f"self.{name}" for name in sorted(buffers))
     if lost := _lost(evidence):
         message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
-        findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE))
+        findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE, severity=Severity.WARNING))
     beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
     return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
 
