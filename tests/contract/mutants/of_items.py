@@ -279,11 +279,4 @@ MUTANTS = (
             ),
         ),
     ),
-    Mutant(
-        rule="HE205",
-        name="an order from fresh names",
-        is_only_read=True,  # played, the declared gold of an index may meet another item: HE405 says so, by chance
-        env="ledger_books",
-        changes=((SPLIT, SPLIT + "        self.books = sorted(self.books, key=lambda book: uuid.uuid4().hex)\n"),),
-    ),
 )
