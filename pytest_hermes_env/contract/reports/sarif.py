@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["sarif_text"]
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
-HOME = "https://pypi.org/project/pytest-hermes-env/"
-PAGES = "docs/rules"
 ROOT = "SRCROOT"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.OPINION: "note"}
 
@@ -39,7 +37,6 @@ def sarif_text(account: Account) -> str:
         "tool": {
             "driver": {
                 "name": "hermes-env",
-                "informationUri": HOME,
                 "version": account.versions.get("pytest-hermes-env", "unknown"),
                 "rules": [*(_rule(rule) for rule in ALL_RULES), *_problem_rules(account)],
             }
@@ -67,7 +64,6 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "shortDescription": {"text": law(rule)},
         "fullDescription": {"text": rule.section("Why")},
         "help": {"text": f"{rule.section('Fix')} (hermes-env explain {rule.id})", "markdown": markdown},
-        "helpUri": f"{HOME}#{rule.id}",
         "defaultConfiguration": {"level": _LEVELS[rule.severity], "enabled": rule.severity is not Severity.OPINION},
     }
 
@@ -81,7 +77,6 @@ def _problem_rules(account: Account) -> Iterator[dict[str, Any]]:
             "name": "".join(word.capitalize() for word in problem.name.split("-")),
             "shortDescription": {"text": why},
             "help": {"text": why},
-            "helpUri": f"{HOME}#{problem.id}",
             "defaultConfiguration": {"level": "error"},
         }
 
