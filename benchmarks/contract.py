@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.contract.judge import ClassContract
+from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.rollout.layer import find_class
+from pytest_hermes_env.layer import find_class
 
 TARGET = Path(__file__).parents[1] / "environments" / "terminal_test_env" / "terminal_test_env.py"
 

@@ -57,8 +57,8 @@ async def mock_rollouts(count: int) -> tuple[float, float]:
     import openai
 
     from pytest_hermes_env.inference import MockServer, call, say
+    from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
-    from pytest_hermes_env.rollout.layer import find_class
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
@@ -97,8 +97,8 @@ def rollouts_per_second() -> None:
 async def rewards_in_the_shell(count: int, commands: tuple[str, ...]) -> list[float]:
     """Return, for each command, the wall time of ``count`` concurrent rollouts whose reward runs it."""
     from pytest_hermes_env.inference import MockServer, call, say
+    from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
-    from pytest_hermes_env.rollout.layer import find_class
 
     (env_class,) = find_class(TARGET)
 
@@ -138,7 +138,7 @@ def rewards_that_wait() -> None:
 
 def static_check() -> None:
     """Print the time of ``hermes-env check`` over 300 files, beside ruff on the same tree."""
-    from pytest_hermes_env.rollout.layer import find_class
+    from pytest_hermes_env.layer import find_class
 
     (env_class,) = find_class(TARGET)
     source = Path(sys.modules[env_class.__module__].__file__ or "").read_text(encoding="utf-8")

@@ -19,8 +19,8 @@ GROUP, COUNT = 8, 200
 async def seconds_per_rollout(server_type: str | None) -> float:
     """Return seconds per rollout of two turns with one tool call, on the in-memory machine, over loopback HTTP."""
     from pytest_hermes_env import call, say
+    from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
-    from pytest_hermes_env.rollout.layer import find_class
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.seam import ToolSeam
 

@@ -22,8 +22,8 @@ GROUP = 8
 def a_reward_test() -> None:
     """Print the time of one reward test on the doubles, and what it starts."""
     from pytest_hermes_env import agent_result
+    from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
-    from pytest_hermes_env.rollout.layer import find_class
     from pytest_hermes_env.sandbox.context import FakeToolContext
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
@@ -58,8 +58,8 @@ def a_reward_test() -> None:
 async def rollouts(count: int, *, fake: bool) -> float:
     """Return seconds for ``count`` rollouts of two turns with one tool call, on the in-memory machine or on hermes' terminal."""
     from pytest_hermes_env.inference import MockServer, call, say
+    from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
-    from pytest_hermes_env.rollout.layer import find_class
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.seam import ToolSeam
 

@@ -29,12 +29,12 @@ from pydantic import Field, model_validator
 
 from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
-from environments.bridge import bridged
+from environments.concurrency import all_or_none, to_the_end
 from environments.exact_tokens import TokenModeError, exact_server_class
 from environments.model_reply import check_parser, check_parser_name
+from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
 from environments.scoring import SplitRollouts
-from environments.together import all_or_none, to_the_end
 from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_context import ToolContext
 

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from environments import agent_loop, bridge, file_transfer
+from environments import agent_loop, file_transfer, nonblocking_calls
 from environments.agent_loop import handle_function_call
 from environments.isolation import close_sandbox, open_sandbox
 
@@ -47,8 +47,8 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
         answer = handle_function_call(tool_name, arguments, task_id=task_id)
         return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
 
-    if bridge.is_bridged():
-        return bridge.wait_for(agent_loop.run_in_tool_pool(call))
+    if nonblocking_calls.is_bridged():
+        return nonblocking_calls.wait_for(agent_loop.run_in_tool_pool(call))
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -151,8 +151,8 @@ class ToolContext:
 
     def cleanup(self) -> None:
         """Release the rollout's processes, sessions and files. Idempotent, never raises."""
-        if bridge.is_bridged():
-            bridge.wait_for(asyncio.to_thread(close_sandbox, self.task_id))
+        if nonblocking_calls.is_bridged():
+            nonblocking_calls.wait_for(asyncio.to_thread(close_sandbox, self.task_id))
         else:
             close_sandbox(self.task_id)
 

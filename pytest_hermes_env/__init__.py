@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.alone import check_rule as check_rule
-    from pytest_hermes_env.contract.cases.declaring import case as case
-    from pytest_hermes_env.contract.cases.declaring import cases as cases
-    from pytest_hermes_env.contract.cases.declaring import item_cases as item_cases
+    from pytest_hermes_env.contract.cases.declaration import case as case
+    from pytest_hermes_env.contract.cases.declaration import cases as cases
+    from pytest_hermes_env.contract.cases.declaration import item_cases as item_cases
     from pytest_hermes_env.contract.decorator import env_contract as env_contract
+    from pytest_hermes_env.contract.single_rule import check_rule as check_rule
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
     from pytest_hermes_env.inference import call as call
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pytest_hermes_env.inference import think as think
     from pytest_hermes_env.inference import turn as turn
     from pytest_hermes_env.inference import unoffered as unoffered
+    from pytest_hermes_env.pages.token_view import token_view as token_view
     from pytest_hermes_env.results import agent_result as agent_result
-    from pytest_hermes_env.rollout.token_view import token_view as token_view
     from pytest_hermes_env.sandbox.answers import Answer as Answer
     from pytest_hermes_env.sandbox.context import FakeToolContext as FakeToolContext
     from pytest_hermes_env.sandbox.fake import FakeSandbox as FakeSandbox
@@ -72,13 +72,13 @@ _HOMES = {
     "LocalSandbox": "pytest_hermes_env.sandbox.local",
     "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",
-    "case": "pytest_hermes_env.contract.cases.declaring",
-    "cases": "pytest_hermes_env.contract.cases.declaring",
+    "case": "pytest_hermes_env.contract.cases.declaration",
+    "cases": "pytest_hermes_env.contract.cases.declaration",
     "check_reward": "pytest_hermes_env.strategies",
-    "check_rule": "pytest_hermes_env.contract.alone",
+    "check_rule": "pytest_hermes_env.contract.single_rule",
     "env_contract": "pytest_hermes_env.contract.decorator",
-    "item_cases": "pytest_hermes_env.contract.cases.declaring",
-    "token_view": "pytest_hermes_env.rollout.token_view",
+    "item_cases": "pytest_hermes_env.contract.cases.declaration",
+    "token_view": "pytest_hermes_env.pages.token_view",
 }
 
 

@@ -151,7 +151,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         add_help=command == "mutants",
     )
     if command == "mutants":
-        from pytest_hermes_env.contract.mutation import command as mutation  # noqa: PLC0415  # only here
+        from pytest_hermes_env.contract.mutation import mutants_command as mutation  # noqa: PLC0415  # only here
 
         mutation.add_arguments(mutants)
         mutants.set_defaults(run=mutation.run)
@@ -162,14 +162,14 @@ def _parser(command: str) -> argparse.ArgumentParser:
     ):
         recorded = commands.add_parser(verb, help=what, add_help=command == verb)
         if command == verb:
-            from pytest_hermes_env.recorded_command import command as recorded_command  # noqa: PLC0415
+            from pytest_hermes_env.recorded_command import record_and_replay as recorded_command  # noqa: PLC0415
 
             recorded_command.add_arguments(recorded, plays=verb == "replay")
             recorded.set_defaults(run=functools.partial(recorded_command.run, plays=verb == "replay"))
 
     mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
     if command == "mock":
-        from pytest_hermes_env.inference import command as serving  # noqa: PLC0415  # it loads a web server
+        from pytest_hermes_env.inference import mock_command as serving  # noqa: PLC0415  # it loads a web server
 
         serving.add_arguments(mock)
         mock.set_defaults(run=serving.run)
@@ -177,7 +177,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.command import check  # noqa: PLC0415
+    from pytest_hermes_env.contract.check_command import check  # noqa: PLC0415
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
     if options.force_new and not options.write_baseline:
@@ -210,15 +210,15 @@ def _rules(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.rules import ALL_RULES  # noqa: PLC0415
 
     if options.write_docs:
-        from pytest_hermes_env.contract.pages import main as write  # noqa: PLC0415
+        from pytest_hermes_env.contract.rule_pages import main as write  # noqa: PLC0415
 
         return write([options.write_docs])
     if options.format == "markdown":
-        from pytest_hermes_env.contract.pages import index_text  # noqa: PLC0415
+        from pytest_hermes_env.contract.rule_pages import index_text  # noqa: PLC0415
 
         sys.stdout.write(index_text())
         return OK
-    from pytest_hermes_env.contract.report import rule_table, rules_json  # noqa: PLC0415
+    from pytest_hermes_env.contract.reports.text import rule_table, rules_json  # noqa: PLC0415
 
     sys.stdout.write(rules_json(ALL_RULES) if options.format == "json" else "\n".join(rule_table(ALL_RULES)) + "\n")
     return OK
@@ -226,7 +226,7 @@ def _rules(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.check import find_rule  # noqa: PLC0415
-    from pytest_hermes_env.contract.report import explain_lines  # noqa: PLC0415
+    from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
 
     print("\n".join(explain_lines(find_rule(options.rule))))
     return OK
@@ -252,7 +252,7 @@ def _cassettes(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.cases.starting import start  # noqa: PLC0415
+    from pytest_hermes_env.contract.cases.init_file import start  # noqa: PLC0415
 
     done = start(options.target, output=options.output, is_forced=options.force)
     items = f"{done.items} item{'' if done.items == 1 else 's'}" if done.items else "a place for an item"

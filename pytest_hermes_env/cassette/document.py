@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from pytest_hermes_env.cassette.deduplication import SHARED_FROM, each_once
 from pytest_hermes_env.cassette.escape import packed
 from pytest_hermes_env.cassette.repeats import (
     NO_CHOICE,
@@ -14,7 +15,6 @@ from pytest_hermes_env.cassette.repeats import (
     is_ids,
     prompt_ids,
 )
-from pytest_hermes_env.cassette.sharing import SHARED_FROM, each_once
 from pytest_hermes_env.cassette.tape import ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 

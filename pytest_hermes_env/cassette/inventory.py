@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pytest_hermes_env.cassette.format import read_tape
-from pytest_hermes_env.cassette.names import SUFFIX, cassette_path
+from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path
 from pytest_hermes_env.cassette.tape import Header, ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.types import JsonValue

@@ -14,9 +14,9 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 
+from pytest_hermes_env.cassette.chunked_text import cleaned_events, cleaned_pieces, cleaned_tokens
 from pytest_hermes_env.cassette.escape import dumped_like
 from pytest_hermes_env.cassette.key_shapes import Shape, is_secret_name
-from pytest_hermes_env.cassette.pieces import cleaned_events, cleaned_pieces, cleaned_tokens
 from pytest_hermes_env.cassette.secret_search import PLACEHOLDER, Search
 from pytest_hermes_env.cassette.tape import BodyKind, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue

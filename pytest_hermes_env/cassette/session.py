@@ -22,14 +22,16 @@ from unittest import mock
 
 import tenacity
 
+from pytest_hermes_env.cassette.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
-from pytest_hermes_env.cassette.keep import keep_tape
-from pytest_hermes_env.cassette.keeping import exclusive
 from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
 from pytest_hermes_env.cassette.player import Miss, Player
-from pytest_hermes_env.cassette.problem import (
+from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
+from pytest_hermes_env.cassette.recorder import Recorder
+from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.replay_errors import (
     Place,
     Problem,
     as_error,
@@ -40,10 +42,8 @@ from pytest_hermes_env.cassette.problem import (
     no_such_rollout,
     still_waiting,
 )
-from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
-from pytest_hermes_env.cassette.recorder import Recorder
-from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.rollouts import LiveRollout, RolloutWatch, same_reward
+from pytest_hermes_env.cassette.save import keep_tape
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
 from pytest_hermes_env.types import World

@@ -20,8 +20,8 @@ from typing import Any
 from pytest_hermes_env.contract.comments import complaint
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Finding, Outcome
-from pytest_hermes_env.contract.source import FileProblem
 from pytest_hermes_env.errors import BadSettings, shorten
+from pytest_hermes_env.source import FileProblem
 
 __all__ = ["DEFAULT_FILE", "Baseline", "Known", "read_baseline", "rewritten"]
 

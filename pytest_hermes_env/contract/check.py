@@ -14,12 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.baseline import Baseline
-from pytest_hermes_env.contract.forks import shared_out
+from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
-from pytest_hermes_env.contract.source import (
+from pytest_hermes_env.contract.waivers import waivers_of
+from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
+from pytest_hermes_env.source import (
     ClassSource,
     FileProblem,
     FileReading,
@@ -30,8 +32,6 @@ from pytest_hermes_env.contract.source import (
     read_classes,
     without_helpers,
 )
-from pytest_hermes_env.contract.waivers import waivers_of
-from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

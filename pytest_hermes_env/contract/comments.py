@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.source import FileProblem
+from pytest_hermes_env.source import FileProblem
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.source import Module
+    from pytest_hermes_env.source import Module
 
 __all__ = ["WAIVERS_HOLD", "CommentWaiver", "complaint", "read_comments"]
 

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pytest_hermes_env.contract.cases.declaring import as_cases
+from pytest_hermes_env.contract.cases.declaration import as_cases
 from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.check import select_rules
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.session import RuleCheck, settings_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
-from pytest_hermes_env.rollout.layer import layer_of
+from pytest_hermes_env.layer import layer_of
 
 __all__ = ["env_contract"]
 

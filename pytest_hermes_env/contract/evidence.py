@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised, not_seen
-from pytest_hermes_env.contract.scored import (
+from pytest_hermes_env.contract.scored_data import (
     IGNORED,
     Row,
     groups_of,
@@ -19,7 +19,30 @@ from pytest_hermes_env.contract.scored import (
     sampled_in,
     sequence_fault,
 )
-from pytest_hermes_env.contract.source import (
+from pytest_hermes_env.rollout.buffers import changed, growth
+from pytest_hermes_env.rollout.cases import GOLD, HACK, Cases, Rung
+from pytest_hermes_env.rollout.cases import NOTHING as IDLE
+from pytest_hermes_env.rollout.journal import (
+    Asked,
+    Blocked,
+    Cleaned,
+    ContextOpened,
+    Crossed,
+    EvaluationLogged,
+    ItemScored,
+    LoopEnded,
+    LoopStarted,
+    Place,
+    Reward,
+    SurroundingChanged,
+    UnknownRead,
+)
+from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relation, RewardProbes, Trial, as_number
+from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
+from pytest_hermes_env.rollout.scenarios.declared_cases import CASES
+from pytest_hermes_env.rollout.scenarios.reward_probes import PROBES
+from pytest_hermes_env.rollout.scenarios.settings import SETTINGS
+from pytest_hermes_env.source import (
     ANYTHING,
     BASE_METHODS,
     DICTS,
@@ -93,29 +116,6 @@ from pytest_hermes_env.contract.source import (
     resolve,
     without_helpers,
 )
-from pytest_hermes_env.rollout.buffers import changed, growth
-from pytest_hermes_env.rollout.cases import GOLD, HACK, Cases, Rung
-from pytest_hermes_env.rollout.cases import NOTHING as IDLE
-from pytest_hermes_env.rollout.journal import (
-    Asked,
-    Blocked,
-    Cleaned,
-    ContextOpened,
-    Crossed,
-    EvaluationLogged,
-    ItemScored,
-    LoopEnded,
-    LoopStarted,
-    Place,
-    Reward,
-    SurroundingChanged,
-    UnknownRead,
-)
-from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
-from pytest_hermes_env.rollout.scenarios.cases import CASES
-from pytest_hermes_env.rollout.scenarios.probing import PROBES
-from pytest_hermes_env.rollout.scenarios.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_hermes_env.contract.evidence import Evidence
-    from pytest_hermes_env.contract.source import ClassSource
+    from pytest_hermes_env.source import ClassSource
 
 
 class Severity(enum.StrEnum):

@@ -23,10 +23,10 @@ from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_c
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Finding, Outcome
 from pytest_hermes_env.contract.settings import PathWaiver, Settings
-from pytest_hermes_env.contract.source import FileProblem, Module
+from pytest_hermes_env.source import FileProblem, Module
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.source import ClassSource
+    from pytest_hermes_env.source import ClassSource
 
 __all__ = ["Waivers", "waivers_of"]
 
@@ -132,7 +132,7 @@ class Waivers:
     @staticmethod
     def _is_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:
         """Tell whether every environment of ``files`` was judged in this run."""
-        from pytest_hermes_env.contract.source import SourceTree, read_classes  # noqa: PLC0415
+        from pytest_hermes_env.source import SourceTree, read_classes  # noqa: PLC0415
 
         judged = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
         tree = SourceTree()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
-    from pytest_hermes_env.inference.journal import Exchange
+    from pytest_hermes_env.inference.request_log import Exchange
     from pytest_hermes_env.inference.sampling import sampled
     from pytest_hermes_env.inference.script import Script
     from pytest_hermes_env.inference.server import MockServer
@@ -57,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "Conversation": "conversation",
-    "Exchange": "journal",
+    "Exchange": "request_log",
     "MockServer": "server",
     "Script": "script",
     "TEMPLATES": "templates",

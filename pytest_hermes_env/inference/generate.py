@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
-from pytest_hermes_env.inference.odds import logprob, runners_up
+from pytest_hermes_env.inference.logprobs import logprob, runners_up
 from pytest_hermes_env.inference.request import choice_count
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.inference.sampled_turn import Sample
     from pytest_hermes_env.inference.sampling import Logprobs
-    from pytest_hermes_env.inference.voice import Sample
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Generation", "Request", "read_request", "sglang_answer", "vllm_answer"]

@@ -12,9 +12,9 @@ from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
-from pytest_hermes_env.inference.journal import Exchange, Journal, Kind
-from pytest_hermes_env.inference.offer import check_calls, offered_tools
-from pytest_hermes_env.inference.problem import Problem, as_error
+from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
+from pytest_hermes_env.inference.request_log import Exchange, Journal, Kind
+from pytest_hermes_env.inference.script_errors import Problem, as_error
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
@@ -22,7 +22,7 @@ from pytest_hermes_env.inference.wire import chat_completion, error_body, model_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_hermes_env.inference.speaker import Speaker, Spoken
+    from pytest_hermes_env.inference.script_choice import Speaker, Spoken
     from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Self
 from pytest_hermes_env.errors import ServerStartError
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
-from pytest_hermes_env.inference.speaker import Speaker
+from pytest_hermes_env.inference.script_choice import Speaker
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
     from types import TracebackType
 
-    from pytest_hermes_env.inference.journal import Exchange
-    from pytest_hermes_env.inference.thread import ServerThread
+    from pytest_hermes_env.inference.request_log import Exchange
+    from pytest_hermes_env.inference.server_thread import ServerThread
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 __all__ = ["MockServer"]
@@ -66,7 +66,7 @@ class MockServer:
         """
         if self._thread is None:
             from pytest_hermes_env.inference.app import build_app  # noqa: PLC0415 -- starlette takes 40 ms
-            from pytest_hermes_env.inference.thread import ServerThread  # noqa: PLC0415 -- uvicorn takes 60 ms
+            from pytest_hermes_env.inference.server_thread import ServerThread  # noqa: PLC0415 -- uvicorn takes 60 ms
 
             thread = ServerThread(build_app(self._model), *self._address)
             self._port = thread.port
@@ -152,8 +152,8 @@ class MockServer:
 
         Raises: an unknown template or family, no such tokenizer, or one that no template fits → UsageError.
         """
+        from pytest_hermes_env.inference.sampled_turn import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
         from pytest_hermes_env.inference.token_mode import TokenMode  # noqa: PLC0415 -- chat mode needs no tokenizer
-        from pytest_hermes_env.inference.voice import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
 
         self._model.tokens = TokenMode(open_voice(template=template, tokenizer=tokenizer, family=family))
         return self

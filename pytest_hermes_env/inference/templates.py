@@ -35,7 +35,7 @@ Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "
 class Template:
     """One chat template and the habits of its models.
 
-    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.families.FAMILIES`; ``relatives``: other
+    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.tool_call_formats.FAMILIES`; ``relatives``: other
     formats of models with such a template.
     ``end``, ``end_of_calls``: the token with which a model ends an answer, and one that calls tools.
     ``special``: tokens that vanish with ``skip_special_tokens``; ``marks``: tokens that stay.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnexpectedRequest
 from pytest_hermes_env.inference.generate import Generation, Request, sglang_answer, vllm_answer
-from pytest_hermes_env.inference.odds import seed_of
+from pytest_hermes_env.inference.logprobs import seed_of
 from pytest_hermes_env.inference.sampling import PLAIN, Sampled
 from pytest_hermes_env.inference.steps import EmptyChoices, Turn
 from pytest_hermes_env.inference.transcript import read_transcript, without_thoughts
@@ -18,7 +18,7 @@ from pytest_hermes_env.inference.wire import assistant_message
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.conversation import Conversation
-    from pytest_hermes_env.inference.voice import Voice
+    from pytest_hermes_env.inference.sampled_turn import Voice
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Prompt", "TokenMode"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.inference.offer import offered_tools
+from pytest_hermes_env.inference.offered_tools import offered_tools
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.templates import Template

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import yaml
 
 from pytest_hermes_env.errors import ScriptError, shorten
-from pytest_hermes_env.inference.offer import nearest_first
+from pytest_hermes_env.inference.offered_tools import nearest_first
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_hermes_env.errors import ScriptError
-from pytest_hermes_env.inference.offer import nearest_first
+from pytest_hermes_env.inference.offered_tools import nearest_first
 from pytest_hermes_env.inference.sampling import Sampled, sampled
 from pytest_hermes_env.inference.script import Script, When
 from pytest_hermes_env.inference.steps import (

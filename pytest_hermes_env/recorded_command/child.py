@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError
-from pytest_hermes_env.inference.network_guard import NetworkGuard
-from pytest_hermes_env.recorded_command.run import VARIABLE, Report, Settings
+from pytest_hermes_env.live.network_guard import NetworkGuard
+from pytest_hermes_env.recorded_command.process_settings import VARIABLE, Report, Settings
 
 __all__ = ["RECORDED", "prepare"]
 
@@ -139,8 +139,8 @@ class CommandCassette:
 
     def give_tools(self, env: Any) -> None:
         """Let the tools of an environment pass the cassette, and watch its classes."""
+        from pytest_hermes_env.layer import layer_of  # noqa: PLC0415
         from pytest_hermes_env.rollout.builder import offered_tools  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.layer import layer_of  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam, offering  # noqa: PLC0415
 
         session, layer = self._session, layer_of(type(env))
@@ -187,7 +187,7 @@ class CommandCassette:
             )
 
     def _keep(self) -> None:
-        from pytest_hermes_env.cassette.keep import keep_tape  # noqa: PLC0415
+        from pytest_hermes_env.cassette.save import keep_tape  # noqa: PLC0415
         from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
         settings = self._settings

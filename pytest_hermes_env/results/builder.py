@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.errors import ResultError, shorten
 from pytest_hermes_env.results import grammar
 from pytest_hermes_env.results.expression import expression
-from pytest_hermes_env.results.layer import FIELDS, ResultLayer, default_layer, layer_from
 from pytest_hermes_env.results.outcome import outcome
+from pytest_hermes_env.results.result_classes import FIELDS, ResultLayer, default_layer, layer_from
 from pytest_hermes_env.results.values import Story
 
 __all__ = ["Result", "agent_result", "story_of"]

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
-from pytest_hermes_env.rollout.layer import Layer, layer_of
+from pytest_hermes_env.layer import Layer, layer_of
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.live import LiveAccess
+    from pytest_hermes_env.live.access import LiveAccess
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
 __all__ = ["EnvironmentBuilder", "offered_tools", "shared_tokenizer"]

@@ -29,7 +29,7 @@ from pytest_hermes_env.rollout.cases import (
 )
 from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
-from pytest_hermes_env.rollout.world import another_world
+from pytest_hermes_env.rollout.tool_backend import another_world
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage

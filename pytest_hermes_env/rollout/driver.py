@@ -21,19 +21,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import Layer, layer_of
 from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.rollout.certificates import shared_authorities
+from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
-from pytest_hermes_env.rollout.layer import Layer, layer_of
-from pytest_hermes_env.rollout.loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.observer import watch_environment, watching_layer
+from pytest_hermes_env.rollout.process_state import OwnCode, Surroundings
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_backends import Worlds
 from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.stage import CHAT, Stage
-from pytest_hermes_env.rollout.surroundings import OwnCode, Surroundings
-from pytest_hermes_env.rollout.worlds import Worlds
+from pytest_hermes_env.rollout.tls_context import shared_authorities
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
@@ -159,7 +159,7 @@ class Collector:
     async def _play(self, families: tuple[Family, ...]) -> None:
         """Play families at the same time, then those that must be alone."""
         from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.world import describe, world_of  # noqa: PLC0415
+        from pytest_hermes_env.rollout.tool_backend import describe, world_of  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
 
         with contextlib.ExitStack() as resources:
@@ -201,7 +201,7 @@ class Collector:
         from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
         from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy  # noqa: PLC0415
         from pytest_hermes_env.rollout.builder import initial_config  # noqa: PLC0415
-        from pytest_hermes_env.rollout.world import another_world  # noqa: PLC0415
+        from pytest_hermes_env.rollout.tool_backend import another_world  # noqa: PLC0415
 
         config = initial_config(self._env_class)
         known = type(config).model_fields

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.buffers import copied, picture
+from pytest_hermes_env.rollout.call_site import called_by_layer, outside_place
 from pytest_hermes_env.rollout.faults import InjectedFault, current_faults
 from pytest_hermes_env.rollout.journal import (
     Cleaned,
@@ -28,9 +30,7 @@ from pytest_hermes_env.rollout.journal import (
     current_journal,
     current_rollout,
 )
-from pytest_hermes_env.rollout.layer import Layer
-from pytest_hermes_env.rollout.place import called_by_layer, outside_place
-from pytest_hermes_env.rollout.witness import with_witness
+from pytest_hermes_env.rollout.result_reads import with_witness
 
 __all__ = ["watch_environment", "watching_layer"]
 

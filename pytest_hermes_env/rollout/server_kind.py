@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
-from pytest_hermes_env.inference.families import FAMILIES, family_named
 from pytest_hermes_env.inference.templates import DEFAULT_TEMPLATE, template_named, template_of_family
+from pytest_hermes_env.inference.tool_call_formats import FAMILIES, family_named
 
 __all__ = ["ServerKind", "choose_kind"]
 

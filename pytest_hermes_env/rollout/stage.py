@@ -19,9 +19,9 @@ from typing import Any
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.event_loop import Hung
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
-from pytest_hermes_env.rollout.loop import Hung
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.rollout.layer import Layer
+from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.sandbox.seam import Turns
 
 __all__ = ["counting_turns"]

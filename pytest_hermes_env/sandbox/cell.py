@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.sandbox.holder import DEVICE_LINKS, DEVICES, ORDINARY_USER
+from pytest_hermes_env.sandbox.cell_init import DEVICE_LINKS, DEVICES, ORDINARY_USER
 
 __all__ = ["Cell", "CellError", "Ground", "bubblewrap_arguments", "hidden_places"]
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
-from pytest_hermes_env.sandbox.problems import Problem, as_error
+from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["FakeToolContext", "Machine"]
 

@@ -22,7 +22,7 @@ from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.problems import Problem, as_error, left_over
+from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error, left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
 

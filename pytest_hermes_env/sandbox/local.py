@@ -19,12 +19,12 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground
-from pytest_hermes_env.sandbox.changes import changed_variables, remove_tree
+from pytest_hermes_env.sandbox.cell_shell import check_variables, write_entrance
 from pytest_hermes_env.sandbox.confinement import Confinement, available
-from pytest_hermes_env.sandbox.entrance import check_variables, write_entrance
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
-from pytest_hermes_env.sandbox.problems import Problem, as_error
+from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["LocalRollout", "LocalSandbox"]
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten
+from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.results import agent_result
-from pytest_hermes_env.rollout.layer import layer_of
 from pytest_hermes_env.strategies.rollouts import agent_results
 
 __all__ = ["check_reward"]

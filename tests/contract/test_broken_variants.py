@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.judge import ClassContract, RuleResult
+from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.rollout.layer import find_class
+from pytest_hermes_env.layer import find_class
 
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 MARK = "# <- here"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.sandbox.cell import KEYS_IN_HOME
-from pytest_hermes_env.sandbox.entrance import PASSED_VARIABLES
+from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "local-sandbox.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_hermes_env.contract.pages import COMMAND, main, pages
+from pytest_hermes_env.contract.rule_pages import COMMAND, main, pages
 
 FOLDER = Path(__file__).parents[2] / "docs" / "rules"
 

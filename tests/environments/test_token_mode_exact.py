@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from environments.exact_tokens import ExactSGLangServer, ExactVLLMServer, TokenModeError, exact_server_class
 from pytest_hermes_env.atropos import clients
-from pytest_hermes_env.inference.thread import ServerThread
+from pytest_hermes_env.inference.server_thread import ServerThread
 from pytest_hermes_env.rollout.builder import shared_tokenizer
 
 ADVICE = (

@@ -22,7 +22,7 @@ from environments.exact_tokens import TokenModeError
 from environments.token_mode import RolloutServer, TokenMode
 from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
-from pytest_hermes_env.inference.voice import open_voice
+from pytest_hermes_env.inference.sampled_turn import open_voice
 from pytest_hermes_env.rollout.builder import shared_tokenizer
 
 TOOLS = [

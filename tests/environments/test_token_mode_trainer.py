@@ -12,7 +12,7 @@ from atroposlib.api.server import app
 
 from environments.hermes_base_env import HermesAgentBaseEnv
 from pytest_hermes_env.inference import call, say, think, turn
-from pytest_hermes_env.inference.thread import ServerThread
+from pytest_hermes_env.inference.server_thread import ServerThread
 
 SCRIPT = [turn(think("hm"), call("todo"), call("todo")), turn(think("so"), say("done"))]
 

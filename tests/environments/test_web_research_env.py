@@ -14,8 +14,8 @@ from environments import hermes_base_env
 from environments.agent_loop import HermesAgentLoop
 from environments.command_settings import settings_of
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
-from environments.web_research_grades import Grade
-from environments.web_research_items import SAMPLES
+from environments.web_research_env.grades import Grade
+from environments.web_research_env.items import SAMPLES
 from pytest_hermes_env import check_reward
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from environments import data_rows
-from environments.web_research_items import SAMPLES, hold_out, load_questions
+from environments.web_research_env.items import SAMPLES, hold_out, load_questions
 
 ROW = {"Prompt": "Which river flows through Vienna?", "Answer": "The Danube", "reasoning_types": "x"}
 QUESTION = {"question": ROW["Prompt"], "answer": ROW["Answer"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from environments.web_research_scoring import (
+from environments.web_research_env.scoring import (
     LONGEST_ANSWER,
     domains_of,
     efficiency_of,

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_hermes_env import MockServer, call, say
-from pytest_hermes_env.inference.thread import ServerThread
+from pytest_hermes_env.inference.server_thread import ServerThread
 
 SUITE = """
 import asyncio, os, pytest
@@ -535,7 +535,7 @@ def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester, pro
     """A server elsewhere is refused hermes' own terminal also under --hermes-live."""
     body = """
 from dataclasses import replace
-from pytest_hermes_env.live_mode import live_access
+from pytest_hermes_env.plugin.live_hooks import live_access
 
 @pytest.mark.hermes_live
 def test_it(make_env, request):

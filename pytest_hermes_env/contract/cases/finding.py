@@ -7,7 +7,7 @@ import inspect
 import zlib
 from pathlib import Path
 
-from pytest_hermes_env.contract.cases.declaring import as_cases
+from pytest_hermes_env.contract.cases.declaration import as_cases
 from pytest_hermes_env.contract.cases.yaml_file import read_cases
 from pytest_hermes_env.errors import BadCases, shorten
 from pytest_hermes_env.rollout.cases import Cases

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.contract.cases.declaring import SANDBOXES, as_order, checked_gap, checked_name
+from pytest_hermes_env.contract.cases.declaration import SANDBOXES, as_order, checked_gap, checked_name
 from pytest_hermes_env.errors import BadCases, ScriptError, shorten
 from pytest_hermes_env.inference.steps import Turn
 from pytest_hermes_env.inference.yaml_node import Node, parse_yaml

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_hermes_env.contract.source import Module
+from pytest_hermes_env.source import Module
 
 __all__ = ["Breakage", "Edit", "replaced", "replaced_block"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from pytest_hermes_env.contract.mutation.breakage import Breakage, replaced, replaced_block
-from pytest_hermes_env.contract.source import LAYER_CONTEXT, LAYER_LOOP, Change, ClassSource, Function, Kind, last_name
+from pytest_hermes_env.source import LAYER_CONTEXT, LAYER_LOOP, Change, ClassSource, Function, Kind, last_name
 
 __all__ = ["OPERATORS", "breakages"]
 

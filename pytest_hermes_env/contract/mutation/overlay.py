@@ -52,7 +52,7 @@ def _import_as(file: str, text: bytes, seen: Path) -> None:
 
 def _read_as(given: str, wanted: str, text: bytes) -> None:
     """Show the text to ``inspect`` and tracebacks, and to the rules that read source."""
-    from pytest_hermes_env.contract.source import SourceTree  # noqa: PLC0415 - only in trials
+    from pytest_hermes_env.source import SourceTree  # noqa: PLC0415 - only in trials
 
     lines = text.decode("utf-8", "replace").splitlines(keepends=True)
     for name in {given, wanted, os.path.abspath(given)}:

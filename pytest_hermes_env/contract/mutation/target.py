@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from pytest_hermes_env.contract.source import ClassSource, SourceTree, read_class, read_classes, without_helpers
 from pytest_hermes_env.errors import BadTarget
+from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_helpers
 
 __all__ = ["chosen_class"]
 

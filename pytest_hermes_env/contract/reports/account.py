@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.ledger import Ledger
-from pytest_hermes_env.contract.source import FileProblem, Skipped
+from pytest_hermes_env.source import FileProblem, Skipped
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.check import StaticReport

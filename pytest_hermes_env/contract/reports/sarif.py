@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from pytest_hermes_env.contract.report import law, problem_texts
+from pytest_hermes_env.contract.reports.text import law, problem_texts
 from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.ledger import Accepted, Ledger
     from pytest_hermes_env.contract.reports.account import Account
     from pytest_hermes_env.contract.rule import Finding, Rule
-    from pytest_hermes_env.contract.source import FileProblem
+    from pytest_hermes_env.source import FileProblem
 
 __all__ = ["sarif_text"]
 

@@ -42,10 +42,10 @@ from pytest_hermes_env.contract.rules.he506_group_is_whole import RULE as HE506
 from pytest_hermes_env.contract.rules.he507_trainer_accepts import RULE as HE507
 from pytest_hermes_env.contract.rules.he601_cleanup_in_finally import RULE as HE601
 from pytest_hermes_env.contract.rules.he602_task_id_is_fresh import RULE as HE602
-from pytest_hermes_env.contract.rules.he603_rollouts_do_not_meet import RULE as HE603
+from pytest_hermes_env.contract.rules.he603_no_shared_rollout_state import RULE as HE603
 from pytest_hermes_env.contract.rules.he604_environment_is_restored import RULE as HE604
 from pytest_hermes_env.contract.rules.he605_loop_is_not_blocked import RULE as HE605
-from pytest_hermes_env.contract.rules.he606_nothing_is_left import RULE as HE606
+from pytest_hermes_env.contract.rules.he606_no_leaked_resources import RULE as HE606
 from pytest_hermes_env.contract.rules.he701_evaluates_as_an_agent import RULE as HE701
 from pytest_hermes_env.contract.rules.he702_eval_rolls_back_buffers import RULE as HE702
 from pytest_hermes_env.contract.rules.he703_eval_is_greedy import RULE as HE703
@@ -54,7 +54,7 @@ from pytest_hermes_env.contract.rules.he705_eval_is_logged import RULE as HE705
 from pytest_hermes_env.contract.rules.he706_eval_reports_what_it_ran import RULE as HE706
 from pytest_hermes_env.contract.rules.he707_eval_survives_an_item import RULE as HE707
 from pytest_hermes_env.contract.rules.he801_awaits_super_wandb_log import RULE as HE801
-from pytest_hermes_env.contract.rules.he802_takes_no_metrics import RULE as HE802
+from pytest_hermes_env.contract.rules.he802_wandb_log_accepts_none import RULE as HE802
 from pytest_hermes_env.contract.rules.he803_buffers_are_drained import RULE as HE803
 
 ALL_RULES = (

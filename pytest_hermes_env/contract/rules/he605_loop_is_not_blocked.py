@@ -11,7 +11,7 @@ slow line costs. Calls of the reward's ToolContext do not count: the base class 
 
 Fix: await asyncio.sleep(...), an async client, asyncio.create_subprocess_exec; or await asyncio.to_thread(function, ...).
 
-Source: Python's asyncio, "Running Blocking Code"; environments.bridge for ToolContext in compute_reward.
+Source: Python's asyncio, "Running Blocking Code"; environments.nonblocking_calls for ToolContext in compute_reward.
 """
 
 from __future__ import annotations

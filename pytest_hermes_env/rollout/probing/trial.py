@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import Trial
-from pytest_hermes_env.rollout.probing.watched import watched
+from pytest_hermes_env.rollout.probing.tracked_items import watched
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox

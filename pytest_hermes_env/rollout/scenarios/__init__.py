@@ -7,19 +7,19 @@ to add a family, write a file like the others and name it here. Modules here loa
 from __future__ import annotations
 
 from pytest_hermes_env.rollout.scenarios import (
-    again,
     cancelled,
-    cases,
     closing,
     concurrent,
+    declared_cases,
     evaluation,
     failures,
+    foreign_buffers,
     items,
     judged,
     metrics,
     offline,
-    other_buffers,
-    probing,
+    reward_probes,
+    second_setup,
     settings,
     training,
 )
@@ -37,11 +37,11 @@ FAMILIES: tuple[Family, ...] = (
     evaluation.FAMILY,
     metrics.FAMILY,
     closing.FAMILY,
-    probing.FAMILY,
-    cases.FAMILY,
-    again.FAMILY,
+    reward_probes.FAMILY,
+    declared_cases.FAMILY,
+    second_setup.FAMILY,
     settings.FAMILY,
-    other_buffers.FAMILY,
+    foreign_buffers.FAMILY,
     offline.FAMILY,
 )
 

@@ -14,7 +14,7 @@ __all__ = ["FAMILY"]
 
 async def play(stage: Stage) -> None:
     """Set up without a network, and take an item."""
-    from pytest_hermes_env.rollout.offline import no_network  # noqa: PLC0415 - only where it is needed
+    from pytest_hermes_env.atropos.no_network import no_network  # noqa: PLC0415 - only where it is needed
 
     async def take_item() -> None:
         await stage.env.setup()

@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OWN
+from pytest_hermes_env.sandbox.bash.command_names import commands_of
 from pytest_hermes_env.sandbox.bash.compounds import run_compound
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.grammar import parse
 from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.names import commands_of
 from pytest_hermes_env.sandbox.bash.programs import run_program
 from pytest_hermes_env.sandbox.bash.quoting import shown
 from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected

@@ -19,7 +19,7 @@ from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off, shown, without_escapes
 from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
-from pytest_hermes_env.sandbox.problems import exhausted, not_a_result, raised, unscripted_command, unscripted_line
+from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, raised, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.shell import Outcome, Shell
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
-from pytest_hermes_env.sandbox.problems import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
+from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox

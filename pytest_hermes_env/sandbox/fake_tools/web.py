@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.files import HOME
-from pytest_hermes_env.sandbox.problems import Problem, unknown_page
+from pytest_hermes_env.sandbox.sandbox_errors import Problem, unknown_page
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake_tools.machine import Machine

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_hermes_env.contract.check import find_rule
 from pytest_hermes_env.contract.rule import Outcome, Verdict
-from pytest_hermes_env.contract.source import read_classes, without_helpers
+from pytest_hermes_env.source import read_classes, without_helpers
 
 MARK = "# <- here"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.contract.check import find_rule
-from pytest_hermes_env.contract.judge import ClassContract, RuleResult
+from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome
 
 from ..rollout.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_hermes_env.contract.check import check_source
 from pytest_hermes_env.contract.rule import Outcome
-from pytest_hermes_env.contract.source import read_classes, without_helpers
+from pytest_hermes_env.source import read_classes, without_helpers
 
 JUDGED = '''
 """Research questions, scored by a judge with a heuristic to fall back to; metrics kept in a dict of lists."""

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import UnexpectedRequest
 from pytest_hermes_env.inference import TEMPLATES, MockServer, empty_choices, fail, garbage, hang, sampled, turn
-from pytest_hermes_env.inference.odds import logprob, runners_up, seed_of
+from pytest_hermes_env.inference.logprobs import logprob, runners_up, seed_of
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
 Connect = Callable[..., Any]

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_hermes_env.errors import ServerStartError
 from pytest_hermes_env.inference import Conversation, MockServer, TurnLike, call, garbage, hang
-from pytest_hermes_env.inference.thread import _listen
+from pytest_hermes_env.inference.server_thread import _listen
 
 Ask = Callable[..., httpx.Response]
 

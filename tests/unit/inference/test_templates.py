@@ -12,10 +12,10 @@ from jinja2 import TemplateError
 from transformers import AutoTokenizer
 
 from pytest_hermes_env.inference import TEMPLATES, Turn, TurnLike, build_tokenizer, call, say, think, turn
-from pytest_hermes_env.inference.families import FAMILIES
+from pytest_hermes_env.inference.sampled_turn import open_voice
 from pytest_hermes_env.inference.steps import as_turn
 from pytest_hermes_env.inference.templates import FAULTY_TEMPLATES, template_of_family
-from pytest_hermes_env.inference.voice import open_voice
+from pytest_hermes_env.inference.tool_call_formats import FAMILIES
 from pytest_hermes_env.inference.wire import assistant_message
 
 TOOL = {

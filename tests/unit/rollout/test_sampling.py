@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.inference.journal import Exchange
+from pytest_hermes_env.inference.request_log import Exchange
 from pytest_hermes_env.rollout.sampling import SampledReply, replies_of
 
 VLLM_REQUEST = {"prompt": {"prompt_token_ids": [1, 2]}, "logprobs": 0}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.entrance import PASSED_VARIABLES, check_variables, write_entrance
+from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES, check_variables, write_entrance
 
 BASH = shutil.which("bash") or "/bin/bash"
 KEYS = {

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_hermes_env.contract.mutation.operators import OPERATORS, PLACES, breakages
 from pytest_hermes_env.contract.mutation.target import chosen_class
-from pytest_hermes_env.contract.source import ClassSource
 from pytest_hermes_env.errors import BadTarget
+from pytest_hermes_env.source import ClassSource
 
 SOUND = Path(__file__).parents[3] / "contract" / "sound"
 

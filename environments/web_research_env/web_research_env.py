@@ -1,0 +1,300 @@
+r"""WebResearchEnv: an agent answers questions from the web, and a model judges the answer. The environment to copy for judged rewards.
+
+Reward: 0.6 x correctness (an LLM judge's score, or the share of expected words where the judge gives none), 0.2 when a web tool
+brought something, 0.2 x efficiency (few tool calls), and 0.1 more for two or more domains; from 0 to 1.
+
+    python web_research_env.py process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
+        --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
+
+Source: name, settings and their defaults are those of hermes-agent's former ``environments.web_research_env``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from typing import Any
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from pydantic import Field, model_validator
+
+from environments.agent_loop import AgentResult, HermesAgentLoop, message_text
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, hand_in, mean, parts_of
+from environments.web_research_env.items import Question, hold_out, load_questions
+from environments.web_research_env.scoring import (
+    WEB_TOOLS,
+    domains_of,
+    efficiency_of,
+    final_answer,
+    judge_messages,
+    keyword_overlap,
+    score_in,
+    tool_calls,
+    web_results,
+)
+
+logger = logging.getLogger(__name__)
+
+SYSTEM_PROMPT = (
+    "You research questions on the web. Search, read the pages that promise an answer, and check each step of the question in a "
+    "source; few well-chosen calls are better than many. End with a short final answer that names the sources you used."
+)
+
+
+class WebResearchEnvConfig(HermesAgentEnvConfig):
+    """Settings of WebResearchEnv."""
+
+    dataset_name: str | None = Field(
+        default="google/frames-benchmark",
+        description="Questions: a name on the hub, a local data set, or null for the samples.",
+    )
+    dataset_split: str = Field(default="test", description="Split of dataset_name.")
+    prompt_field: str = Field(default="Prompt", description="Column of dataset_name that holds the question.")
+    answer_field: str = Field(default="Answer", description="Column of dataset_name that holds the expected answer.")
+    correctness_weight: float = Field(default=0.6, ge=0, description="Weight of the answer's correctness in the reward.")
+    tool_usage_weight: float = Field(default=0.2, ge=0, description="Reward when a web tool brought something.")
+    efficiency_weight: float = Field(default=0.2, ge=0, description="Weight of efficiency, for rollouts that end in an answer.")
+    diversity_bonus: float = Field(default=0.1, ge=0, description="Reward added for results from two or more domains.")
+    efficient_max_calls: int = Field(default=5, ge=0, description="Tool calls up to which efficiency is 1.0.")
+    heavy_penalty_calls: int = Field(default=10, ge=1, description="Tool calls from which on efficiency is 0.0.")
+    eval_size: int = Field(default=20, ge=1, description="Held-out questions that an evaluation asks, at most.")
+    eval_split_ratio: float = Field(
+        default=0.1, ge=0, lt=1, description="Share of the questions that is held out, if over eval_size."
+    )
+    judge_max_tokens: int = Field(default=1024, ge=1, description="Tokens of the judge's reply, its thoughts included.")
+    judge_timeout: float = Field(default=120.0, gt=0, description="Seconds for the judge; then words are compared instead.")
+
+    @model_validator(mode="after")
+    def _efficiency_falls(self) -> WebResearchEnvConfig:
+        if self.heavy_penalty_calls <= self.efficient_max_calls:
+            raise ValueError(
+                f"heavy_penalty_calls ({self.heavy_penalty_calls}) must be greater than efficient_max_calls "
+                f"({self.efficient_max_calls}): efficiency falls from 1.0 to 0.0 between them"
+            )
+        return self
+
+
+class WebResearchEnv(HermesAgentBaseEnv):
+    """Tests that an agent can answer questions whose parts stand on different pages."""
+
+    name = "web-research"
+    env_config_cls = WebResearchEnvConfig
+
+    @classmethod
+    def config_init(cls) -> tuple[WebResearchEnvConfig, list[APIServerConfig]]:
+        """Return the settings that flags and YAML start from."""
+        config = WebResearchEnvConfig(
+            enabled_toolsets=["web", "file"],  # file: hermes keeps long pages in files and tells the agent to read on there
+            max_agent_turns=15,
+            max_token_length=4096,
+            group_size=4,
+            system_prompt=SYSTEM_PROMPT,
+            total_steps=1000,
+            steps_per_eval=100,
+            use_wandb=True,
+            wandb_name="web-research",
+        )
+        server = APIServerConfig(
+            base_url="https://openrouter.ai/api/v1",
+            model_name="anthropic/claude-sonnet-4.5",
+            server_type="openai",
+            api_key=os.environ.get("OPENROUTER_API_KEY", ""),
+            health_check=False,
+        )
+        return config, [server]
+
+    # ------------------------------------------------------------------ items
+
+    async def setup(self) -> None:
+        """Load and split the questions, and warn when there is no web to search."""
+        config = self.config
+        questions = await asyncio.to_thread(
+            load_questions,
+            config.dataset_name,
+            split=config.dataset_split,
+            prompt_field=config.prompt_field,
+            answer_field=config.answer_field,
+        )
+        self.train_items, self.eval_items = hold_out(
+            questions, eval_size=config.eval_size, eval_split_ratio=config.eval_split_ratio
+        )
+        self.next_index = 0
+        self.reward_buffer: list[float] = []
+        self.grade_buffer: list[Grade] = []
+        _, names = self._resolve_tools_for_group()
+        if not names & WEB_TOOLS:
+            logger.warning(
+                "No web tool is offered, only %s: hermes leaves web tools out until a provider is set up (`hermes tools`), and no "
+                "rollout can earn tool_usage_weight",
+                sorted(names),
+            )
+
+    async def get_next_item(self) -> Question:
+        """Return the next training question, round and round."""
+        item = self.train_items[self.next_index % len(self.train_items)]
+        self.next_index += 1
+        return item
+
+    def format_prompt(self, item: Question) -> str:
+        """Return the question and what to do."""
+        return (
+            f"{item['question']}\n\n"
+            "Find out on the web: the question has several parts, each of which may need a page of its own. "
+            "End with the answer to the question itself, in a sentence or two."
+        )
+
+    # ------------------------------------------------------------------ the reward
+
+    async def compute_reward(self, item: Question, result: AgentResult, ctx: ToolContext) -> float:
+        """Grade the rollout by its transcript; the sandbox shows nothing about an answer.
+
+        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+        """
+        grade = await self.grade(item, result)
+        hand_in(grade)
+        return grade.reward
+
+    async def grade(self, item: Question, result: AgentResult) -> Grade:
+        """Return the reward with its parts. Without an answer, nothing is correct or efficient, and no judge is asked."""
+        config = self.config
+        answer = final_answer(result.messages)
+        results = web_results(result.messages)
+        domains = domains_of(results)
+        calls = len(tool_calls(result.messages))
+        correctness, judged_by = await self.correctness_of(item, answer) if answer else (0.0, "nobody")
+        efficiency = (
+            efficiency_of(calls, efficient=config.efficient_max_calls, heavy=config.heavy_penalty_calls) if answer else 0.0
+        )
+        reward = (
+            config.correctness_weight * correctness
+            + config.tool_usage_weight * bool(results)
+            + config.efficiency_weight * efficiency
+            + config.diversity_bonus * (len(domains) >= DIVERSE)
+        )
+        return Grade(
+            reward=round(min(1.0, max(0.0, reward)), 6),  # 0.6 * 0.5 + 0.2 + 0.2 + 0.1 is 0.7999999999999999
+            correctness=correctness,
+            judged_by=judged_by,
+            used_web=bool(results),
+            tool_calls=calls,
+            efficiency=efficiency,
+            domains=domains,
+        )
+
+    async def correctness_of(self, item: Question, answer: str) -> tuple[float, str]:
+        """Return the judge's score and ``judge``, or, when it fails or gives none, the overlap of words and ``keywords``."""
+        try:
+            score = score_in(await self.ask_judge(item, answer))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the judge, the rollout itself was fine
+            logger.warning("The judge failed, words are compared instead: %s: %s", type(error).__name__, error)
+            score = None
+        else:
+            if score is None:
+                logger.warning("The judge gave no score from 0 to 1, words are compared instead")
+        if score is None:
+            return keyword_overlap(item["question"], item["answer"], answer), "keywords"
+        return score, "judge"
+
+    async def ask_judge(self, item: Question, answer: str) -> str:
+        """Return what the judge says, asked once: the model server of the rollouts itself, without tools."""
+        settings = {} if self.config.extra_body is None else {"extra_body": self.config.extra_body}
+        async with asyncio.timeout(self.config.judge_timeout):
+            completion = await self.server.chat_completion(
+                messages=judge_messages(item["question"], item["answer"], answer),
+                n=1,
+                temperature=0.0,
+                max_tokens=self.config.judge_max_tokens,
+                **settings,
+            )
+        return message_text(completion.choices[0].message.content)
+
+    async def collect_trajectory(self, item: Question) -> tuple[Any, list[Question]]:
+        """Run one training rollout and remember its reward and grade for `wandb_log`."""
+        with collecting_grades() as grades:
+            scored, backlog = await super().collect_trajectory(item)
+        self.reward_buffer.append(scored["scores"])
+        self.grade_buffer.extend(grades)
+        return scored, backlog
+
+    # ------------------------------------------------------------------ evaluation
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Run the agent over held-out questions, greedily, and log metrics and samples.
+
+        The training buffers are as they were afterwards, also when an item fails or training runs beside it.
+        """
+        start_time = time.time()
+        free = asyncio.Semaphore(self.config.max_eval_workers)
+        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
+            tasks = [group.create_task(self.evaluate_item(item, free)) for item in self.eval_items[: self.config.eval_size]]
+        evaluated = [task.result() for task in tasks]
+        samples = [sample for sample, _ in evaluated]
+        metrics = {
+            "eval/mean_reward": mean([sample["score"] for sample in samples]),
+            **parts_of([grade for _, grades in evaluated for grade in grades], count=len(samples), prefix="eval"),
+            "eval/errors": sum("error" in sample for sample in samples),
+        }
+        await self.evaluate_log(metrics=metrics, samples=samples, start_time=start_time, end_time=time.time())
+
+    async def evaluate_item(self, item: Question, free: asyncio.Semaphore) -> tuple[dict[str, Any], list[Grade]]:
+        """Return the sample and the grade of one question; one that fails scores 0.0, says why, and leaves the others alone."""
+        sample: dict[str, Any] = {"prompt": self.format_prompt(item), "expected": item["answer"]}
+        try:
+            async with free:
+                with collecting_grades() as grades:
+                    result, score = await self.run_item(item, sample["prompt"])
+        except Exception as error:
+            logger.exception("Evaluating %r failed", item["question"])
+            return {**sample, "score": 0.0, "error": f"{type(error).__name__}: {error}"}, []
+        return {
+            **sample,
+            "score": score,
+            "correctness": mean([grade.correctness for grade in grades]),
+            "judged_by": "".join(grade.judged_by for grade in grades),
+            "turns": result.turns_used,
+            "finished": result.finished_naturally,
+            "messages": result.messages,
+        }, grades
+
+    async def run_item(self, item: Question, prompt: str) -> tuple[AgentResult, float]:
+        """Run the agent on one question in a sandbox of its own, which is released on every way out."""
+        schemas, names = self._resolve_tools_for_group()
+        messages = [{"role": "user", "content": prompt}]
+        if self.config.system_prompt:
+            messages.insert(0, {"role": "system", "content": self.config.system_prompt})
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(
+                server=self.server,
+                tool_schemas=schemas,
+                valid_tool_names=names,
+                max_turns=self.config.max_agent_turns,
+                task_id=ctx.task_id,
+                temperature=0.0,
+                max_tokens=self.config.max_token_length,
+                extra_body=self.config.extra_body,
+                budget_config=self.config.build_budget_config(),
+            )
+            result = await agent.run(messages)
+            return result, await self.compute_reward(item, result, ctx)
+        finally:
+            ctx.cleanup()
+
+    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
+        """Add the means of training rewards and of their parts since the last call."""
+        metrics = {} if wandb_metrics is None else wandb_metrics
+        if self.reward_buffer:
+            metrics["train/mean_reward"] = mean(self.reward_buffer)
+            metrics.update(parts_of(self.grade_buffer, count=len(self.reward_buffer), prefix="train"))
+        self.reward_buffer = []
+        self.grade_buffer = []
+        await super().wandb_log(metrics)
+
+
+if __name__ == "__main__":
+    WebResearchEnv.cli()

@@ -1,0 +1,265 @@
+"""Both halves of every rule on one class: the source is read, the scenarios are collected once, the verdicts are joined.
+
+Place in the flow: the pytest doors ask a `ClassContract` for one rule after the other; `collect` runs at the first rule that
+needs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import linecache
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.cases.finding import cases_beside
+from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
+from pytest_hermes_env.contract.reachable_lines import lines_reached
+from pytest_hermes_env.contract.reproduction import reproduction_of
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.source import read_class
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.driver import Collection, Collector
+
+__all__ = ["ClassContract", "RuleResult", "joined"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleResult:
+    """What one rule concluded about one class, from both halves."""
+
+    rule: Rule
+    outcome: Outcome
+    note: str
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+
+class ClassContract:
+    """The contract of one class: its source and its collected scenarios, each read once.
+
+    ``server_type`` "vllm" or "sglang" runs the rollouts in token mode. ``rules`` tells those that will be asked about: what they
+    need is collected in one go; by default all. ``cases`` are those that a test declares; by
+    default those in a file beside the class.
+    """
+
+    def __init__(
+        self,
+        env_class: type,
+        *,
+        sandbox: str,
+        timeout_s: float,
+        server_type: str = "openai",
+        rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
+        cases: Cases | None = None,
+    ) -> None:
+        self.env_class = env_class
+        self._sandbox = sandbox
+        self._timeout_s = timeout_s
+        self._server_type = server_type
+        self._failure: Exception | None = None
+        self._rules = rules
+        self._declared = cases
+
+    @functools.cached_property
+    def cases(self) -> Cases | None:
+        """What the author declares: in a test, or in a file beside the class. Raises: BadCases."""
+        return self._declared if self._declared is not None else cases_beside(self.env_class)
+
+    @functools.cached_property
+    def source(self) -> ClassSource | None:
+        """The class as its file says it; None when there is no file to read."""
+        try:
+            path = inspect.getsourcefile(self.env_class)
+        except TypeError:
+            path = None
+        return read_class(path, self.env_class.__qualname__) if path else None
+
+    @functools.cached_property
+    def evidence(self) -> Evidence:
+        """What the dynamic halves may look at; the scenarios are run when the first rule asks for one."""
+
+        def run_scenarios(names: Iterable[str]) -> Collection:
+            asked = frozenset(names)
+            if self._failure is not None:
+                raise self._failure
+            try:
+                # what other rules will ask for is played at the same time
+                return self._collector.collect(asked | self._wanted() if asked else ())
+            except Exception as error:
+                self._failure = error  # once is enough: every other rule fails with the same error, at once
+                raise
+
+        return Evidence(
+            env_class=self.env_class,
+            source=self.source,
+            layer_base=layer_of(self.env_class).base,
+            collect=run_scenarios,
+            declared=self.cases,
+        )
+
+    @functools.cached_property
+    def _collector(self) -> Collector:
+        from pytest_hermes_env.rollout.driver import Collector  # noqa: PLC0415 - only where rollouts are run
+
+        return Collector(
+            self.env_class,
+            sandbox=self._sandbox,
+            timeout_s=self._timeout_s,
+            server_type=self._server_type,
+            cases=self.cases,
+        )
+
+    def _wanted(self) -> frozenset[str]:
+        """Return the scenarios that the rules to come will ask for."""
+        return frozenset(name for rule in self._rules() for name in rule.scenarios)
+
+    @property
+    def rungs(self) -> tuple[Rung, ...]:
+        """What the cases earned; empty when they were not played."""
+        played = self._failure is None and "_collector" in vars(self)
+        record = self._collector.collect(()).scenarios.get(CASES) if played else None
+        return record.rungs if record is not None else ()
+
+    @property
+    def world(self) -> str:
+        """What answered the tools of the scenarios; empty when none were run."""
+        collector: Collector | None = vars(self).get("_collector")
+        return collector.world if collector is not None else ""
+
+    def result(self, rule: Rule) -> RuleResult:
+        """Return what ``rule`` concludes about the class."""
+        start = time.perf_counter()
+        static = self._static(rule)
+        dynamic = rule.dynamic(self.evidence) if rule.dynamic is not None else None
+        result = joined(rule, static, dynamic)
+        shown = dynamic.findings if dynamic is not None else ()
+        findings = self._with_a_test(rule, result.findings, shown)
+        return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
+
+    def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """Return the findings, the first of them with a test that shows the breach alone, where rollouts showed it."""
+        if not shown:
+            return findings
+        scenarios = self.evidence.collection.scenarios
+        seen = [(finding, scenarios.get(finding.scenario)) for finding in shown]
+        test = reproduction_of(rule.id, seen, self.env_class, self._server_type)
+        return (dataclasses.replace(findings[0], reproduction=test), *findings[1:])
+
+    def _static(self, rule: Rule) -> Verdict | None:
+        if rule.static is None:
+            return None
+        if self.source is None:
+            return undecided("the class has no source file that could be read")
+        return rule.static(self.source)
+
+
+def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
+    """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+    halves = [half for half in (static, dynamic) if half is not None]
+    findings = _merged(static.findings if static else (), dynamic)
+    if findings:
+        notes = "; ".join(half.note for half in halves if half.note)
+        return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
+    if dynamic is None:
+        only = static or not_exercised("this rule has no half that could look")
+        return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
+        return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
+    note = dynamic.note
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED:
+        note = f"{note} (in the source: {static.note})"
+    return RuleResult(rule=rule, outcome=dynamic.outcome, note=note)
+
+
+def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Finding, ...]:
+    """Join what both halves found, one finding per place; each from the source says what the rollouts had to say about it.
+
+    The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
+    beside one from the source in that method, or in one that it calls, which then names the scenario that confirmed it.
+    """
+    seen = dynamic.findings if dynamic is not None else ()
+    shown = [_weighed(finding, dynamic) for finding in static]
+    more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
+    return _one_per_place([*shown, *more])
+
+
+def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
+    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or could not look."""
+    if dynamic is None:
+        return dataclasses.replace(finding, confirmation="could not look: this rule reads the source only")
+    if dynamic.outcome is Outcome.PASSED:
+        return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
+    if dynamic.outcome is not Outcome.FAILED:
+        return dataclasses.replace(finding, confirmation=f"could not look: {dynamic.note}")
+    same = next((item for item in dynamic.findings if _holds(item, finding)), None)
+    if same is None:
+        places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
+        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
+    told = "" if same.message == finding.message else f": {same.message}"
+    return dataclasses.replace(finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}")
+
+
+def _holds(outer: Finding, inner: Finding) -> bool:
+    """Tell whether ``outer`` is at the place of ``inner``, or at the line that begins the function or class around it.
+
+    What a function calls in its file counts as around it: a rollout often shows no more than the method that it began in.
+    """
+    if _file(outer) != _file(inner):
+        return False
+    if outer.line == inner.line:
+        return True
+    if not _is_definition(outer):
+        return False
+    if inner.line in lines_reached(outer.path, outer.line):
+        return True
+    if inner.line < outer.line:
+        return False
+    depth = _depth(outer.path, outer.line)
+    lines = range(_head(outer) + 1, inner.line + 1)
+    return all(_depth(outer.path, line) > depth or _is_open(outer.path, line) for line in lines)
+
+
+def _head(finding: Finding) -> int:
+    """Return the line of the ``def`` or ``class`` that a definition begins with or decorates."""
+    depth = _depth(finding.path, finding.line)
+    line = finding.line
+    while (text := linecache.getline(finding.path, line)) and not (
+        _depth(finding.path, line) == depth and text.lstrip().startswith(("def ", "async def ", "class "))
+    ):
+        line += 1
+    return line
+
+
+def _depth(path: str, line: int) -> int:
+    text = linecache.getline(path, line)
+    return len(text) - len(text.lstrip())
+
+
+def _is_open(path: str, line: int) -> bool:
+    """Tell whether a line begins no statement of its own: it is empty, a comment, or closes a bracket or a signature."""
+    text = linecache.getline(path, line).strip()
+    return not text or text.startswith(("#", ")", "]", "}"))
+
+
+def _is_definition(finding: Finding) -> bool:
+    return linecache.getline(finding.path, finding.line).lstrip().startswith(("def ", "async def ", "class ", "@"))
+
+
+def _one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    kept: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        kept.setdefault((_file(finding), finding.line), finding)
+    return tuple(kept.values())
+
+
+def _file(finding: Finding) -> str:
+    return str(Path(finding.path).absolute()) if finding.path else ""

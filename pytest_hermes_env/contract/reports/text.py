@@ -1,0 +1,186 @@
+"""Findings, ledgers and rules as text for people. Editors can jump to a finding: it begins path:line:column."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.contract.comments import WAIVERS_HOLD
+from pytest_hermes_env.contract.ledger import summarise
+from pytest_hermes_env.contract.rule import Severity
+from pytest_hermes_env.contract.rule_examples import examples_of
+from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.contract.check import StaticReport
+    from pytest_hermes_env.contract.ledger import Ledger
+    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.source import FileProblem
+
+__all__ = [
+    "explain_lines",
+    "finding_lines",
+    "law",
+    "problem_lines",
+    "problem_texts",
+    "report_lines",
+    "rule_table",
+    "rules_json",
+]
+
+WIDTH = 100
+_FEW_CLASSES = 3
+_RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
+_SECTIONS = ("What", "Why", "Fix", "Source")
+
+WAIVERS_WHY = "A waiver that waives nothing hides the next breach; one without a reason hides this one from its reviewers."
+WAIVERS_FIX = "Take it away, or write it as docs/how-to/waive.md says."
+
+
+def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
+    """Return one finding as text, with its severity where it is no error. ``is_brief`` leaves out why it matters and how to mend it."""
+    severity = rule.severity_of(finding)
+    name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
+    lines = [_headline(_place(finding), rule.id, name, finding.message, has_colour=has_colour)]
+    if finding.scenario:
+        lines += _folded("in", f"scenario {finding.scenario}")
+    if finding.confirmation:
+        lines += _folded("run", finding.confirmation)
+    if finding.seen:
+        lines += _folded("seen", finding.seen)
+    if not is_brief:
+        lines += [*_folded("why", rule.section("Why")), *_folded("fix", rule.section("Fix"))]
+    if finding.reproduction and not is_brief:
+        lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
+    return lines
+
+
+def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
+    """Return a file that could not be judged as text."""
+    place = f"{problem.path}:{problem.line}:{problem.column}"
+    lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
+    if not is_brief:
+        why, fix = problem_texts(problem)
+        lines += [*_folded("why", why), *_folded("fix", fix)]
+    return lines
+
+
+def problem_texts(problem: FileProblem) -> tuple[str, str]:
+    """Return why a problem matters, and how to mend it."""
+    if problem.id == WAIVERS_HOLD:
+        return WAIVERS_WHY, WAIVERS_FIX
+    return HE111.section("Why"), HE111.section("Fix").replace("FILE", problem.path)
+
+
+def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
+    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a sum."""
+    blocks: list[list[str]] = []
+    explained: set[str] = set()
+    for problem in report.problems:
+        blocks.append(problem_lines(problem, is_brief=problem.id in explained, has_colour=has_colour))
+        explained.add(problem.id)
+    for rule, finding in report.findings:
+        blocks.append(finding_lines(rule, finding, is_brief=rule.id in explained, has_colour=has_colour))
+        explained.add(rule.id)
+    notes = [f"{item.path}:{item.line}: {item.name}: {item.reason}" for item in report.skipped if item.is_environment]
+    if notes:
+        blocks.append(notes)
+    if len(report.ledgers) <= _FEW_CLASSES:
+        blocks += [_ledger_lines(ledger) for ledger in report.ledgers]
+    else:
+        blocks.append([f"{ledger.subject}  {ledger.headline()}" for ledger in report.ledgers])
+        blocks.append(summarise(report.ledgers))
+    blocks.append([_last_line(report, is_strict=is_strict, has_colour=has_colour)])
+    return [line for block in blocks if block for line in (*block, "")][:-1]
+
+
+def law(rule: Rule) -> str:
+    """Return the law of a rule as a sentence."""
+    first, _, _ = rule.doc.partition("\n\n")
+    return " ".join(first.splitlines()[1:])
+
+
+def rule_table(rules: Iterable[Rule]) -> list[str]:
+    """Return all rules as a table: id, name, severity, how it is seen."""
+    rows = [("id", "law", "severity", "seen")]
+    for rule in rules:
+        halves = [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None]
+        rows.append((rule.id, rule.name, rule.severity.value, ", ".join(halves) or "rollout"))
+    widths = [max(len(row[index]) for row in rows) for index in range(4)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def rules_json(rules: Iterable[Rule]) -> str:
+    """Return all rules with their documentation as JSON."""
+    rows = [
+        {
+            "id": rule.id,
+            "name": rule.name,
+            "severity": rule.severity.value,
+            "law": law(rule),
+            "seen": [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None],
+            "scenarios": list(rule.scenarios),
+            **{title.lower(): rule.section(title) for title in _SECTIONS},
+        }
+        for rule in rules
+    ]
+    return json.dumps({"version": 1, "rules": rows}, indent=2, ensure_ascii=False) + "\n"
+
+
+def explain_lines(rule: Rule) -> list[str]:
+    """Return the documentation of a rule as text."""
+    lines = [f"{rule.id} {rule.name} ({rule.severity.value})", *_wrapped(law(rule))]
+    for title in _SECTIONS:
+        lines += ["", title, *_wrapped(rule.section(title), "  ", "  ")]
+    for example in examples_of(rule.id):
+        word = "Bad" if example.is_bad else "Good"
+        lines += ["", f"{word}: {example.text}" if example.text else word]
+        lines += [f"  {line}".rstrip() for line in example.code.splitlines()]
+    return lines
+
+
+def _ledger_lines(ledger: Ledger) -> list[str]:
+    first, *rest = ledger.summary_lines()
+    return [f"{ledger.subject}  {first}", *rest]
+
+
+def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> str:
+    found = len(report.findings) + len(report.problems)
+    undecided = sum(ledger.counts.get("undecided", 0) for ledger in report.ledgers)
+    parts = [_counted(found, "finding") if found else "no findings"]
+    if undecided:
+        parts.append(f"{undecided} undecided")
+    vacuous = sum(ledger.is_vacuous for ledger in report.ledgers)
+    if vacuous:
+        parts.append(f"nothing exercised in {_counted(vacuous, 'class', 'classes')}")
+    scope = f"{_counted(report.files, 'file')}, {_counted(len(report.ledgers), 'environment')}"
+    line = f"{scope}: {', '.join(parts)}"
+    if not has_colour:
+        return line
+    return f"{_RED if report.exit_code(is_strict=is_strict) else _BOLD}{line}{_END}"
+
+
+def _place(finding: Finding) -> str:
+    return f"{finding.path}:{finding.line}:{finding.column}" if finding.path else ""
+
+
+def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool) -> str:
+    where = f"{place}: " if place else ""
+    if has_colour:
+        return f"{_BOLD}{where}{_END}{_RED}{rule_id}{_END} {name}: {message}"
+    return f"{where}{rule_id} {name}: {message}"
+
+
+def _folded(word: str, text: str) -> list[str]:
+    return _wrapped(text, f"  {word:<4} ", "       ")
+
+
+def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _counted(count: int, word: str, plural: str = "") -> str:
+    return f"{count} {word if count == 1 else plural or word + 's'}"

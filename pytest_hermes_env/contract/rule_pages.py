@@ -1,0 +1,114 @@
+"""The pages docs/rules/HEnnn.md and their index, written from the rules.
+
+``python -m pytest_hermes_env.contract.rule_pages docs/rules`` writes them anew; a test holds them to the rules.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from pytest_hermes_env.contract.reports.text import law
+from pytest_hermes_env.contract.rule import Rule, Severity
+from pytest_hermes_env.contract.rule_examples import examples_of
+from pytest_hermes_env.contract.rules import ALL_RULES
+
+__all__ = ["index_text", "page_text", "pages", "write_pages"]
+
+COMMAND = "python -m pytest_hermes_env.contract.rule_pages docs/rules"
+_WEIGHS = {
+    Severity.ERROR: "A breach fails the run.",
+    Severity.WARNING: "A breach is shown, and fails the run with `--strict` and `--hermes-strict`.",
+    Severity.OPINION: "Off unless it is selected.",
+}
+_FAMILIES = {
+    "HE1": "Class and configuration",
+    "HE2": "Items and prompts",
+    "HE3": "Result and messages",
+    "HE4": "Reward",
+    "HE5": "Scored data",
+    "HE6": "Sandbox and isolation",
+    "HE7": "Evaluation",
+    "HE8": "Logging",
+}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each page, the index first."""
+    yield "index.md", index_text()
+    for rule in ALL_RULES:
+        yield f"{rule.id}.md", page_text(rule)
+
+
+def page_text(rule: Rule) -> str:
+    """Return the page of one rule."""
+    lines = [
+        f"# {rule.id} {rule.name}",
+        "",
+        law(rule),
+        "",
+        f"**Severity:** {rule.severity.value}. {_WEIGHS[rule.severity]} **Seen in:** {halves(rule)}.",
+    ]
+    for title in ("What", "Why", "Fix"):
+        lines += ["", f"## {title}", "", _sentence(rule.section(title))]
+    examples = examples_of(rule.id)
+    if examples:
+        lines += ["", "## Examples"]
+    for example in examples:
+        word = "Bad" if example.is_bad else "Good"
+        lines += ["", f"{word}. {example.text}".rstrip(), "", "```python", example.code.rstrip(), "```"]
+    if rule.scenarios:
+        lines += ["", "## Scenarios", "", f"Reads {', '.join(f'`{name}`' for name in rule.scenarios)}."]
+    lines += ["", "## Source", "", rule.section("Source")]
+    lines += ["", "To accept a breach, with its reason: [waive a rule](../how-to/waive.md).", ""]
+    return "\n".join(lines)
+
+
+def index_text() -> str:
+    """Return the page that lists all rules by family."""
+    lines = ["# Rules", "", f"{len(ALL_RULES)} rules, each one law. Written by `{COMMAND}`; change the rule, not the page."]
+    family = ""
+    for rule in ALL_RULES:
+        if rule.id[:3] != family:
+            family = rule.id[:3]
+            lines += ["", f"## {_FAMILIES.get(family, family)}", "", "| id | law | severity | seen in |", "|---|---|---|---|"]
+        lines.append(f"| [{rule.id}]({rule.id}.md) | {rule.name}: {law(rule)} | {rule.severity.value} | {halves(rule)} |")
+    return "\n".join([*lines, ""])
+
+
+def halves(rule: Rule) -> str:
+    """Return where a breach can be seen."""
+    seen = [word for word, half in (("source", rule.static), ("rollouts", rule.dynamic)) if half is not None]
+    return " and ".join(seen) or "the file"
+
+
+def write_pages(folder: str) -> tuple[int, list[str]]:
+    """Write all pages; return how many there are, and the names of pages in the folder that no rule has."""
+    from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+
+    names = []
+    for name, text in pages():
+        write_whole(os.path.join(folder, name), text)
+        names.append(name)
+    return len(names), sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the pages into the one directory that is named."""
+    if len(arguments) != 1:
+        sys.stderr.write(f"usage: {COMMAND}\n")
+        return 2
+    count, stray = write_pages(arguments[0])
+    sys.stdout.write(f"{arguments[0]}: {count} pages\n")
+    for name in stray:
+        sys.stdout.write(f"{os.path.join(arguments[0], name)} belongs to no rule: remove it\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,183 @@
+"""The end of a pytest run: rows become ledgers, ledgers become reports, and what the run proves becomes its exit code.
+
+Place in the flow: the plugin calls `finish` in the process that has all rows (with xdist, the controller), then `summary`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.contract.cases.ladder import ladder_from
+from pytest_hermes_env.contract.check import whole
+from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions, write_whole
+from pytest_hermes_env.contract.reports.text import problem_lines
+from pytest_hermes_env.contract.rule import Finding, Outcome, Severity
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_text
+from pytest_hermes_env.contract.waivers import waivers_of
+from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
+
+__all__ = ["finish", "ledgers_of", "summary"]
+
+NOT_RUN = "deselected, or the run ended before it"
+
+
+def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: float) -> tuple[Account, list[str]]:
+    """Write the reports that were asked for and fail the session where the contract says so.
+
+    Return the account and what else is to be told. Reports are written for aborted runs, too, and say that they are not complete.
+    """
+    config = session.config
+    ledgers = ledgers_of(rows)
+    root = str(config.rootpath)
+    is_strict = bool(config.getoption("hermes_strict")) or any(_settings(ledger, root).strict for ledger in ledgers)
+    is_complete = not (session.shouldstop or session.shouldfail) and session.exitstatus not in {
+        pytest.ExitCode.INTERRUPTED,
+        pytest.ExitCode.INTERNAL_ERROR,
+    }
+    problems = _complaints(ledgers, root)
+    notes: list[str] = []
+    try:
+        is_fewer = _compare(config, ledgers, notes, is_complete=is_complete)
+    except UsageError as error:
+        notes.append(f"error: {error}")
+        is_fewer = True
+    is_broken = bool(problems) or is_fewer or any(ledger.is_vacuous for ledger in ledgers)
+    if is_broken and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    account = Account(
+        door="pytest",
+        mode=str(config.getoption("hermes_mode")),
+        ledgers=tuple(ledgers),
+        exit_code=int(session.exitstatus),
+        seconds=seconds,
+        files=len({ledger.path for ledger in ledgers}),
+        problems=tuple(problems),
+        is_strict=is_strict,
+        is_complete=is_complete,
+        versions=versions(),
+    )
+    for option, text_of in (("hermes_report_json", json_text), ("hermes_sarif", sarif_text)):
+        if config.getoption(option):
+            file = _place(config, option)
+            notes.append(_written(file, text_of(account), session))
+    return account, [note for note in notes if note]
+
+
+def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:
+    """Print the ledgers, what is wrong with waivers, what became of the files, and GitHub's annotations in its actions."""
+    for ledger in account.ledgers:
+        terminalreporter.section(f"contract of {ledger.subject}", sep="-")
+        for line in ledger.summary_lines():
+            terminalreporter.write_line(line)
+    if account.problems:
+        terminalreporter.section("waivers", sep="-")
+        for number, problem in enumerate(account.problems):
+            for line in problem_lines(problem, is_brief=number > 0):
+                terminalreporter.write_line(line)
+    for note in notes:
+        terminalreporter.write_line(f"hermes-env: {note}")
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in github_lines(account):
+            terminalreporter.write_line(line)
+
+
+def ledgers_of(rows: Iterable[Mapping[str, Any]]) -> list[Ledger]:
+    """Return one ledger per class, each with every rule of the catalogue."""
+    by_class: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_class.setdefault(row["class"], []).append(row)
+    return [
+        Ledger(
+            subject=subject,
+            entries=whole([_entry(row) for row in found], NOT_RUN),
+            world=next((row["world"] for row in found if row["world"]), ""),
+            mode=found[0]["mode"],
+            path=found[0]["path"],
+            line=found[0]["line"],
+            ladder=ladder_from(next((row["ladder"] for row in found if row["ladder"]), ())),
+        )
+        for subject, found in sorted(by_class.items())
+    ]
+
+
+def _entry(row: Mapping[str, Any]) -> LedgerEntry:
+    rules = {rule.id: rule for rule in ALL_RULES}
+    return LedgerEntry(
+        rule=rules[row["rule"]],
+        outcome=Outcome(row["outcome"]),
+        note=row["note"],
+        waiver=row["waiver"],
+        seconds=row["seconds"],
+        findings=tuple(_finding(finding) for finding in row["findings"]),
+        accepted=tuple(
+            Accepted(finding=_finding(item["finding"]), reason=item["reason"], origin=item["origin"])
+            for item in row["accepted"]
+        ),
+    )
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    return Finding(**{**row, "severity": Severity(row["severity"]) if row["severity"] else None})
+
+
+def _settings(ledger: Ledger, root: str) -> Settings:
+    found = settings_for(ledger.path) if ledger.path else Settings()
+    return found if found.file else settings_for(root)
+
+
+def _complaints(ledgers: list[Ledger], root: str) -> list[FileProblem]:
+    """Return what is wrong with the waivers of the classes that were judged, those of each project looked at once."""
+    projects: dict[str, tuple[Settings, list[Ledger]]] = {}
+    for ledger in ledgers:
+        settings = _settings(ledger, root)
+        projects.setdefault(settings.file, (settings, []))[1].append(ledger)
+    found: list[FileProblem] = []
+    for settings, judged in projects.values():
+        tree = SourceTree()
+        for ledger in judged:
+            source = read_class(ledger.path, ledger.subject.rpartition(":")[2], tree) if ledger.path else None
+            _ = source.readable if source is not None else ()  # bases in other files are read, too
+        modules: tuple[Module, ...] = tree.modules
+        waivers = waivers_of(modules, settings)
+        found += [*waivers.problems, *waivers.stale(judged, sees_rollouts=True)]
+    return list(dict.fromkeys(found))
+
+
+def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, is_complete: bool) -> bool:
+    """Hold the run to the stored ledger, or store it; return whether fewer rules were exercised. Raises: UsageError."""
+    if not config.getoption("hermes_ledger"):
+        return False
+    file = _place(config, "hermes_ledger")
+    if config.getoption("hermes_write_ledger"):
+        if not is_complete:
+            notes.append(f"{file} was left as it was: the run did not end by itself")
+            return False
+        write_whole(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
+        notes.append(f"{file}: the exercised rules of this run are stored")
+        return False
+    told = fewer(read_stored(file), ledgers, mode=str(config.getoption("hermes_mode")))
+    notes += [f"{file}: {line}" for line in told]
+    return bool(told)
+
+
+def _place(config: pytest.Config, option: str) -> str:
+    """Return a file that an option names, from where pytest was started."""
+    return os.path.join(str(config.invocation_params.dir), config.getoption(option)).removeprefix(os.getcwd() + os.sep)
+
+
+def _written(file: str, text: str, session: pytest.Session) -> str:
+    try:
+        write_whole(file, text)
+    except UsageError as error:
+        if session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return f"error: {error}"
+    return f"wrote {file}"

@@ -1,0 +1,111 @@
+"""``hermes-env mock``: a scripted model to try things by hand with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import HermesEnvError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from pytest_hermes_env.inference.request_log import Exchange
+    from pytest_hermes_env.inference.server import MockServer
+
+__all__ = ["add_arguments", "run"]
+
+OK, UNEXPECTED, USAGE = 0, 1, 2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--script", required=True, metavar="FILE", help="what the model says (YAML)")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: 8000)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    parser.add_argument(
+        "--template", metavar="NAME", help="speak tokens at /generate, with this chat template: chatml, qwen3, ..."
+    )
+    parser.add_argument("--tokenizer", metavar="DIR", help="the tokenizer of token mode (default: a tiny one)")
+    parser.add_argument("--family", metavar="NAME", help="the format of tool calls in token mode (default: the template's)")
+    parser.add_argument("--model", default="mock-model", help="name of the model (default: mock-model)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; print a line per request. Must run in the main thread.
+
+    Returns 0, or 1 when a request came in that the script does not cover, or 2 when the script or the address is wrong.
+    """
+    from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 -- the other commands need no server
+    from pytest_hermes_env.inference.yaml_script import load_script  # noqa: PLC0415 -- loads yaml
+
+    with _stop_signals() as stopped:
+        try:
+            file = load_script(args.script)
+            server = MockServer(
+                list(file.scripts),
+                judge=file.judge,
+                model=args.model,
+                template=args.template,
+                tokenizer=args.tokenizer,
+                family=args.family,
+                host=args.host,
+                port=args.port,
+                on_exchange=lambda exchange: _print(_line(exchange)),
+            ).start()
+        except HermesEnvError as exc:
+            print(f"hermes-env mock: {type(exc).__name__}: {exc}", file=sys.stderr)
+            return USAGE
+        turns = sum(len(script.turns) for script in file.scripts)
+        tokens = "" if server.template is None else f", tokens of {server.template}"
+        _print(
+            f"mock model listening on {server.base_url} "
+            f"(script {args.script}, {turns} {'turn' if turns == 1 else 'turns'}{tokens}) - Ctrl-C to stop"
+        )
+        try:
+            stopped.wait()
+        finally:
+            server.stop()
+    return _summary(server)
+
+
+def _summary(server: MockServer) -> int:
+    unexpected = sum(1 for exchange in server.journal if exchange.problem is not None)
+    _print(f"stopped after {len(server.journal)} requests, {unexpected} of them unexpected")
+    try:
+        server.verify()
+    except HermesEnvError as exc:
+        _print(f"{type(exc).__name__}: {exc}")
+    return UNEXPECTED if unexpected else OK
+
+
+def _line(exchange: Exchange) -> str:
+    """Return the exchange as one line: ``turn 2 of 3f2a91: 200 say 'done'``."""
+    if exchange.problem is not None:
+        return f"{exchange.path}: {exchange.status} {exchange.problem.splitlines()[0]}"
+    if exchange.conversation is None:
+        return f"{exchange.path}: {exchange.status} ({exchange.kind})"
+    place = f"turn {exchange.conversation.turn + 1} of {exchange.conversation.id[:6]}"
+    if exchange.kind == "judge":
+        place = "judge question"
+    return f"{place}: {exchange.status} {exchange.said}"
+
+
+def _print(line: str) -> None:
+    print(line, flush=True)
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Give an event that SIGINT and SIGTERM set; put the former handlers back at the end."""
+    stopped = threading.Event()
+    former = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -1,0 +1,249 @@
+"""The tokens that a model of some family samples for a scripted turn.
+
+Place in the flow: the only part of token mode that knows a tokenizer. Importing it loads the ``tokenizers`` package (30 ms).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from pytest_hermes_env.errors import ScriptError, UsageError, shorten
+from pytest_hermes_env.inference.sampling import PLAIN, Sampled
+from pytest_hermes_env.inference.steps import Call, Say, Think, Turn
+from pytest_hermes_env.inference.templates import (
+    DEFAULT_TEMPLATE,
+    TEMPLATES,
+    Template,
+    template_named,
+    template_of_family,
+)
+from pytest_hermes_env.inference.tokens import TEMPLATE_FIELD, tokenizer_json
+from pytest_hermes_env.inference.tool_call_formats import family_named
+
+__all__ = ["Sample", "Voice", "open_voice"]
+
+PARTS_KEPT = 2048
+HALF_A_CHARACTER = b"\xf0\x9f\x98"
+FAR_OUTSIDE = 7
+"""How far a wrong id lies behind the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What was sampled: ids with the end-of-turn token, and the text without it.
+
+    ``finish`` is ``length`` when the answer was cut; ``matched`` is the id of the end-of-turn token, if it was sampled.
+    """
+
+    ids: tuple[int, ...]
+    text: str
+    finish: str
+    matched: int | None
+
+
+class Voice:
+    """Speaks turns in the tokens of one tokenizer, in the manner of one template and the call format of one family."""
+
+    def __init__(self, tokenizer: Tokenizer, template: Template, family: str) -> None:
+        self._tokenizer = tokenizer
+        self._calls = family_named(family)
+        self.template = template
+        self.family = family
+        self._ends = {end: self._id_of(end) for end in (template.end, template.end_of_calls)}
+        self._special = frozenset(number for token in template.special if (number := tokenizer.token_to_id(token)) is not None)
+        self._part = lru_cache(maxsize=PARTS_KEPT)(self._decode)
+
+    @cached_property
+    def last_id(self) -> int:
+        """The highest id that the tokenizer has."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
+    @property
+    def wrong_id(self) -> int:
+        """The id outside of the vocabulary that ``sampled(wrong_id=True)`` gives."""
+        return self.last_id + FAR_OUTSIDE
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the ids of a prompt that came as text, as a real server encodes it: with the token that begins every text."""
+        return list(self._tokenizer.encode(_encodable(prompt)).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, special tokens included; ids that do not exist have none.
+
+        No character reaches over a special token, so the parts between them are decoded apart and remembered: the tools at the
+        beginning of every prompt, and all messages but the last, were seen before.
+        """
+        special = self._special
+        cuts = [0, *(place for place, token in enumerate(ids) if token in special), len(ids)]
+        return "".join([self._part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
+
+    def text_of(self, turn: Turn, *, earlier_calls: int = 0) -> str:
+        """Return the turn as a model of the family writes it, without the token that ends it."""
+        template, said, calls = self.template, turn.only(Say), turn.every(Call)
+        thought = turn.only(Think)
+        text = template.no_thought if thought is None else template.thought.replace("{}", thought.text)
+        answer = "" if said is None else said.text
+        if answer:
+            text += template.before_answer + answer
+        if calls:
+            if answer or (text and not text.endswith("\n")):
+                text += template.before_calls
+            text += self._calls(calls, earlier_calls)
+        return text
+
+    def sample(self, turn: Turn, *, earlier_calls: int = 0, max_tokens: int | None = None) -> Sample:
+        """Return the tokens of the turn, cut at ``max_tokens``.
+
+        Raises: the turn wants more drift than its text can have → ScriptError.
+        """
+        how = turn.only(Sampled) or PLAIN
+        ids = list(
+            self._tokenizer.encode(_encodable(self.text_of(turn, earlier_calls=earlier_calls)), add_special_tokens=False).ids
+        )
+        if how.drift:
+            ids = self._drifted(ids, how.drift)
+        if how.broken_utf8:
+            ids += [self._id_of_byte(byte) for byte in HALF_A_CHARACTER]
+        if how.wrong_id:
+            ids.append(self.wrong_id)
+        matched = self._ends[self.template.end_of_calls if turn.every(Call) else self.template.end] if how.end else None
+        length = len(ids)
+        if matched is not None:
+            ids.append(matched)
+        limit = min((limit for limit in (how.max_tokens, max_tokens) if limit is not None), default=None)
+        if limit is not None and len(ids) > limit:
+            cut = tuple(ids[:limit])
+            return Sample(ids=cut, text=self.decode(cut), finish="length", matched=None)
+        return Sample(ids=tuple(ids), text=self.decode(ids[:length]), finish="stop", matched=matched)
+
+    def ending(self, *, max_tokens: int | None = None) -> Sample:
+        """Return an answer that is over at once: the end-of-turn token alone."""
+        end = self._ends[self.template.end]
+        if max_tokens == 0:
+            return Sample(ids=(), text="", finish="length", matched=None)
+        return Sample(ids=(end,), text="", finish="stop", matched=end)
+
+    def _decode(self, ids: tuple[int, ...]) -> str:
+        return str(self._tokenizer.decode(ids, skip_special_tokens=False))
+
+    def _drifted(self, ids: list[int], count: int) -> list[int]:
+        """Return the ids with the ``count`` longest joined tokens in two parts: the same text, but not its encoding."""
+        parts = {place: halves for place, token in enumerate(ids) if (halves := self._halves(token)) is not None}
+        if len(parts) < count:
+            raise ScriptError(
+                f"sampled(drift={count}) wants {count} {'token' if count == 1 else 'tokens'} in two parts, "
+                f"but this answer has {len(parts)} that can be parted.\n"
+                f"  seen      {shorten(repr(self.decode(ids)))}\n"
+                "  fix       say more, or want less drift"
+            )
+        longest = sorted(parts, key=lambda place: -len(self._tokenizer.id_to_token(ids[place]) or ""))[:count]
+        return [part for place, token in enumerate(ids) for part in (parts[place] if place in longest else (token,))]
+
+    def _halves(self, token: int) -> tuple[int, int] | None:
+        if token in self._added:
+            return None
+        text = self._tokenizer.id_to_token(token) or ""
+        for cut in range(1, len(text)):
+            left, right = self._tokenizer.token_to_id(text[:cut]), self._tokenizer.token_to_id(text[cut:])
+            if left is not None and right is not None:
+                return left, right
+        return None
+
+    @cached_property
+    def _added(self) -> frozenset[int]:
+        return frozenset(self._tokenizer.get_added_tokens_decoder())
+
+    def _id_of_byte(self, byte: int) -> int:
+        for token in (_byte_character(byte), f"<0x{byte:02X}>"):
+            if (found := self._tokenizer.token_to_id(token)) is not None:
+                return int(found)
+        raise UsageError(
+            f"this tokenizer has no token for the byte {byte:#04x}, so no answer can end inside a character.\n"
+            "  fix       leave out broken_utf8, or take a byte-level tokenizer, such as that of build_tokenizer()"
+        )
+
+    def _id_of(self, token: str) -> int:
+        found = self._tokenizer.token_to_id(token)
+        if found is None:
+            raise UsageError(
+                f"the tokenizer does not have the token {token!r}, with which a {self.template.name} model ends its turn.\n"
+                f"  fix       name the template that it belongs to: template='...', one of {', '.join(TEMPLATES)}"
+            )
+        return int(found)
+
+
+def open_voice(
+    *,
+    tokenizer: str | os.PathLike[str] | None = None,
+    template: str | None = None,
+    family: str | None = None,
+) -> Voice:
+    """Return the voice of a model: by default that of the tiny tokenizer with ChatML, or with the template of ``family``.
+
+    ``tokenizer`` is a directory with a tokenizer.json; which template it has is read from its configuration or, failing that,
+    from its tokens. ``family`` is how tool calls are written, by default as the template's models do.
+
+    Raises: an unknown template or family, no such tokenizer, or one that no template fits → UsageError.
+    """
+    if family is not None:
+        family_named(family)
+    if tokenizer is None:
+        chosen = template_of_family(family) if template is None and family is not None else None
+        chosen = chosen or template_named(template or DEFAULT_TEMPLATE)
+        return Voice(Tokenizer.from_str(tokenizer_json(chosen)), chosen, family or chosen.family)
+    path = Path(tokenizer)
+    loaded = _load(path)
+    chosen = _template_of(path, loaded) if template is None else template_named(template)
+    return Voice(loaded, chosen, family or chosen.family)
+
+
+def _load(path: Path) -> Tokenizer:
+    try:
+        return Tokenizer.from_file(str(path / "tokenizer.json"))
+    except Exception as exc:  # tokenizers raises nothing more precise
+        raise UsageError(
+            f"the mock model cannot load a tokenizer from {path}: {shorten(str(exc))}.\n"
+            "  fix       name a directory with a tokenizer.json, such as build_tokenizer() writes"
+        ) from exc
+
+
+def _template_of(path: Path, tokenizer: Tokenizer) -> Template:
+    try:
+        config = json.loads((path / "tokenizer_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        config = {}
+    if isinstance(config, dict) and isinstance(config.get(TEMPLATE_FIELD), str):
+        return template_named(config[TEMPLATE_FIELD])
+    for template in TEMPLATES.values():
+        needed = {*template.special[1:], template.end}
+        if all(tokenizer.token_to_id(token) is not None for token in needed):
+            return template
+    raise UsageError(
+        f"the mock model does not know the chat template of the tokenizer in {path}: it has the special tokens of none.\n"
+        f"  known     {', '.join(TEMPLATES)}\n"
+        "  fix       name the one that writes messages as it does: template='...'"
+    )
+
+
+def _encodable(text: str) -> str:
+    """Return the text without lone surrogates, which no token can hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _byte_character(byte: int) -> str:
+    """Return the character that stands for a byte in a byte-level vocabulary.
+
+    Source: ``bytes_to_unicode`` of GPT-2: printable bytes stand for themselves, the others follow from U+0100 in their order.
+    """
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    if byte in printable:
+        return chr(byte)
+    return chr(256 + [other for other in range(256) if other not in printable].index(byte))

@@ -1,0 +1,90 @@
+"""What live mode says in the terminal: a line per turn, a line per test, and a table at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.live.limits import Limits, Spending, Spent
+    from pytest_hermes_env.live.metering import Progress
+    from pytest_hermes_env.live.providers import LiveServer
+
+__all__ = ["comparison", "spent_line", "spent_table", "turn_line"]
+
+
+def turn_line(progress: Progress) -> str:
+    """Return a line about one call: ``live: rollout 1, turn 2: 812 tokens, $0.0004, 3.1 s``."""
+    usage = progress.usage
+    what = f"turn {progress.turn}" if progress.turn else "a call"
+    if usage is None:
+        said = f"failed ({progress.status})"
+    elif usage.prompt_tokens is None or usage.completion_tokens is None:
+        said = "tokens unknown"
+    else:
+        said = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
+    cost = f", ${usage.usd:.4f}" if usage is not None and usage.usd is not None else ""
+    return f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s"
+
+
+def spent_line(spent: str) -> str:
+    """Return a line about one test."""
+    return f"  live: {spent} in this test"
+
+
+def spent_table(server: LiveServer, spending: Spending) -> list[str]:
+    """Return the table of all tests, with the total and the limits."""
+    rows = spending.by_test()
+    if not rows:
+        return [f"{server.describe()}: no call was made"]
+    total = spending.total()
+    table: list[tuple[str, ...]] = [("calls", "prompt", "answer", "cost", "seconds", "test")]
+    table += [_cells(spent, test) for test, spent in rows.items()]
+    table.append(_cells(total, "all" + _limits(spending.limits)))
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]) - 1)]
+    lines = ["  ".join([cell.rjust(width) for cell, width in zip(row, widths, strict=False)] + [row[-1]]) for row in table]
+    how = ", ".join(f"{status} ({count})" for status, count in spending.failures().items())
+    remarks = [
+        f"{label}: {count}{said}"
+        for label, count, said in (
+            ("failed calls", total.failed, f" - {how}"),
+            ("calls without an answer", total.unfinished, ", since the run ended before"),
+            ("answers that did not say their tokens", total.uncounted, ""),
+        )
+        if count
+    ]
+    return [server.describe(), *lines, *remarks]
+
+
+def comparison(spending: Spending) -> list[str]:
+    """Return where the mock model's answers differ in shape from the real server's."""
+    calls = spending.total()
+    rows = spending.remarks()
+    if not rows:
+        if calls.calls == calls.failed + calls.unfinished:
+            return ["nothing was compared: no call was answered"]
+        return ["no difference in shape"]
+    return [f"{text}  ({source}{f', and {count - 1} more' if count > 1 else ''})" for text, count, source in rows]
+
+
+def _cells(spent: Spent, name: str) -> tuple[str, ...]:
+    return (
+        str(spent.calls),
+        f"{spent.prompt_tokens:,}",
+        f"{spent.completion_tokens:,}",
+        spent.cost(),
+        f"{spent.seconds:.1f}",
+        name,
+    )
+
+
+def _limits(limits: Limits) -> str:
+    said = [
+        text
+        for text, limit in (
+            (f"{limits.calls} calls", limits.calls),
+            (f"{limits.tokens} tokens", limits.tokens),
+            (f"${limits.usd}", limits.usd),
+        )
+        if limit is not None
+    ]
+    return f" (limit: {', '.join(said)})" if said else ""

@@ -1,0 +1,133 @@
+"""What the user says about live mode: flags, environment variables, ini values and marker arguments, read and checked."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_hermes_env.errors import UsageError, shorten
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.live.limits import Limits
+    from pytest_hermes_env.live.prices import Price
+    from pytest_hermes_env.live.providers import LiveServer
+
+__all__ = ["allowed_hosts", "idle_flags", "is_fine_on_mock", "is_recorded", "may_fail", "read_limits", "setting"]
+
+ALLOW_HOSTS = "hermes_allow_hosts"
+LIVE_ONLY = (
+    "provider",
+    "model",
+    "base_url",
+    "api_key_env",
+    "tokenizer",
+    "max_calls",
+    "max_tokens",
+    "max_usd",
+    "prices",
+    "unlisted_model",
+)
+"""Flags that mean nothing without ``--hermes-live``."""
+
+
+def setting(config: pytest.Config, name: str) -> str:
+    """Return what the flag ``--hermes-<name>`` says, else the variable HERMES_ENV_<NAME>, else the ini value hermes_live_<name>."""
+    given = config.getoption(f"hermes_{name}", None)
+    if given is not None:
+        return str(given)
+    return os.environ.get(f"HERMES_ENV_{name.upper()}", "").strip() or str(config.getini(f"hermes_live_{name}")).strip()
+
+
+def idle_flags(config: pytest.Config) -> list[str]:
+    """Return the flags of live mode that were given and mean nothing, since ``--hermes-live`` was not."""
+    if config.getoption("hermes_live"):
+        return []
+    return [f"--hermes-{name.replace('_', '-')}" for name in LIVE_ONLY if config.getoption(f"hermes_{name}", None)]
+
+
+def is_fine_on_mock(mark: pytest.Mark) -> bool:
+    """Tell whether a test marked hermes_live runs on the mock when there is no real server. Raises: wrong arguments → UsageError."""
+    return _claims(mark)["or_mock"]
+
+
+def may_fail(mark: pytest.Mark) -> bool:
+    """Tell whether the real server may fail in every call of a test. Raises: wrong arguments → UsageError."""
+    return _claims(mark)["may_fail"]
+
+
+def _claims(mark: pytest.Mark) -> dict[str, bool]:
+    claims: dict[str, Any] = {"or_mock": False, "may_fail": False} | dict(mark.kwargs)
+    if mark.args or len(claims) > 2 or not all(isinstance(value, bool) for value in claims.values()):  # noqa: PLR2004 - as above
+        raise pytest.UsageError(
+            "@pytest.mark.hermes_live takes or_mock=True, may_fail=True or nothing.\n"
+            f"  seen      args {mark.args!r}, kwargs {dict(mark.kwargs)!r}"
+        )
+    return claims
+
+
+def is_recorded(item: pytest.Item) -> bool:
+    """Tell whether this run may record a test's cassette: then it asks the real server, although it may not be marked so."""
+    has_cassette = item.get_closest_marker("hermes_cassette") is not None or "recorded_server" in getattr(
+        item, "fixturenames", ()
+    )
+    mode = item.config.getoption("hermes_record") or str(item.config.getini("hermes_record")).strip() or "none"
+    return has_cassette and mode != "none"
+
+
+def allowed_hosts(item: pytest.Item) -> set[str]:
+    """Return the hosts that marker, flag and ini value let a test reach. Raises: wrong arguments → pytest.UsageError."""
+    texts = [*item.config.getoption(ALLOW_HOSTS), str(item.config.getini(ALLOW_HOSTS))]
+    for mark in item.iter_markers(ALLOW_HOSTS):
+        if mark.kwargs or not mark.args or not all(isinstance(host, str) and host.strip() for host in mark.args):
+            raise pytest.UsageError(
+                "@pytest.mark.hermes_allow_hosts takes the names of hosts.\n"
+                f"  seen      args {mark.args!r}, kwargs {mark.kwargs!r}\n"
+                '  fix       @pytest.mark.hermes_allow_hosts("huggingface.co", "*.hf.co")'
+            )
+        texts += mark.args
+    return {host for text in texts for host in text.replace(",", " ").split()}
+
+
+def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict[str, Price]]:
+    """Return the limits, and the prices by model. Raises: no number, no price where a cost is limited → UsageError."""
+    from pytest_hermes_env.live.limits import Limits  # noqa: PLC0415
+    from pytest_hermes_env.live.prices import load_prices  # noqa: PLC0415 - only where it is used
+
+    path = setting(config, "prices")
+    prices = dict(load_prices(path)) if path else {}
+    usd = _number(config, "max_usd")
+    limits = Limits(calls=_whole(config, "max_calls"), tokens=_whole(config, "max_tokens"), usd=usd)
+    if path and server.model and server.model not in prices:
+        raise UsageError(
+            f"--hermes-prices: {path} has no price for {server.model}.\n  seen      prices for {shorten(', '.join(prices))}"
+        )
+    if usd is not None and not prices and not server.may_tell_cost:
+        raise UsageError(
+            f"--hermes-max-usd: nothing tells what a call of {server.provider} costs.\n"
+            "  expected  a provider that says so in its answers (OpenRouter), or a price table\n"
+            "  fix       --hermes-prices FILE; or limit --hermes-max-calls or --hermes-max-tokens instead"
+        )
+    return limits, prices
+
+
+def _whole(config: pytest.Config, name: str) -> int | None:
+    number = _number(config, name)
+    if number is not None and number != int(number):
+        raise UsageError(f"--hermes-{name.replace('_', '-')}: {number:g} is no whole number")
+    return None if number is None else int(number)
+
+
+def _number(config: pytest.Config, name: str) -> float | None:
+    text = setting(config, name)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise UsageError(f"--hermes-{name.replace('_', '-')}: {shorten(repr(text))} is no limit; expected a number from 0")
+    return number

@@ -1,0 +1,1 @@
+"""WHAT PEOPLE LOOK AT: rollouts and tokens as pages and as text."""

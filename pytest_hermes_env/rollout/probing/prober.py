@@ -1,0 +1,246 @@
+"""Probes one environment's reward: first on a table of small results, then on generated ones, each breach shrunk.
+
+Place in the flow: the scenario ``reward_probes`` calls `probe_reward`. hypothesis works in a thread, and each of its tries runs
+back on the scenario's event loop, where the environment's clients live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
+from pytest_hermes_env.rollout.probing.relations import Variation, variations
+from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
+from pytest_hermes_env.rollout.probing.trial import Bench
+from pytest_hermes_env.rollout.probing.unearned import canaries_of
+
+__all__ = ["probe_reward"]
+
+GENERATED, GENERATED_WITH_JUDGE = 12, 3
+"""How many generated results are tried: the whole probing of a fast reward takes less than half a second."""
+SHRINKING = 60
+"""How many results are drawn when a breach that a generated result showed is looked for in a smaller one."""
+ENOUGH_S = 20.0
+"""Probing ends early after so many seconds, and says so."""
+MOST_TURNS = 3
+
+
+async def probe_reward(env: Any, item: Any, asked: Callable[[], int]) -> RewardProbes:
+    """Return what probing compute_reward of ``env`` with ``item`` shows. ``asked`` counts the requests to its model.
+
+    The environment's own buffers change as they do in training.
+    """
+    return await _Probing(env, item, asked).run()
+
+
+class _Probing:
+    """One environment's probes, as they come in."""
+
+    def __init__(self, env: Any, item: Any, asked: Callable[[], int]) -> None:
+        self._env, self._item = env, item
+        self._bench = Bench(env, item, asked=asked)
+        self._probes: list[Probe] = []
+        self._relations: list[Relation] = []
+        self._ends = time.monotonic() + ENOUGH_S
+
+    async def run(self) -> RewardProbes:
+        try:
+            start = start_of(self._env, self._item)
+            schemas, _ = self._env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
+        except Exception as error:  # noqa: BLE001 - format_prompt is the environment's; other rules judge it
+            return RewardProbes(unavailable=f"no result could be built: {type(error).__name__}: {shorten(str(error))}")
+        tool, arguments = _a_tool(schemas)
+        for candidate in candidates(start, tool, arguments):
+            await self._try(candidate)
+            if self._is_late:
+                break
+        canaries = () if self._is_late else await canaries_of(self._bench, start, self._item, self._prompt())
+        if self._relations_of_interest and not self._is_late:
+            await self._generate(schemas, start)
+        cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
+        return RewardProbes(cut=cut, probes=tuple(self._probes), relations=tuple(self._relations), canaries=canaries)
+
+    def _prompt(self) -> str:
+        prompt = self._env.format_prompt(copy.deepcopy(self._item))
+        return prompt if isinstance(prompt, str) else ""
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._ends
+
+    @property
+    def _relations_of_interest(self) -> bool:
+        """Whether generated results can show anything: not when every reward fails already."""
+        return any(probe.trial.number is not None for probe in self._probes)
+
+    @property
+    def _asks_a_judge(self) -> bool:
+        return any(probe.trial.judged for probe in self._probes)
+
+    async def _try(self, candidate: Candidate) -> None:
+        """Try one result, once more on equal inputs, and its variations."""
+        probe = await self._probe(candidate)
+        self._probes.append(probe)
+        if not candidate.is_foreign:
+            self._relations += await self._breaches(candidate, probe)
+
+    async def _probe(self, candidate: Candidate) -> Probe:
+        trial = await self._bench.trial(candidate.result)
+        again = None
+        if not trial.error and not trial.judged:
+            again = await self._bench.trial(candidate.result, is_watched=True)
+        elif not self._probes:
+            trial = await self._bench.trial(candidate.result, is_watched=True)
+        return Probe(
+            name=candidate.name,
+            expression=candidate.expression,
+            trial=trial,
+            again=again,
+            is_foreign=candidate.is_foreign,
+            has_calls=any(message.get("tool_calls") for message in candidate.result.messages),
+        )
+
+    async def _breaches(self, candidate: Candidate, probe: Probe) -> list[Relation]:
+        """Return the relations that do not hold between a result and its variations."""
+        found = []
+        if probe.trial.number is None or not _is_steady(probe):
+            return []
+        for variation in variations(candidate.result):
+            if variation.name in {relation.name for relation in self._relations}:
+                continue
+            trial = await self._bench.trial(variation.result)
+            if _breaks(variation, probe.trial, trial):
+                after = Probe(name=variation.name, expression=repr(variation.result), trial=trial)
+                found.append(
+                    Relation(name=variation.name, law=variation.law, before=probe, after=after, is_kept=variation.is_kept)
+                )
+        return found
+
+    async def _generate(self, schemas: Any, start: Any) -> None:
+        """Try generated results; what they show for the first time is looked for in the smallest result that shows it."""
+        from pytest_hermes_env.strategies.rollouts import agent_results  # noqa: PLC0415 - hypothesis is heavy
+        from pytest_hermes_env.strategies.tools import USUAL_TOOLS  # noqa: PLC0415
+
+        try:
+            strategy = agent_results(list(schemas)[:2] or USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
+        except HermesEnvError:
+            strategy = agent_results(USUAL_TOOLS, max_turns=MOST_TURNS, start=start)
+        count = GENERATED_WITH_JUDGE if self._asks_a_judge else GENERATED
+        shown = {_kind(probe) for probe in self._probes}
+        related = {relation.name for relation in self._relations}
+        for result in await asyncio.to_thread(_drawn, strategy, count):
+            candidate = Candidate(name="a generated rollout", result=result)
+            probe = await self._probe(candidate)
+            kind = _kind(probe)
+            if kind and kind not in shown:
+                shown.add(kind)
+                probe = await self._smallest(strategy, kind) or probe
+            self._probes.append(probe)
+            for relation in await self._breaches(candidate, probe):
+                if relation.name not in related:
+                    related.add(relation.name)
+                    self._relations.append(relation)
+            if self._is_late:
+                return
+
+    async def _smallest(self, strategy: Any, kind: str) -> Probe | None:
+        """Return the smallest generated result that shows a breach of this kind, or None when it does not come again."""
+        loop = asyncio.get_running_loop()
+        seen: list[Probe] = []
+
+        def is_shown(result: Any) -> bool:
+            if self._is_late:
+                return False
+            candidate = Candidate(name="a generated rollout", result=result)
+            probe = asyncio.run_coroutine_threadsafe(self._probe(candidate), loop).result()
+            if _kind(probe) == kind:
+                seen.append(probe)
+            return bool(seen) and seen[-1] is probe
+
+        await asyncio.to_thread(_search, strategy, is_shown)
+        return min(seen, key=lambda probe: len(probe.expression), default=None)
+
+
+def _a_tool(schemas: Iterable[Any]) -> tuple[str, dict[str, Any]]:
+    """Return a tool that the environment offers, with valid arguments: the terminal where there is one."""
+    from pytest_hermes_env.rollout.auto_script import arguments_for  # noqa: PLC0415 - loads the mock model
+
+    offered = {str(schema["function"]["name"]): schema["function"].get("parameters") or {} for schema in schemas}
+    name = "terminal" if "terminal" in offered or not offered else next(iter(offered))
+    return name, arguments_for(name, offered.get(name, {"properties": {"command": {}}}))
+
+
+def _is_steady(probe: Probe) -> bool:
+    return probe.again is None or _same(probe.trial.value, probe.again.value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return as_number(one) == as_number(other)
+
+
+def _kind(probe: Probe) -> str:
+    """Return what is wrong with a reward, in a word; empty when nothing is."""
+    trial = probe.trial
+    if trial.error:
+        return f"raised {trial.error.partition(':')[0]} {trial.place.line}"
+    number = trial.number
+    if number is None:
+        return "no number"
+    if not 0.0 <= number <= 1.0:
+        return "beyond the unit interval"
+    if trial.changed:
+        return f"changed {trial.changed}"
+    return "" if _is_steady(probe) else "not repeatable"
+
+
+def _breaks(variation: Variation, before: Trial, after: Trial) -> bool:
+    one, other = before.number, after.number
+    if one is None or other is None:
+        return False
+    if variation.is_kept:
+        return one != other
+    return other > one >= 0.0
+
+
+def _settings(count: int, *phases: Any) -> Any:
+    from hypothesis import HealthCheck, Verbosity, settings  # noqa: PLC0415 - heavy
+
+    return settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=phases,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def _drawn(strategy: Any, count: int) -> list[Any]:
+    """Return results of a strategy, the same in every run."""
+    from hypothesis import Phase, given  # noqa: PLC0415 - heavy
+
+    found: list[Any] = []
+
+    def keep(result: Any) -> None:
+        found.append(result)
+
+    decorate: Any = given
+    _settings(count, Phase.generate)(decorate(strategy)(keep))()
+    return found
+
+
+def _search(strategy: Any, is_shown: Callable[[Any], bool]) -> None:
+    """Let hypothesis look for the smallest result that is shown; the caller keeps what it saw."""
+    from hypothesis import Phase, find  # noqa: PLC0415 - heavy
+    from hypothesis.errors import HypothesisException  # noqa: PLC0415
+
+    try:
+        find(strategy, is_shown, settings=_settings(SHRINKING, Phase.generate, Phase.shrink))
+    except HypothesisException:
+        return  # the breach does not come again: the result that showed it is kept

@@ -1,0 +1,348 @@
+"""Classes as they are written, and where their bases lead: through aliases, imports and files of the same tree."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import enum
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.source.functions import Function, function_of, last_name
+from pytest_hermes_env.source.layer_names import (
+    ATROPOS_ENV,
+    BASE_METHODS,
+    LAYER_ENV,
+    LAYER_FILES,
+    LAYER_NAMES,
+    LAYER_ROLLOUTS,
+    REQUIRED_METHODS,
+)
+from pytest_hermes_env.source.modules import Binding, Module, flat_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_hermes_env.source.flow import Flow
+
+_BUILTINS = frozenset(vars(builtins))
+_PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
+_PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
+_GIVEN_BY_BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
+
+
+class Standing(enum.StrEnum):
+    """Where the bases of a class lead."""
+
+    HERMES = "a Hermes environment"
+    ATROPOS = "an Atropos environment without HermesAgentBaseEnv"
+    UNKNOWN = "a class with bases that cannot be read"
+    OTHER = "another class"
+
+
+@dataclass(frozen=True, kw_only=True)
+class External:
+    """A name that leads out of the readable tree: the layer, Atropos, the standard library, or what is not there."""
+
+    dotted: str
+
+    @property
+    def last(self) -> str:
+        """The last part of the dotted name."""
+        return self.dotted.rpartition(".")[2]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known to give an environment no methods of its own."""
+        return self.last in {LAYER_ENV, ATROPOS_ENV} or is_standard(self.dotted)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassSource:
+    """A class, read from its file without importing it."""
+
+    node: ast.ClassDef
+    module: Module
+
+    @property
+    def name(self) -> str:
+        """The name in the class line."""
+        return self.node.name
+
+    @property
+    def path(self) -> str:
+        """The file, as it is shown."""
+        return self.module.path
+
+    @property
+    def line(self) -> int:
+        """The line of the class statement."""
+        return self.node.lineno
+
+    @property
+    def column(self) -> int:
+        """The column of the class statement, from 1."""
+        return self.module.place(self.node)[1]
+
+    @property
+    def label(self) -> str:
+        """``path:Class``, as commands take it."""
+        return f"{self.path}:{self.name}"
+
+    @cached_property
+    def bases(self) -> tuple[ClassSource | External, ...]:
+        """What the base expressions lead to; what cannot be followed is an External with the expression as its name."""
+        found: list[ClassSource | External] = []
+        for base in self.node.bases:
+            target = resolve(self.module, base)
+            if isinstance(target, ClassSource) and target.name == LAYER_ENV:
+                found.append(External(dotted=f"{target.path}.{LAYER_ENV}"))
+            elif isinstance(target, (ClassSource, External)):
+                found.append(target)
+            else:
+                found.append(External(dotted=f"<{ast.unparse(base)}>"))
+        return tuple(found)
+
+    @cached_property
+    def mro(self) -> tuple[ClassSource | External, ...]:
+        """The class and its bases, in the order in which Python looks for attributes."""
+        return tuple(_linearise(self, ()))
+
+    @cached_property
+    def readable(self) -> tuple[ClassSource, ...]:
+        """The classes of the MRO that were read."""
+        return tuple(item for item in self.mro if isinstance(item, ClassSource))
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """The files that the class and its readable bases stand in, each once; a file of the layer's own is left out."""
+        layer = {item.module for item in self.readable if item.name in LAYER_NAMES}
+        return tuple(dict.fromkeys(item.module for item in self.readable if item.module not in layer))
+
+    @cached_property
+    def unreadable(self) -> tuple[str, ...]:
+        """What may give the class methods that were not read: bases, metaclasses, decorators."""
+        found = [item.dotted for item in self.mro if isinstance(item, External) and not item.is_known]
+        for item in self.readable:
+            found += [
+                f"metaclass {last_name(word.value)}"
+                for word in item.node.keywords
+                if word.arg == "metaclass" and last_name(word.value) not in _PLAIN_METACLASSES
+            ]
+            found += [
+                f"decorator @{last_name(node)}" for node in item.node.decorator_list if last_name(node) not in _PLAIN_DECORATORS
+            ]
+        return tuple(found)
+
+    @cached_property
+    def standing(self) -> Standing:
+        """Where the bases lead."""
+        outside = [item for item in self.mro if isinstance(item, External)]
+        if any(item.last == LAYER_ENV for item in outside):
+            return Standing.HERMES
+        if any(item.last == ATROPOS_ENV for item in outside):
+            return Standing.ATROPOS
+        return Standing.UNKNOWN if self.unreadable else Standing.OTHER
+
+    @cached_property
+    def own_methods(self) -> Mapping[str, Function]:
+        """Methods written in the class body, those under an if or a try included."""
+        found: dict[str, Function] = {}
+        for statement in flat_statements(self.node.body):
+            if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                if any(last_name(node) in {"setter", "deleter", "overload"} for node in statement.decorator_list):
+                    continue
+                found[statement.name] = function_of(statement, self.module, self)
+        return found
+
+    @cached_property
+    def own_attributes(self) -> Mapping[str, ast.expr]:
+        """Values assigned in the class body."""
+        found: dict[str, ast.expr] = {}
+        for statement in flat_statements(self.node.body):
+            if isinstance(statement, ast.Assign):
+                found.update((item.id, statement.value) for item in statement.targets if isinstance(item, ast.Name))
+            elif isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
+                found[statement.target.id] = statement.value
+        return found
+
+    @cached_property
+    def methods(self) -> Mapping[str, Function]:
+        """Own and inherited methods; abstract ones are left out."""
+        found: dict[str, Function] = {}
+        taken: set[str] = set()
+        for item in self.mro:
+            if isinstance(item, External):
+                taken |= _GIVEN_BY_BASE if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
+                continue
+            found |= {
+                name: function for name, function in item.own_methods.items() if name not in taken and not function.is_abstract
+            }
+            taken |= item.own_methods.keys() | item.own_attributes.keys()
+        return found
+
+    def attribute(self, name: str) -> tuple[ClassSource, ast.expr] | None:
+        """Return the class-level value of ``name`` and the class that gives it."""
+        for item in self.readable:
+            if name in item.own_methods:
+                return None
+            if name in item.own_attributes:
+                return item, item.own_attributes[name]
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether readable code gives the class ``name``, as a method or as a class-level value."""
+        return name in self.methods or self.attribute(name) is not None
+
+    def after(self, owner: ClassSource | None, name: str) -> Function | External | None:
+        """Return what ``super().name`` means in a method of ``owner``: a method, or the base that cannot be read."""
+        order = self.mro
+        start = order.index(owner) + 1 if owner in order else 1
+        for item in order[start:]:
+            if isinstance(item, External):
+                if item.last in {LAYER_ENV, ATROPOS_ENV} or not item.is_known:
+                    return item
+            elif name in item.own_methods:
+                return item.own_methods[name]
+        return None
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """Required methods that readable code does not give."""
+        return tuple(name for name in REQUIRED_METHODS if not self.has(name))
+
+    @cached_property
+    def is_marked_abstract(self) -> bool:
+        """Whether the class says that it is only a base: ABC among its bases, or an abstract method left open."""
+        if any(isinstance(base, External) and base.last == "ABC" for base in self.bases):
+            return True
+        names = {name for item in self.readable for name, function in item.own_methods.items() if function.is_abstract}
+        return any(not self.has(name) for name in names)
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What values flow where in the methods of the class, computed once."""
+        from pytest_hermes_env.source.flow import Flow  # noqa: PLC0415  # flow reads us
+
+        return Flow(self)
+
+
+Resolved = ClassSource | Function | Module | External
+
+
+def class_of(node: ast.ClassDef, module: Module) -> ClassSource:
+    """Return the one ClassSource of a class statement."""
+    if node not in module.classes:
+        module.classes[node] = ClassSource(node=node, module=module)
+    return module.classes[node]
+
+
+def is_standard(dotted: str) -> bool:
+    """Whether a dotted name is a builtin or of the standard library."""
+    root, _, rest = dotted.partition(".")
+    return root in sys.stdlib_module_names or (not rest and root in _BUILTINS)
+
+
+def resolve(module: Module, node: ast.AST, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
+    """Return what an expression of module scope names, or None where only running it would tell."""
+    if isinstance(node, ast.Subscript):
+        return resolve(module, node.value, seen)
+    if isinstance(node, ast.Name):
+        return resolve_name(module, node.id, seen)
+    if isinstance(node, ast.Attribute):
+        base = resolve(module, node.value, seen)
+        return resolve_attribute(module, base, node.attr, seen) if base is not None else None
+    return None
+
+
+def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
+    """Return what a module-level name means; of several bindings, the one that leads to the layer, else the last."""
+    if (module.file, name) in seen:
+        return None
+    seen |= {(module.file, name)}
+    targets = [target for item in module.names.get(name, ()) if (target := resolve_binding(module, item, seen))]
+    for target in targets:
+        if isinstance(target, External) and target.last in LAYER_NAMES:
+            return target
+    if targets:
+        return targets[-1]
+    if name in module.names:
+        return None
+    for star in module.stars:
+        if name in LAYER_NAMES and _is_layer_file(star):
+            return External(dotted=f"{star}.{name}")
+        source = module.imported(star)
+        target = resolve_name(source, name, seen) if source else None
+        if target is not None:
+            return target
+    if name in LAYER_NAMES or name == ATROPOS_ENV or (name in _BUILTINS and not module.stars):
+        return External(dotted=name)
+    unread = [star for star in module.stars if module.imported(star) is None]
+    return External(dotted=f"{unread[-1]}.{name}") if unread and name not in _BUILTINS else None
+
+
+def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
+    """Return what one binding gives its name."""
+    if isinstance(binding.node, ast.ClassDef):
+        return class_of(binding.node, module)
+    if isinstance(binding.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return function_of(binding.node, module)
+    if not binding.module:
+        return resolve(module, binding.node, seen)
+    if is_standard(binding.module) or (not binding.attribute and _is_layer_file(binding.module)):
+        return External(dotted=_joined(binding.module, binding.attribute))
+    if not binding.attribute:
+        return module.imported(binding.module) or External(dotted=binding.module)
+    if binding.attribute in LAYER_NAMES and _is_layer_file(binding.module):
+        return External(dotted=_joined(binding.module, binding.attribute))
+    source = module.imported(binding.module)
+    target = resolve_name(source, binding.attribute, seen) if source else None
+    if target is None or (isinstance(target, External) and target.dotted == binding.attribute):
+        inner = module.imported(_joined(binding.module, binding.attribute))
+        return inner or External(dotted=_joined(binding.module, binding.attribute))
+    return target
+
+
+def resolve_attribute(
+    module: Module, base: Resolved, name: str, seen: frozenset[tuple[str, str]] = frozenset()
+) -> Resolved | None:
+    """Return what ``base.name`` means."""
+    if isinstance(base, Module):
+        return resolve_name(base, name, seen)
+    if isinstance(base, External):
+        dotted = _joined(base.dotted, name)
+        if name in LAYER_NAMES or is_standard(dotted) or _is_layer_file(dotted):
+            return External(dotted=dotted)
+        return module.imported(dotted) or External(dotted=dotted)
+    if isinstance(base, ClassSource):
+        for statement in flat_statements(base.node.body):
+            if isinstance(statement, ast.ClassDef) and statement.name == name:
+                return class_of(statement, base.module)
+        return base.methods.get(name)
+    return None
+
+
+def _is_layer_file(dotted: str) -> bool:
+    return dotted.rpartition(".")[2] in LAYER_FILES
+
+
+def _joined(module: str, name: str) -> str:
+    if not name:
+        return module
+    return module + name if module.endswith(".") else f"{module}.{name}"
+
+
+def _linearise(source: ClassSource, above: tuple[ClassSource, ...]) -> list[ClassSource | External]:
+    if source in above:
+        return [External(dotted=f"<{source.name}, which inherits from itself>")]
+    rows = [_linearise(base, (*above, source)) if isinstance(base, ClassSource) else [base] for base in source.bases]
+    rows.append(list(source.bases))
+    merged: list[ClassSource | External] = [source]
+    rows = [row for row in rows if row]
+    while rows:
+        head = next((row[0] for row in rows if not any(row[0] in other[1:] for other in rows)), rows[0][0])
+        merged.append(head)
+        rows = [rest for row in rows if (rest := [item for item in row if item != head])]
+    return merged

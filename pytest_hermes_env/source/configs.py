@@ -1,0 +1,135 @@
+"""The configuration of an environment as it is written: its class, its own fields, and where it is made."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve
+from pytest_hermes_env.source.flow import Call, Frame, calls_in, constructs
+from pytest_hermes_env.source.functions import annotation_text, last_name
+from pytest_hermes_env.source.installed import known_fields
+from pytest_hermes_env.source.modules import flat_statements
+from pytest_hermes_env.source.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["BASE_CONFIG", "LAYER_CONFIG", "ConfigField", "config_calls", "config_class", "fields_of", "is_config", "keyword"]
+
+LAYER_CONFIG = "HermesAgentEnvConfig"
+BASE_CONFIG = "BaseEnvConfig"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConfigField:
+    """One field of a configuration class."""
+
+    name: str
+    node: ast.AnnAssign
+    owner: ClassSource
+
+    @property
+    def is_own(self) -> bool:
+        """Whether neither Atropos nor the layer has a field of this name."""
+        return self.name not in known_fields()
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the field says what it is for."""
+        if self._has_docstring:
+            return True
+        candidates = [self.node.value, *_annotated(self.node.annotation)]
+        calls = [item for item in candidates if isinstance(item, ast.Call)]
+        return any(_describes(word) for call in calls for word in call.keywords) or (
+            self.node.value is not None and not calls and not _is_plain(self.node.value)
+        )
+
+    @property
+    def _has_docstring(self) -> bool:
+        """Whether a string stands below the field, in a class whose model_config takes such strings for descriptions."""
+        settings = self.owner.own_attributes.get("model_config")
+        if settings is None or "use_attribute_docstrings" not in ast.unparse(settings):
+            return False
+        body = self.owner.node.body
+        after = body[body.index(self.node) + 1 :] if self.node in body else []
+        return bool(after) and isinstance(after[0], ast.Expr) and isinstance(after[0].value, ast.Constant)
+
+
+def _annotated(annotation: ast.expr) -> list[ast.expr]:
+    """Return the metadata of ``Annotated[type, ...]``."""
+    if isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "Annotated":
+        return annotation.slice.elts[1:] if isinstance(annotation.slice, ast.Tuple) else []
+    return []
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Whether a default is a bare value, which says nothing; a name may stand for a described Field."""
+    return isinstance(value, (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp, ast.JoinedStr))
+
+
+def config_class(source: ClassSource) -> Resolved | None:
+    """Return what env_config_cls names: a class that was read, an External, or None where it is not given or computed."""
+    given = source.attribute("env_config_cls")
+    if given is None:
+        return None
+    owner, node = given
+    if isinstance(node, ast.Name):
+        for statement in flat_statements(owner.node.body):
+            if isinstance(statement, ast.ClassDef) and statement.name == node.id:
+                return class_of(statement, owner.module)
+    return resolve(owner.module, node)
+
+
+def is_config(target: Resolved | None) -> bool | None:
+    """Whether a class leads to the layer's configuration; None when its bases cannot all be read."""
+    if isinstance(target, External):
+        return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
+    if not isinstance(target, ClassSource):
+        return None
+    if target.name == LAYER_CONFIG:
+        return True
+    outside = [item for item in target.mro if isinstance(item, External)]
+    if any(item.last == LAYER_CONFIG for item in outside) or any(item.name == LAYER_CONFIG for item in target.readable):
+        return True
+    strange = [item for item in outside if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
+    return None if strange else False
+
+
+def fields_of(config: ClassSource) -> Iterator[ConfigField]:
+    """Yield the fields that a configuration class and its readable bases declare; each name once, the nearest first."""
+    seen: set[str] = set()
+    for owner in config.readable:
+        if owner.name == LAYER_CONFIG:
+            return
+        for statement in flat_statements(owner.node.body):
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                continue
+            name = statement.target.id
+            if name.startswith("_") or name in seen or name == "model_config":
+                continue
+            if "ClassVar" in annotation_text(statement.annotation):
+                continue
+            seen.add(name)
+            yield ConfigField(name=name, node=statement, owner=owner)
+
+
+def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
+    """Yield the calls that make a configuration of the layer."""
+    for call in calls_in(frames):
+        if constructs(call, LAYER_CONFIG) or any(
+            value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "env_config_cls" for value in call.callee
+        ):
+            yield call
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the value of a keyword argument, None where it is not given."""
+    return next((word.value for word in call.keywords if word.arg == name), None)
+
+
+def _describes(word: ast.keyword) -> bool:
+    """Whether a keyword of Field is a description that says something, or many keywords that cannot be read."""
+    is_empty = isinstance(word.value, ast.Constant) and not word.value.value
+    return word.arg is None or (word.arg == "description" and not is_empty)

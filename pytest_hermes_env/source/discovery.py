@@ -1,0 +1,134 @@
+"""Which classes of a file are environments, and why the others are not judged."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.source.classes import ClassSource, External, Standing, class_of
+from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_ROLLOUTS, REQUIRED_METHODS
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, flat_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_LIKELY = 2
+"""So many names of an environment make a class with unreadable bases worth judging; one of them must be its own."""
+
+_OWN_NAMES = frozenset({"compute_reward", "env_config_cls"})
+_NAMES = _OWN_NAMES.union(REQUIRED_METHODS, LAYER_ROLLOUTS, {"config_init", "name", "wandb_log"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """A class that was seen and is not judged."""
+
+    path: str
+    line: int
+    name: str
+    reason: str
+    is_environment: bool = False
+    """Whether it is an environment of some kind all the same, so that leaving it out must be shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileReading:
+    """What one file holds for the contract."""
+
+    path: str
+    classes: tuple[ClassSource, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    problem: FileProblem | None = None
+
+
+def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
+    """Return the environment classes of a file. Abstract helpers are among them: `without_helpers` takes them out."""
+    module = (tree or SourceTree()).read(path)
+    if isinstance(module, FileProblem):
+        return FileReading(path=path, problem=module)
+    classes: list[ClassSource] = []
+    skipped: list[Skipped] = []
+    for source in classes_in(module):
+        reason, is_environment = _reason_to_skip(source)
+        if reason:
+            skipped.append(Skipped(path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment))
+        else:
+            classes.append(source)
+    return FileReading(path=path, classes=tuple(classes), skipped=tuple(skipped))
+
+
+def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
+    """Return the class of a file by its name or qualified name, or None if there is none or no parsing it."""
+    module = (tree or SourceTree()).read(os.fspath(path))
+    if isinstance(module, FileProblem):
+        return None
+    return next((source for source in classes_in(module) if source.name == name), None) or _nested(module, name)
+
+
+def _nested(module: Module, name: str) -> ClassSource | None:
+    """Return a class by its qualified name, those inside functions included."""
+    pending: list[tuple[str, ast.AST]] = [("", module.tree)]
+    while pending:
+        prefix, node = pending.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                if prefix + child.name == name:
+                    return class_of(child, module)
+                pending.append((f"{prefix}{child.name}.", child))
+            elif isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                pending.append((f"{prefix}{child.name}.<locals>.", child))
+            elif isinstance(child, (ast.stmt, ast.ExceptHandler)):
+                pending.append((prefix, child))
+    return None
+
+
+def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
+    """Return the readings with abstract helpers moved to what is skipped: they only serve as bases of others."""
+    found = list(readings)
+    bases = {base for reading in found for source in reading.classes for base in source.readable[1:]}
+    result = []
+    for reading in found:
+        helpers = [
+            source
+            for source in reading.classes
+            if source.is_marked_abstract or (source in bases and source.missing and not source.unreadable)
+        ]
+        notes = tuple(
+            Skipped(
+                path=source.path,
+                line=source.line,
+                name=source.name,
+                reason="an abstract base of other environments: they are judged with what they inherit from it",
+            )
+            for source in helpers
+        )
+        kept = tuple(source for source in reading.classes if source not in helpers)
+        result.append(FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem))
+    return result
+
+
+def classes_in(module: Module) -> Iterator[ClassSource]:
+    """Yield the classes at module level and inside other classes, those under an if or a try included."""
+    pending: list[ast.stmt] = list(module.tree.body)[::-1]
+    while pending:
+        for statement in flat_statements([pending.pop()]):
+            if isinstance(statement, ast.ClassDef):
+                yield class_of(statement, module)
+                pending.extend(item for item in reversed(statement.body) if isinstance(item, ast.ClassDef))
+
+
+def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
+    if source.name == LAYER_ENV:
+        return "the base class of the layer itself", False
+    if source.standing is Standing.HERMES:
+        return "", False
+    if source.standing is Standing.ATROPOS:
+        return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
+    if source.standing is Standing.UNKNOWN:
+        given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
+        unread = [item.dotted for item in source.mro if isinstance(item, External) and not item.is_known]
+        if unread and given & _OWN_NAMES and len(given) >= _LIKELY:
+            return "", False
+    return "no environment", False

@@ -1,0 +1,313 @@
+"""Files as they are read: each parsed once, with the names that it binds and the place of every node.
+
+A file that cannot be read or parsed becomes a `FileProblem`; nothing here raises for what a file contains.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import stat
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.source.installed import folders_of
+from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pytest_hermes_env.source.classes import ClassSource
+    from pytest_hermes_env.source.functions import Function
+
+_BLOCKS = (
+    ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
+)  # fmt: skip
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Directories that are no root of a tree: what is installed beside a file is not part of its project."""
+
+_BELOW_THE_LAYER = 2
+"""Parts of the shortest dotted name of a module in the layer's package."""
+
+MAX_PARENTS = 8
+"""How many directories above a file are tried as the root that its absolute imports start from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileProblem:
+    """A file that cannot be judged because it cannot be read or parsed."""
+
+    path: str
+    line: int = 1
+    column: int = 1
+    message: str
+    id: str = "HE111"
+    name: str = "file-parses"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binding:
+    """What one module-level statement binds a name to: an import, a class, a function or an expression."""
+
+    node: ast.AST
+    module: str = ""
+    """Dotted name of the imported module, relative dots included."""
+    attribute: str = ""
+    """The name taken from ``module``, or empty where the module itself is bound."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Module:
+    """One parsed file. ``path`` is as the user gave it, ``file`` absolute; ``names`` lists every binding of a name."""
+
+    path: str
+    file: str
+    tree: ast.Module
+    text: bytes
+    reader: SourceTree
+
+    @cached_property
+    def names(self) -> Mapping[str, tuple[Binding, ...]]:
+        """Every module-level binding by name, in the order of the file."""
+        found: dict[str, tuple[Binding, ...]] = {}
+        for statement in flat_statements(self.tree.body):
+            for name, binding in _bindings_of(statement):
+                found[name] = (*found.get(name, ()), binding)
+        return found
+
+    @cached_property
+    def stars(self) -> tuple[str, ...]:
+        """Dotted names of the modules that are star-imported."""
+        return tuple(
+            "." * statement.level + (statement.module or "")
+            for statement in flat_statements(self.tree.body)
+            if isinstance(statement, ast.ImportFrom) and statement.names[0].name == "*"
+        )
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """The lines of the file, as bytes: the parser counts columns in bytes."""
+        return self.text.splitlines()
+
+    @cached_property
+    def classes(self) -> dict[ast.AST, ClassSource]:
+        """Filled by `classes.class_of`: one ClassSource for each class statement that was asked for."""
+        return {}
+
+    @cached_property
+    def functions(self) -> dict[ast.AST, Function]:
+        """Filled by `functions.function_of`."""
+        return {}
+
+    def place(self, node: ast.AST) -> tuple[int, int]:
+        """Return line and column of ``node``, both from 1, the column in characters."""
+        line = getattr(node, "lineno", 1)
+        offset = getattr(node, "col_offset", 0)
+        if offset and line <= len(self.lines):
+            offset = len(self.lines[line - 1][:offset].decode("utf-8", "replace"))
+        return line, offset + 1
+
+    def imported(self, dotted: str) -> Module | None:
+        """Return the module that ``dotted`` means in an import of this file, if it is a file of the same tree."""
+        return self.reader.find(dotted, self.file)
+
+    @cached_property
+    def words_read(self) -> frozenset[str]:
+        """Every word that is read as an attribute, or stands as a text that could name one."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Load):
+                    found.add(node.attr)
+            elif isinstance(node, ast.Constant):
+                if isinstance(node.value, str) and node.value.isidentifier():
+                    found.add(node.value)
+            elif isinstance(node, ast.MatchClass):
+                found.update(node.kwd_attrs)
+        return frozenset(found)
+
+    @cached_property
+    def imports(self) -> tuple[str, ...]:
+        """Dotted names of what the file imports at module level; a name taken from a module may be a module itself."""
+        found = list(self.stars)
+        for bindings in self.names.values():
+            for item in bindings:
+                if item.module:
+                    found += [item.module, f"{item.module.rstrip('.')}.{item.attribute}" if item.attribute else item.module]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
+    def problems_of_imports(self) -> tuple[FileProblem, ...]:
+        """The files of the same tree that this one imports and that cannot be read or parsed."""
+        return tuple(problem for dotted in self.imports if (problem := self.reader.problem_of(dotted, self.file)))
+
+
+class SourceTree:
+    """Reads files, each at most once. It lives as long as one check."""
+
+    def __init__(self) -> None:
+        """Start with nothing read."""
+        self._modules: dict[str, Module | FileProblem] = {}
+        self._found: dict[tuple[str, str], str | None] = {}
+        self._roots: dict[str, tuple[str, ...]] = {}
+        self._layers: list[str] | None = None
+
+    def read(self, path: str) -> Module | FileProblem:
+        """Return the parsed file, or the problem that keeps it from being parsed."""
+        file = os.path.abspath(path)
+        if file not in self._modules:
+            self._modules[file] = self._parse(path, file)
+        return self._modules[file]
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """The files that were read and parsed so far, those that others import included."""
+        return tuple(item for item in self._modules.values() if isinstance(item, Module))
+
+    def text_of(self, file: str) -> bytes:
+        """Return what a file holds. Raises: OSError, also for what is no regular file: a pipe would be waited for, for ever."""
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        with open(file, "rb") as stream:
+            return stream.read()
+
+    def find(self, dotted: str, importer: str) -> Module | None:
+        """Return the module that ``dotted`` names when imported by the file ``importer``, or None."""
+        folder = os.path.dirname(importer)
+        key = (folder, dotted)
+        if key not in self._found:
+            self._found[key] = self._locate(dotted, folder)
+        file = self._found[key]
+        if file is None:
+            return None
+        module = self.read(_shown(file))
+        return module if isinstance(module, Module) else None
+
+    def problem_of(self, dotted: str, importer: str) -> FileProblem | None:
+        """Return what is wrong with the file that ``dotted`` names when imported by ``importer``, None where nothing is."""
+        self.find(dotted, importer)
+        file = self._found.get((os.path.dirname(importer), dotted))
+        module = self._modules.get(file) if file is not None else None
+        return module if isinstance(module, FileProblem) else None
+
+    def _locate(self, dotted: str, folder: str) -> str | None:
+        name = dotted.lstrip(".")
+        level = len(dotted) - len(name)
+        if level:
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            roots: tuple[str, ...] = (folder,)
+        else:
+            roots = self._roots_of(folder)
+        parts = name.split(".") if name else []
+        for root in roots:
+            base = os.path.join(root, *parts)
+            for candidate in (base + ".py", os.path.join(base, "__init__.py")):
+                if os.path.isfile(candidate):
+                    return candidate
+        return self._bundled(parts) if not level else None
+
+    def _bundled(self, parts: list[str]) -> str | None:
+        """Return the file of an installed environment, such as one that comes with the layer, that others inherit from.
+
+        The layer's own files stay unread: they are known by name.
+        """
+        if len(parts) < _BELOW_THE_LAYER or parts[0] != LAYER_PACKAGE or parts[-1] in LAYER_FILES:
+            return None
+        if self._layers is None:
+            self._layers = folders_of(LAYER_PACKAGE)
+        files = (os.path.join(folder, *parts[1:]) + ".py" for folder in self._layers)
+        return next((file for file in files if os.path.isfile(file)), None)
+
+    def _roots_of(self, folder: str) -> tuple[str, ...]:
+        if folder not in self._roots:
+            roots = [] if os.path.basename(folder) in _INSTALLED else [folder]
+            current = folder
+            for _ in range(MAX_PARENTS):
+                if os.path.exists(os.path.join(current, ".git")) or os.path.exists(os.path.join(current, "pyproject.toml")):
+                    roots.append(os.path.join(current, "src"))
+                    break
+                parent = os.path.dirname(current)
+                if parent == current or os.path.basename(parent) in _INSTALLED:
+                    break
+                roots.append(parent)
+                current = parent
+            roots.append(os.getcwd())
+            self._roots[folder] = tuple(dict.fromkeys(roots))
+        return self._roots[folder]
+
+    def _parse(self, path: str, file: str) -> Module | FileProblem:
+        try:
+            text = self.text_of(file)
+        except OSError as error:
+            return FileProblem(path=path, message=f"the file cannot be read: {error.strerror or error}")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a bad escape in someone's string is not our warning to give
+                tree = ast.parse(text, filename=path)
+        except SyntaxError as error:
+            return FileProblem(
+                path=path,
+                line=max(error.lineno or 1, 1),
+                column=max(error.offset or 1, 1),
+                message=f"the file does not parse: {error.msg}",
+            )
+        except ValueError as error:
+            return FileProblem(path=path, message=f"the file does not parse: {error}")
+        except (RecursionError, MemoryError):
+            return FileProblem(path=path, message="the file does not parse: it nests too deeply")
+        return Module(path=path, file=file, tree=tree, text=text, reader=self)
+
+
+def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a block and of the if, try, with, loop and match blocks in it; not of a def or class."""
+    pending = list(body)[::-1]
+    while pending:
+        statement = pending.pop()
+        yield statement
+        if not isinstance(statement, _BLOCKS):
+            continue
+        inner: list[ast.stmt] = []
+        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+            for part in getattr(statement, name, ()):
+                inner.extend(part.body if isinstance(part, (ast.ExceptHandler, ast.match_case)) else [part])
+        pending.extend(reversed(inner))
+
+
+def import_bindings(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Binding]]:
+    """Yield the names that an import statement binds; a star import binds none that can be seen."""
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            if alias.asname:
+                yield alias.asname, Binding(node=statement, module=alias.name)
+            else:
+                first = alias.name.split(".")[0]
+                yield first, Binding(node=statement, module=first)
+        return
+    source = "." * statement.level + (statement.module or "")
+    for alias in statement.names:
+        if alias.name != "*":
+            yield alias.asname or alias.name, Binding(node=statement, module=source, attribute=alias.name)
+
+
+def _bindings_of(statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield from import_bindings(statement)
+    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name, Binding(node=statement)
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            if isinstance(target, ast.Name):
+                yield target.id, Binding(node=statement.value)
+    elif isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
+        yield statement.target.id, Binding(node=statement.value)
+
+
+def _shown(file: str) -> str:
+    """Return ``file`` as it reads best in a finding: relative to the working directory where it lies below it."""
+    here = os.getcwd() + os.sep
+    return file.removeprefix(here)

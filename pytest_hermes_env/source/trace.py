@@ -1,0 +1,151 @@
+"""Where the value of an argument was written: through local names, parameters and the calls that give them."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.source.functions import last_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pytest_hermes_env.source.flow import Call, Frame
+    from pytest_hermes_env.source.functions import Function
+
+__all__ = ["Origin", "argument", "bindings", "given_to", "is_hidden", "origins", "parameters"]
+
+_DEEPEST = 8
+
+Origin = tuple[ast.expr, "Frame"]
+"""An expression and the frame that it stands in."""
+
+
+def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
+    """Return the argument of that position or name; None where it is not given, or hidden behind a star."""
+    for word in call.keywords:
+        if word.arg == name:
+            return word.value
+    before = call.args[: position + 1]
+    if len(before) <= position or any(isinstance(item, ast.Starred) for item in before):
+        return None
+    return before[position]
+
+
+def origins(node: ast.expr, frame: Frame, frames: Iterable[Frame], depth: int = 0) -> Iterator[Origin]:
+    """Yield the expressions that ``node`` takes its value from; one that cannot be followed further is yielded itself.
+
+    ``frames`` are where callers of ``frame`` are looked for.
+    """
+    if depth > _DEEPEST:
+        yield node, frame
+        return
+    match node:
+        case ast.Await(value=inner) | ast.NamedExpr(value=inner):
+            yield from origins(inner, frame, frames, depth + 1)
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from origins(body, frame, frames, depth + 1)
+            yield from origins(orelse, frame, frames, depth + 1)
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from origins(value, frame, frames, depth + 1)
+        case ast.Name():
+            yield from _of_name(node, frame, frames, depth + 1)
+        case _:
+            yield node, frame
+
+
+def _of_name(node: ast.Name, frame: Frame, frames: Iterable[Frame], depth: int) -> Iterator[Origin]:
+    bound = list(bindings(frame.function, node.id))
+    if bound:
+        for value in bound:
+            if value is None:
+                yield node, frame
+            else:
+                yield from origins(value, frame, frames, depth)
+        return
+    given = list(given_to(node, frame, frames))
+    if not given:
+        yield node, frame
+    for value, caller in given:
+        if value is node:
+            yield value, caller
+        else:
+            yield from origins(value, caller, frames, depth)
+
+
+def bindings(function: Function, name: str) -> Iterator[ast.expr | None]:
+    """Yield what a function, or one inside of it, gives a local name; None where it is unpacked or iterated."""
+    for node in ast.walk(function.node):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            around = function.parents.get(node)
+            is_plain = isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and is_plain else None
+
+
+def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
+    """Yield what callers give the parameter ``node``, and its default where they give nothing; ``node`` where it is hidden."""
+    scope = _scope_of_parameter(node, frame.function)
+    if scope is None:
+        return
+    if scope is not frame.function.node:
+        for call in _calls_of(scope, frame):
+            yield _bound(call, scope, node, skipped=0), frame
+        return
+    skipped = 0 if frame.function.is_static else 1
+    for caller in frames:
+        for edge, target in caller.edges:
+            if target.function is frame.function:
+                is_plain = isinstance(edge, ast.Call) and last_name(edge.func) == frame.function.name
+                yield (_bound(edge, scope, node, skipped=skipped), caller) if is_plain else (node, frame)
+
+
+def parameters(scope: ast.AST) -> tuple[str, ...]:
+    """Return the names of the parameters of a def or a lambda."""
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return ()
+    arguments = scope.args
+    return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def _scope_of_parameter(node: ast.Name, function: Function) -> ast.AST | None:
+    """Return the def or lambda around ``node`` that has a parameter of its name."""
+    scope = function.scope_of(node)
+    while node.id not in parameters(scope):
+        if scope is function.node:
+            return None
+        scope = function.scope_of(scope)
+    return scope
+
+
+def _calls_of(scope: ast.AST, frame: Frame) -> Iterator[ast.Call]:
+    name = getattr(scope, "name", "")
+    for node in ast.walk(frame.function.node):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
+
+
+def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> ast.expr:
+    """Return what ``call`` gives a parameter; the parameter itself where only running it would tell."""
+    if not isinstance(call, ast.Call) or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return node
+    arguments = scope.args
+    positional = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    position = positional.index(node.id) - skipped if node.id in positional else len(call.args)
+    found = argument(call, position, node.id)
+    if found is not None:
+        return found
+    if any(word.arg is None for word in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args):
+        return node
+    defaults = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
+    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if default is not None:
+            defaults[item.arg] = default
+    return defaults.get(node.id, node)
+
+
+def is_hidden(call: Call, name: str) -> bool:
+    """Whether an argument that is not written out may be given all the same."""
+    return name not in call.keywords and (
+        "**" in call.keywords or any(isinstance(item, ast.Starred) for item in call.node.args)
+    )

@@ -1,0 +1,62 @@
+"""check_rule: one rule on one class, from a test of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env import check_rule
+from pytest_hermes_env.errors import ContractBreach, NotExercised, UnknownRule
+from pytest_hermes_env.layer import find_class
+
+from .mutants import MUTANTS
+from .mutants.mutant import CLASSES, SOUND
+
+
+def sound(name: str) -> type:
+    """Return a sound environment."""
+    (env_class,) = find_class(f"{SOUND / name}.py:{CLASSES[name]}")
+    return env_class
+
+
+def test_a_law_that_holds_passes() -> None:
+    """A rule is found by its id and by its name; one that does not apply is kept, too."""
+    check_rule(sound("ledger_books"), "HE802")
+    check_rule(sound("ledger_books"), "awaits-super-wandb-log")
+    check_rule(sound("capitals_exam"), "HE501")
+
+
+def test_a_breach_is_raised_with_its_finding(tmp_path: Path) -> None:
+    """The error is the finding as reports show it, without a test to paste: this is one."""
+    mutant = next(item for item in MUTANTS if item.rule == "HE802" and item.env == "ledger_books")
+    (env_class,) = find_class(mutant.write(tmp_path))
+
+    with pytest.raises(ContractBreach) as breach:
+        check_rule(env_class, "HE802")
+
+    lines = str(breach.value).splitlines()
+    assert "HE802 takes-no-metrics: " in lines[0]
+    assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["why", "fix"]
+    assert "  try" not in str(breach.value)
+
+
+def test_a_rule_that_saw_nothing_proves_nothing(tmp_path: Path) -> None:
+    """Where the evidence never occurred, the test fails and says why."""
+    path = tmp_path / "cannot.py"
+    text = (SOUND / "ledger_books.py").read_text(encoding="utf-8")
+    path.write_text(text.replace("        split = len(BOOKS)", "        raise OSError('no books')\n        split = len(BOOKS)"))
+    (env_class,) = find_class(f"{path}:LedgerEnv")
+
+    with pytest.raises(NotExercised) as told:
+        check_rule(env_class, "HE501")
+
+    assert str(told.value) == (
+        "HE501 masks-match-tokens is not exercised for LedgerEnv, which proves nothing: setup failed: OSError: no books"
+    )
+
+
+def test_an_unknown_rule_is_refused() -> None:
+    """A typing mistake is no green test."""
+    with pytest.raises(UnknownRule, match="there is no rule 'HE999'"):
+        check_rule(sound("ledger_books"), "HE999")

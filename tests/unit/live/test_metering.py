@@ -1,0 +1,125 @@
+"""Calls are counted where they leave, whatever the answer looks like."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_hermes_env.errors import BudgetSpent
+from pytest_hermes_env.live.limits import Limits, Spending, Spent, Usage
+from pytest_hermes_env.live.metering import Meter, MeteredTransport, Progress, usage_of
+from pytest_hermes_env.live.prices import Price
+
+URL = "http://api.test/v1/chat/completions"
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3}
+
+
+def ask(meter: Meter, response: httpx.Response, body: dict[str, Any] | None = None) -> httpx.Request:
+    """Send one request through the meter, read the answer, and return the request as it left."""
+    left = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        left.append(request)
+        return response
+
+    async def send() -> None:
+        transport = MeteredTransport(httpx.MockTransport(answer), meter)
+        async with httpx.AsyncClient(transport=transport) as client, client.stream("POST", URL, json=body or {}) as received:
+            await received.aread()
+
+    asyncio.run(send())
+    return left[0]
+
+
+@pytest.fixture
+def spending(tmp_path: Path) -> Spending:
+    """A file without limits."""
+    return Spending(tmp_path / "calls", Limits())
+
+
+@pytest.mark.parametrize(
+    ("response", "spent"),
+    [
+        (httpx.Response(200, json={"usage": USAGE}), Spent(calls=1, prompt_tokens=7, completion_tokens=3, unpriced=1)),
+        (
+            httpx.Response(200, json={"usage": USAGE | {"cost": 0.5}}),
+            Spent(calls=1, prompt_tokens=7, completion_tokens=3, usd=0.5),
+        ),
+        (httpx.Response(200, json={}), Spent(calls=1, uncounted=1, unpriced=1)),
+        (httpx.Response(200, text="no json"), Spent(calls=1, failed=1)),
+        (httpx.Response(200, json={"error": {"message": "upstream failed"}}), Spent(calls=1, failed=1)),
+        (httpx.Response(500, json={"usage": USAGE}), Spent(calls=1, failed=1)),
+        (
+            httpx.Response(
+                200,
+                headers={"content-type": "text/event-stream"},
+                stream=httpx.ByteStream(
+                    b'data: {"choices": []}\n\n'
+                    b'data: {"usage": {"prompt_tokens": 7, "completion_tokens": 3, "cost": 1}}\n\n'
+                    b"data: [DONE]\n\n"
+                ),
+            ),
+            Spent(calls=1, prompt_tokens=7, completion_tokens=3, usd=1.0),
+        ),
+    ],
+    ids=["tokens", "cost", "nothing", "no-json", "error-in-200", "failed", "stream"],
+)
+def test_what_an_answer_took_is_counted(spending: Spending, response: httpx.Response, spent: Spent) -> None:
+    """What it does not say is counted as not said, and a failure costs nothing."""
+    ask(Meter(spending=spending, test="t"), response)
+
+    total = spending.total()
+    assert total == Spent(**{**vars(spent), "seconds": total.seconds})
+
+
+def test_a_price_stands_in_for_a_cost(spending: Spending) -> None:
+    """Only where the answer says none."""
+    meter = Meter(spending=spending, test="t", price=Price(input=1_000_000.0, output=0.0))
+    ask(meter, httpx.Response(200, json={"usage": USAGE}))
+    ask(meter, httpx.Response(200, json={"usage": USAGE | {"cost": 1}}))
+
+    assert spending.total().usd == 8.0
+
+
+def test_the_cost_is_asked_for(spending: Spending) -> None:
+    """What the meter adds to a body does not replace what is there, and the length is right again."""
+    meter = Meter(spending=spending, test="t", extra={"usage": {"include": True}, "model": "other"})
+    request = ask(meter, httpx.Response(200, json={}), {"model": "m", "messages": []})
+
+    assert json.loads(request.content) == {"usage": {"include": True}, "model": "m", "messages": []}
+    assert request.headers["content-length"] == str(len(request.content))
+
+
+def test_a_refused_call_is_not_sent(tmp_path: Path) -> None:
+    """The refusal is raised at the call, and again when the test is verified."""
+    meter = Meter(spending=Spending(tmp_path / "calls", Limits(calls=0)), test="t")
+    with pytest.raises(BudgetSpent):
+        ask(meter, httpx.Response(200))
+    with pytest.raises(BudgetSpent, match="refused   1 call of this test"):
+        meter.verify()
+
+
+def test_progress_names_the_turn(spending: Spending) -> None:
+    """A request that offers tools asks for the turn after those that it holds; one that offers none is no turn."""
+    seen: list[Progress] = []
+    meter = Meter(spending=spending, test="t", tell=seen.append)
+    said = [{"role": "user"}, {"role": "assistant"}, {"role": "tool"}]
+    ask(meter, httpx.Response(200, json={"usage": USAGE}), {"messages": said, "tools": [{}]})
+    ask(meter, httpx.Response(429), {"messages": said})
+
+    assert [(each.rollout, each.turn, each.status, each.usage) for each in seen] == [
+        (1, 2, 200, Usage(prompt_tokens=7, completion_tokens=3)),
+        (2, 0, 429, None),
+    ]
+
+
+def test_a_key_of_ones_own_costs_upstream_too() -> None:
+    """OpenRouter says what the upstream provider takes apart."""
+    said = {"cost": 0.01, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.2}}
+
+    assert usage_of({"usage": USAGE | said}).usd == pytest.approx(0.21)

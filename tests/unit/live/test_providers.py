@@ -1,0 +1,342 @@
+"""Which real server the settings mean, and whether it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import httpx
+import pytest
+import respx
+
+from pytest_hermes_env.errors import LiveModeError, UsageError
+from pytest_hermes_env.live.preflight import preflight
+from pytest_hermes_env.live.providers import SET_UPS, LiveServer, choose_server
+
+KEY = "sk-or-v1-0123456789abcdef"
+LOCAL = "http://localhost:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "expected"),
+    [
+        (
+            {"provider": "openrouter", "model": "a/b"},
+            {"OPENROUTER_API_KEY": KEY},
+            LiveServer(
+                provider="openrouter",
+                base_url="https://openrouter.ai/api/v1",
+                model="a/b",
+                key_name="OPENROUTER_API_KEY",
+                may_tell_cost=True,
+            ),
+        ),
+        (
+            {"provider": "openai", "model": "m"},
+            {"OPENAI_API_KEY": KEY},
+            LiveServer(provider="openai", base_url="https://api.openai.com/v1", model="m", key_name="OPENAI_API_KEY"),
+        ),
+        (
+            {"provider": "vllm"},
+            {},
+            LiveServer(provider="vllm", base_url=LOCAL, model="", server_type="vllm", is_checked=True, lists_its_model=True),
+        ),
+        (
+            {"provider": "sglang", "model": "m", "base_url": "http://gpu:30000/v1/"},
+            {},
+            LiveServer(
+                provider="sglang",
+                base_url="http://gpu:30000/v1",
+                model="m",
+                server_type="sglang",
+                is_checked=True,
+                lists_its_model=True,
+            ),
+        ),
+        ({"provider": "atropos"}, {}, LiveServer(provider="atropos", base_url=LOCAL, model="", lists_its_model=True)),
+        (
+            {"provider": "custom", "model": "m", "base_url": "https://h/v1/chat/completions", "key_name": "MINE"},
+            {"MINE": KEY},
+            LiveServer(provider="custom", base_url="https://h/v1", model="m", key_name="MINE", may_tell_cost=True),
+        ),
+    ],
+    ids=lambda value: value.get("provider") if isinstance(value, dict) else None,
+)
+def test_the_presets(given: dict[str, str], environ: dict[str, str], expected: LiveServer) -> None:
+    """Each provider's type, URL and key variable are the guide's; the key is taken from the environment."""
+    server = choose_server(**given, environ=environ)
+
+    assert server == expected
+    assert server.key == next(iter(environ.values()), "")
+
+
+def test_the_configuration_for_atroposlib() -> None:
+    """No health check of atroposlib's, the type of the preset, and a repr without the key."""
+    config = choose_server(provider="openrouter", model="a/b", environ={"OPENROUTER_API_KEY": KEY}).config()
+
+    assert (config.server_type, config.health_check, config.model_name, config.base_url, config.api_key) == (
+        "openai",
+        False,
+        "a/b",
+        "https://openrouter.ai/api/v1",
+        KEY,
+    )
+    assert KEY not in f"{config!r} {config}"
+
+
+INCOMPLETE = f"""\
+--hermes-live: {{happened}}.
+  expected  {{expected}}; nothing is assumed, since calls cost money
+  fix       choose one of the set-ups:
+
+{SET_UPS}
+
+            The ini values hermes_live_provider, hermes_live_model, ... and the variables HERMES_ENV_PROVIDER,
+            HERMES_ENV_MODEL, ... say the same; flags win, then variables."""
+
+
+@pytest.mark.parametrize(
+    ("given", "happened", "expected"),
+    [
+        ({}, "no provider was chosen", "--provider and what it needs"),
+        (
+            {"provider": "openruter"},
+            "there is no provider 'openruter'. Nearest: openrouter",
+            "one of openrouter, openai, vllm, sglang, atropos, custom",
+        ),
+        ({"provider": "openrouter"}, "provider openrouter was chosen, and no model", "--hermes-model M"),
+        ({"provider": "custom", "model": "m"}, "provider custom was chosen, and no base URL", "--hermes-base-url URL"),
+        ({"provider": "custom", "base_url": LOCAL}, "provider custom was chosen, and no model", "--hermes-model M"),
+    ],
+)
+def test_nothing_is_assumed(given: dict[str, str], happened: str, expected: str) -> None:
+    """What is missing is named, with all set-ups and their flags."""
+    with pytest.raises(UsageError) as error:
+        choose_server(**given, environ={})
+
+    assert str(error.value) == INCOMPLETE.format(happened=happened, expected=expected)
+
+
+@pytest.mark.parametrize(("environ", "state"), [({}, "not set"), ({"OPENROUTER_API_KEY": " "}, "empty")])
+def test_a_missing_key_names_its_variable(environ: dict[str, str], state: str) -> None:
+    """The variable is named, and whether it is there at all."""
+    with pytest.raises(LiveModeError) as error:
+        choose_server(provider="openrouter", model="m", environ=environ)
+
+    assert str(error.value) == (
+        f"the key for openrouter is missing: the environment variable OPENROUTER_API_KEY is {state}.\n"
+        "  expected  a key for https://openrouter.ai/api/v1\n"
+        "  fix       export OPENROUTER_API_KEY=..., or name the variable that holds it: --hermes-api-key-env NAME"
+    )
+
+
+@pytest.mark.parametrize("given", ["sk-or-v1-planted0123456789", "gsk_planted0123456789abc"])
+def test_a_key_in_the_place_of_its_name_is_not_repeated(given: str) -> None:
+    """Who types the key itself is told so, without it."""
+    with pytest.raises(UsageError) as error:
+        choose_server(provider="custom", model="m", base_url="http://h/v1", key_name=given, environ={})
+
+    assert str(error.value) == (
+        f"--hermes-api-key-env: what was given is no name of an environment variable ({len(given)} characters).\n"
+        "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which would end in reports\n"
+        "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key that was typed here is in the shell's history"
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        (
+            "localhost:8000/v1",
+            "--hermes-live: 'localhost:8000/v1' is no base URL.\n"
+            "  expected  http:// or https://, a host, and the path below which /chat/completions is, mostly /v1",
+        ),
+        (
+            f"https://me:{KEY}@h:81/v1",
+            "--hermes-live: the base URL of h carries a user, a password or a query, which would end in reports.\n"
+            "  expected  https://h:81/v1\n"
+            "  fix       put the key into an environment variable and name that: --hermes-api-key-env NAME",
+        ),
+    ],
+)
+def test_a_wrong_base_url_is_a_usage_error(url: str, text: str) -> None:
+    """What is no URL, and what carries a secret; the secret is not repeated."""
+    with pytest.raises(UsageError) as error:
+        choose_server(provider="custom", model="m", base_url=url, environ={})
+
+    assert str(error.value) == text
+
+
+CUSTOM = LiveServer(provider="custom", base_url="http://api.test/v1", model="m1", key_name="MINE", key=KEY)
+VLLM = LiveServer(
+    provider="vllm", base_url="http://api.test/v1", model="", server_type="vllm", is_checked=True, lists_its_model=True
+)
+
+
+def models(*names: str) -> httpx.Response:
+    """Return a list of models."""
+    return httpx.Response(200, json={"object": "list", "data": [{"id": name} for name in names]})
+
+
+def test_a_server_that_is_there_passes() -> None:
+    """One request with the key, and the model is in the list."""
+    with respx.mock(base_url="http://api.test") as api:
+        route = api.get("/v1/models").mock(models("m0", "m1"))
+        found = preflight(CUSTOM)
+
+    assert found == (CUSTOM, "")
+    assert [call.request.headers["authorization"] for call in route.calls] == [f"Bearer {KEY}"]
+
+
+def test_a_vllm_server_is_asked_for_its_health_and_its_model(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """/health once, the one model that it serves, and whether it has /generate."""
+    directory = str(tmp_path_factory.mktemp("tokenizer"))
+    with respx.mock(base_url="http://api.test") as api:
+        api.get("/health").mock(httpx.Response(200))
+        api.get("/v1/models").mock(models("Qwen/Qwen3-8B"))
+        api.get("/generate").mock(httpx.Response(405))
+        found, _ = preflight(replace(VLLM, tokenizer=directory))
+
+        assert [call.request.url.path for call in api.calls] == ["/health", "/v1/models", "/generate"]
+    assert (found.model, found.tokenizer) == ("Qwen/Qwen3-8B", directory)
+
+
+def test_a_list_that_cannot_be_read_is_a_remark() -> None:
+    """A server whose list is broken, or empty, may have the model all the same: `transformers serve` does both."""
+    with respx.mock(base_url="http://api.test") as api:
+        api.get("/v1/models").mock(httpx.Response(500, text="Internal Server Error"))
+        broken = preflight(CUSTOM)[1]
+        api.get("/v1/models").mock(models())
+        empty = preflight(CUSTOM)[1]
+
+    assert (broken, empty) == ("its list of models could not be read: 500 Internal Server Error", "its list of models is empty")
+
+
+def refuse(request: httpx.Request) -> httpx.Response:
+    """Refuse a connection."""
+    raise httpx.ConnectError(f"[Errno 111] Connection refused {KEY}", request=request)
+
+
+@pytest.mark.parametrize(
+    ("server", "answers", "text"),
+    [
+        (
+            CUSTOM,
+            {"/v1/models": refuse},
+            "the server of --hermes-live is out of reach: GET http://api.test/v1/models gave no answer.\n"
+            "  expected  m1 at http://api.test/v1 (custom)\n"
+            "  seen      ConnectError: [Errno 111] Connection refused [key]\n"
+            "  fix       start the server, or correct --hermes-base-url",
+        ),
+        (
+            CUSTOM,
+            {"/v1/models": httpx.Response(401, json={"error": {"message": f"Incorrect API key provided: {KEY}"}})},
+            "the server of --hermes-live refused the key in MINE.\n"
+            "  expected  GET http://api.test/v1/models to succeed\n"
+            "  seen      401 Unauthorized: Incorrect API key provided: [key]\n"
+            "  fix       put a valid key into MINE",
+        ),
+        (
+            replace(CUSTOM, key="", key_name=""),
+            {"/v1/models": httpx.Response(403, json={"detail": "no"})},
+            "the server of --hermes-live refused a request without a key.\n"
+            "  expected  GET http://api.test/v1/models to succeed\n"
+            "  seen      403 Forbidden: no\n"
+            "  fix       name the variable that holds the key: --hermes-api-key-env NAME",
+        ),
+        (
+            CUSTOM,
+            {"/v1/models": httpx.Response(404, json={"detail": "Not Found"})},
+            "the server of --hermes-live answers, and not as custom does.\n"
+            "  expected  GET http://api.test/v1/models to succeed\n"
+            "  seen      404 Not Found: Not Found\n"
+            "  fix       look whether the base URL http://api.test/v1 is right: mostly it ends in /v1",
+        ),
+        (
+            CUSTOM,
+            {"/v1/models": httpx.Response(200, text="<html>hello</html>")},
+            "the server of --hermes-live lists no models at http://api.test/v1/models.\n"
+            "  expected  JSON of the form {'data': [{'id': ...}]}\n"
+            "  seen      <html>hello</html>\n"
+            "  fix       look whether the base URL http://api.test/v1 is right: mostly it ends in /v1",
+        ),
+        (
+            CUSTOM,
+            {"/v1/models": models("m10", "other")},
+            "the server of --hermes-live has no model m1.\n"
+            "  expected  one of the 2 that http://api.test/v1/models lists\n"
+            "  seen      nearest: m10\n"
+            "  fix       --hermes-model with a name of the list, or --hermes-unlisted-model where the list is not complete",
+        ),
+        (
+            VLLM,
+            {"/health": httpx.Response(503, text="loading")},
+            "the server of --hermes-live answers, and not as vllm does.\n"
+            "  expected  GET http://api.test/health to succeed\n"
+            "  seen      503 Service Unavailable: loading\n"
+            "  fix       look into the server's log",
+        ),
+        (
+            VLLM,
+            {"/health": httpx.Response(200), "/v1/models": models("a", "b")},
+            "--hermes-live: no model was chosen, and http://api.test/v1 lists 2.\n"
+            "  seen      a, b\n"
+            "  fix       --hermes-model M",
+        ),
+        (
+            VLLM,
+            {"/health": httpx.Response(200), "/v1/models": httpx.Response(404)},
+            "--hermes-live: no model was chosen, and http://api.test/v1 lists none.\n"
+            "  seen      no models\n"
+            "  fix       --hermes-model M",
+        ),
+        (
+            VLLM,
+            {"/health": httpx.Response(200), "/v1/models": models("a"), "/generate": httpx.Response(404)},
+            "the server of --hermes-live has no http://api.test/generate, where vllm is asked for tokens.\n"
+            "  expected  POST /generate with token ids and logprobs\n"
+            "  seen      404 Not Found\n"
+            "  fix       serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path; or ask its chat API: "
+            "--provider custom --hermes-base-url http://api.test/v1 --hermes-model a",
+        ),
+        (
+            replace(VLLM, model="no/such-tokenizer"),
+            {"/health": httpx.Response(200), "/v1/models": httpx.Response(404), "/generate": httpx.Response(405)},
+            "the tokenizer of no/such-tokenizer is not on this machine, and a server of type vllm is asked in token ids.\n"
+            "  expected  a directory, or a name of the hub that is in its cache\n"
+            "  seen      no/such-tokenizer\n"
+            "  fix       hf download no/such-tokenizer --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR",
+        ),
+    ],
+    ids=["refused", "401", "403", "404", "html", "model", "health", "two-models", "no-list", "generate", "tokenizer"],
+)
+def test_a_server_that_cannot_be_asked_is_one_clear_error(
+    server: LiveServer, answers: dict[str, httpx.Response | Callable[[httpx.Request], httpx.Response]], text: str
+) -> None:
+    """What was asked, what came back, without the key, and what to do."""
+    with respx.mock(base_url="http://api.test") as api:
+        for path, answer in answers.items():
+            api.get(path).mock(answer) if isinstance(answer, httpx.Response) else api.get(path).mock(side_effect=answer)
+        with pytest.raises((LiveModeError, UsageError)) as error:
+            preflight(server)
+
+    assert str(error.value) == text
+
+
+def test_an_unlisted_model_may_be_accepted() -> None:
+    """The flag lets it pass."""
+    with respx.mock(base_url="http://api.test") as api:
+        api.get("/v1/models").mock(models("other"))
+
+        assert preflight(CUSTOM, accepts_unlisted=True) == (CUSTOM, "")
+
+
+def test_openrouter_is_asked_about_the_key() -> None:
+    """Its list of models is public, so that only /key tells."""
+    server = choose_server(provider="openrouter", model="a/b", environ={"OPENROUTER_API_KEY": KEY})
+    with respx.mock(base_url="https://openrouter.ai/api/v1") as api:
+        api.get("/key").mock(httpx.Response(401, json={"error": {"message": "No auth credentials found", "code": 401}}))
+        with pytest.raises(LiveModeError) as error:
+            preflight(server)
+
+    assert str(error.value).splitlines()[0] == "the server of --hermes-live refused the key in OPENROUTER_API_KEY."

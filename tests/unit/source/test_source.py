@@ -1,0 +1,290 @@
+"""Reading classes: where bases lead, what is judged, and that no source is strange enough to crash the reader."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.contract.check import check_source
+from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_helpers
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    """Write a tree of files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+
+def names(root: Path, file: str) -> list[str]:
+    """Return the names of the environments in a file of the tree."""
+    return [source.name for source in read_classes(str(root / file)).classes]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from environments.hermes_base_env import HermesAgentBaseEnv\nclass Env(HermesAgentBaseEnv): ...",
+        "from environments.hermes_base_env import HermesAgentBaseEnv as B\nclass Env(B[int]): ...",
+        "import environments.hermes_base_env\nclass Env(environments.hermes_base_env.HermesAgentBaseEnv): ...",
+        "import environments.hermes_base_env as h\nclass Env(h.HermesAgentBaseEnv): ...",
+        "from environments.hermes_base_env import *\nclass Env(HermesAgentBaseEnv): ...",
+        "from elsewhere import *\nclass Env(HermesAgentBaseEnv): ...",
+        "import fork.hermes_base_env as h\nBase = h.HermesAgentBaseEnv\nclass Env(Base): ...",
+        "try:\n    from environments.hermes_base_env import HermesAgentBaseEnv\nexcept ImportError:\n"
+        "    HermesAgentBaseEnv = object\nif True:\n    class Env(HermesAgentBaseEnv): ...",
+        "class HermesAgentBaseEnv: ...\nclass Env(HermesAgentBaseEnv): ...",
+        "from environments.hermes_base_env import HermesAgentBaseEnv\nclass M(type): ...\n"
+        "class Env(HermesAgentBaseEnv, metaclass=M): ...",
+    ],
+)
+def test_an_environment_is_known_by_where_its_bases_lead(tmp_path, text):
+    write(tmp_path, {"env.py": text})
+
+    assert names(tmp_path, "env.py") == ["Env"]
+
+
+def test_bases_are_followed_through_relative_imports_packages_and_parents(tmp_path):
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "",
+            "pkg/__init__.py": "from .base import Company as Exported",
+            "pkg/base.py": "from environments.hermes_base_env import HermesAgentBaseEnv\n"
+            "class Company(HermesAgentBaseEnv):\n    async def setup(self): ...",
+            "pkg/deep/one.py": "from ..base import Company\nclass One(Company): ...",
+            "pkg/deep/two.py": "from pkg import Exported\nclass Two(Exported): ...",
+            "pkg/deep/three.py": "from . import one as first\nclass Three(first.One): ...",
+            "pkg/deep/four.py": "from .three import *\nclass Four(Three): ...",
+        },
+    )
+
+    found = {file: read_classes(str(tmp_path / "pkg/deep" / f"{file}.py")).classes[0] for file in ("one", "two", "four")}
+    assert {file: ("setup" in source.methods, source.missing) for file, source in found.items()} == dict.fromkeys(
+        found, (True, ("get_next_item", "format_prompt", "compute_reward", "evaluate"))
+    )
+    assert [item.name for item in found["four"].readable] == ["Four", "Three", "One", "Company"]
+
+
+def test_methods_of_mixins_in_other_files_are_followed(tmp_path):
+    write(
+        tmp_path,
+        {
+            "scoring.py": "class Scoring:\n    def _text(self, thing):\n        return thing.final_response\n",
+            "env.py": "from environments.hermes_base_env import HermesAgentBaseEnv\nfrom scoring import Scoring\n"
+            "class Env(Scoring, HermesAgentBaseEnv):\n    async def compute_reward(self, item, result, ctx):\n"
+            "        return self._text(result)\n",
+        },
+    )
+
+    (source,) = read_classes(str(tmp_path / "env.py")).classes
+    ledger = check_source(source)
+    (finding,) = next(entry for entry in ledger.entries if entry.rule.id == "HE301").findings
+    assert (Path(finding.path).name, finding.line) == ("scoring.py", 3)
+
+
+def test_what_is_no_hermes_environment_is_told_apart(tmp_path):
+    write(
+        tmp_path,
+        {
+            "env.py": """
+            from abc import ABC, abstractmethod
+            from atroposlib.envs.base import BaseEnv
+            from environments.hermes_base_env import HermesAgentBaseEnv
+
+            class Plain(BaseEnv): ...
+            class Config: ...
+            class Shared(HermesAgentBaseEnv):
+                async def setup(self): ...
+            class Marked(HermesAgentBaseEnv, ABC): ...
+            class Open(HermesAgentBaseEnv):
+                @abstractmethod
+                def task(self): ...
+            class Env(Shared):
+                async def evaluate(self): ...
+            """
+        },
+    )
+
+    (reading,) = without_helpers([read_classes(str(tmp_path / "env.py"))])
+    assert [source.name for source in reading.classes] == ["Env"]
+    assert {item.name: item.is_environment for item in reading.skipped} == {
+        "Plain": True, "Config": False, "Shared": False, "Marked": False, "Open": False,
+    }  # fmt: skip
+
+
+def test_a_class_with_an_unreadable_base_is_judged_when_it_looks_like_an_environment(tmp_path):
+    write(
+        tmp_path,
+        {
+            "env.py": """
+            from company import Base, Model
+            class Env(Base):
+                def format_prompt(self, item): ...
+                async def compute_reward(self, item, result, ctx): ...
+            class Own(Base):
+                name = "own"
+                env_config_cls = Model
+            class Row(Model):
+                name = "row"
+            """
+        },
+    )
+
+    assert names(tmp_path, "env.py") == ["Env", "Own"]
+
+
+def test_methods_of_an_installed_environment_are_inherited(tmp_path):
+    """An environment that comes with the layer is read as a base, wherever it is installed; the layer itself is not."""
+    write(tmp_path, {"env.py": "from environments.web_research_env import WebResearchEnv\nclass Env(WebResearchEnv): ..."})
+
+    (source,) = read_classes(str(tmp_path / "env.py")).classes
+    assert [item.name for item in source.readable] == ["Env", "WebResearchEnv"]
+    assert source.missing == ()
+    assert source.unreadable == ()
+
+
+def test_a_class_is_found_by_its_qualified_name(tmp_path):
+    write(tmp_path, {"env.py": "def test():\n    class Inner: ...\nclass Outer:\n    class Env: ...\n"})
+    path = tmp_path / "env.py"
+
+    found = [read_class(path, name) for name in ("test.<locals>.Inner", "Outer.Env", "Env", "Missing")]
+    assert [source and source.name for source in found] == ["Inner", "Env", "Env", None]
+
+
+def test_each_file_is_parsed_once(tmp_path):
+    write(tmp_path, {"a.py": "class A: ...", "b.py": "from a import A\nclass B(A): ..."})
+    tree = SourceTree()
+
+    assert tree.read(str(tmp_path / "a.py")) is tree.find("a", str(tmp_path / "b.py"))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        (b"class Env(:\n", 1, "the file does not parse: invalid syntax"),
+        (b"x = 1\n%matplotlib inline\n", 2, "the file does not parse: invalid syntax"),
+        (b"x = '\xff'\n", 1, "the file does not parse"),
+        (b"x = 1\x00\n", 1, "the file does not parse"),
+        (b"# -*- coding: no-such-code -*-\n", 1, "the file does not parse"),
+        (b"x = " + b"(" * 5000 + b")" * 5000, 1, "the file does not parse"),
+        (b"x = " + b"-" * 200_000 + b"1", 1, "the file does not parse"),
+    ],
+    ids=["syntax", "notebook export", "undecodable", "null byte", "unknown coding", "parentheses", "minus signs"],
+)
+def test_a_file_that_does_not_parse_is_a_problem_with_its_place(tmp_path, content, line, message):
+    path = tmp_path / "env.py"
+    path.write_bytes(content)
+
+    problem = read_classes(str(path)).problem
+    assert problem is not None
+    assert (problem.id, problem.line) == ("HE111", line)
+    assert problem.message.startswith(message)
+
+
+HEAD = "from environments.hermes_base_env import HermesAgentBaseEnv\nfrom environments.agent_loop import *\n"
+
+STRANGE = {
+    "inherits from itself": "class Env(Env): ...\nclass Other(Env, HermesAgentBaseEnv): ...",
+    "bases at run time": "class Env(*bases(), HermesAgentBaseEnv, **words): ...",
+    "an inconsistent order": "class A(HermesAgentBaseEnv): ...\nclass B(A): ...\nclass Env(A, B): ...",
+    "recursion": "class Env(HermesAgentBaseEnv):\n    def a(self, x):\n        return self.b(x)\n"
+    "    def b(self, x):\n        return self.a([x])\n    compute_reward = a",
+    "a name that grows with each call": "import lib\ndef walk(x, n):\n    walk(x.next, [n])\n    return walk(x.last, (n, x))\n"
+    "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return walk(lib.start, self)\n",
+    "no parameters": "class Env(HermesAgentBaseEnv):\n    def compute_reward(): return x.y\n"
+    "    async def wandb_log(): ...\n"
+    "    def evaluate(*, a): ...\n    config_init = None",
+    "all kinds of statements": """
+class Env(HermesAgentBaseEnv):
+    async def compute_reward(self, item, /, result, *rest, ctx=None, **more):
+        global g
+        try:
+            match result:
+                case [a, *b] if a: del a, b[0], self.x, self.y[1:]
+                case {"k": v, **w}: (lambda q, *r, s=v: q.z)(*b, **w)
+                case AgentResult(messages=m) | None as n: raise n from m
+                case _: pass
+        except* (ValueError, TypeError) as e:
+            assert e, f"{e!r:>{10}}"
+        else:
+            async for (i, [j, *k]) in self.x(): continue
+            else: ...
+        finally:
+            while True:
+                with open(x) as (y, z), self.w: break
+        class Inner(result.Meta): a = result.b
+        type_ = [x async for x in y if (z := x)] + [*a, *b] + {**c}
+        x: int = yield from (yield)
+        self.a.b[c].d += result[::2][...]
+        nonlocal_ = await (self.f)(*a)(**b)
+        return not -a < b < c if d else (e, *f)[0]
+    evaluate = wandb_log = compute_reward
+""",
+    "a long sum": "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return " + "+".join(["self.x"] * 900),
+    "deep nesting": "class Env(HermesAgentBaseEnv):\n"
+    + "".join("    " * (depth + 1) + ("def f(self):\n" if depth == 0 else "def g(x=1):\n") for depth in range(60))
+    + "    " * 61
+    + "pass\n",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_source_never_stops_the_rules(tmp_path, name):
+    write(tmp_path, {"env.py": ""})
+    (tmp_path / "env.py").write_text(HEAD + STRANGE[name], encoding="utf-8")
+
+    reading = read_classes(str(tmp_path / "env.py"))
+    notes = [entry.note for source in reading.classes for entry in check_source(source).entries]
+    assert reading.problem is None
+    assert reading.classes
+    assert [note for note in notes if "stumbled" in note] == []
+
+
+def test_circular_imports_end(tmp_path):
+    write(
+        tmp_path,
+        {
+            "a.py": "from b import *\nfrom b import B\nclass A(B): ...",
+            "b.py": "from a import *\nfrom a import A\nclass B(A): ...\nclass C(Missing): ...",
+        },
+    )
+
+    assert read_classes(str(tmp_path / "a.py")).problem is None
+    assert read_classes(str(tmp_path / "b.py")).problem is None
+
+
+def test_a_sum_too_deep_to_follow_is_undecided(tmp_path):
+    text = HEAD + "class Env(HermesAgentBaseEnv):\n    async def evaluate(self):\n        return " + "+".join(["1"] * 900)
+    (tmp_path / "env.py").write_text(text, encoding="utf-8")
+
+    (source,) = read_classes(str(tmp_path / "env.py")).classes
+    outcomes = {entry.rule.id: entry.outcome for entry in check_source(source).entries}
+    assert outcomes["HE701"] in {Outcome.UNDECIDED, Outcome.FAILED}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_taken_away_and_swapped_never_stop_the_rules(tmp_path, seed):
+    import random
+
+    chance = random.Random(seed)
+    lines = (
+        (Path(__file__).parents[3] / "environments" / "terminal_test_env" / "terminal_test_env.py")
+        .read_text(encoding="utf-8")
+        .splitlines()
+    )
+    for _ in range(chance.randint(1, 4)):
+        first, second = chance.randrange(len(lines)), chance.randrange(len(lines))
+        if chance.random() < 0.5:
+            del lines[first]
+        else:
+            lines[first], lines[second] = lines[second], lines[first]
+    (tmp_path / "env.py").write_text("\n".join(lines), encoding="utf-8")
+
+    reading = read_classes(str(tmp_path / "env.py"))
+    notes = [entry.note for source in reading.classes for entry in check_source(source).entries]
+    assert [note for note in notes if "stumbled" in note] == []
