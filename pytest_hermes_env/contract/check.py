@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.waivers import waivers_of
@@ -32,6 +32,7 @@ from pytest_hermes_env.source import (
     read_classes,
     without_helpers,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

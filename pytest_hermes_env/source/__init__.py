@@ -19,6 +19,7 @@ from pytest_hermes_env.source.configs import (
 from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, literal
 from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_helpers
 from pytest_hermes_env.source.expressions import names_a_tool
+from pytest_hermes_env.source.finding import Finding, Severity
 from pytest_hermes_env.source.findings import breach, doubts, in_order
 from pytest_hermes_env.source.flow import (
     Access,
@@ -83,6 +84,7 @@ __all__ = [
     "External",
     "FileProblem",
     "FileReading",
+    "Finding",
     "Flow",
     "Frame",
     "FromEnvironment",
@@ -91,6 +93,7 @@ __all__ = [
     "Kind",
     "Module",
     "Origin",
+    "Severity",
     "Skipped",
     "SourceTree",
     "Standing",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Finding
 from pytest_hermes_env.source.classes import is_standard
+from pytest_hermes_env.source.finding import Finding
 from pytest_hermes_env.source.flow import Call, Frame, calls_in
 from pytest_hermes_env.source.layer_names import LAYER_CONTEXT, LAYER_LOOP
 from pytest_hermes_env.source.values import Kind, Value, Values

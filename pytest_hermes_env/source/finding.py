@@ -1,0 +1,35 @@
+"""A violation at a place in a file, and how serious it is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Severity(enum.StrEnum):
+    """How serious a violation is: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    OPINION = "opinion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One violation of one rule, at one place.
+
+    ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
+    ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
+    ``reproduction`` is a test, ready to paste, that shows only this violation; the engine fills it when it has one.
+    ``severity`` is set when this violation is more or less serious than its rule.
+    """
+
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 1
+    seen: str = ""
+    scenario: str = ""
+    confirmation: str = ""
+    severity: Severity | None = None
+    reproduction: str = ""
