@@ -345,7 +345,7 @@ class HermesAgentLoop:
         """Run a tool that the loop serves itself, or one of hermes' in the tool pool."""
         if name == "todo":
             todos, merge = arguments.get("todos"), arguments.get("merge", False)
-            return todo_tool(todos=todos, merge=merge, store=self._todo_store)  # type: ignore[no-any-return]
+            return str(todo_tool(todos=todos, merge=merge, store=self._todo_store))
         if name in model_tools._AGENT_LOOP_TOOLS:
             return json.dumps({"error": f"{name} is not available in RL environments."})
         return await run_in_tool_pool(self._dispatch, name, arguments, user_task)
@@ -363,7 +363,7 @@ class HermesAgentLoop:
         """Move a result that is too long for the conversation into the sandbox, leaving a preview."""
         if len(text) <= self.budget_config.resolve_threshold(call.name):
             return text
-        return await run_in_tool_pool(  # type: ignore[no-any-return]
+        return await run_in_tool_pool(
             maybe_persist_tool_result,
             content=text,
             tool_name=call.name,
@@ -376,7 +376,7 @@ class HermesAgentLoop:
         """Hold the sum of one turn's results below the configured size."""
         if sum(len(answer["content"]) for answer in answers) <= self.budget_config.turn_budget:
             return answers
-        return await run_in_tool_pool(  # type: ignore[no-any-return]
+        return await run_in_tool_pool(
             enforce_turn_budget,
             answers,
             env=result_storage(self.task_id, get_active_env(self.task_id)),

@@ -85,7 +85,7 @@ async def run_each(
         return await all_or_none([limited(item) for item in items])
 
 
-class _ProgressBar(tqdm):  # type: ignore[type-arg] - not generic at runtime
+class _ProgressBar(tqdm):
     monitor_interval = 0
     """Seconds; 0 starts no thread that would outlive the bar."""
 
@@ -142,8 +142,8 @@ async def _score_fields(score: Score, rollout: AgentRollout) -> Sample:
     """
     if rollout.failure is not None:
         raise rollout.failure
-    value = score(rollout)
-    value = await value if inspect.isawaitable(value) else value
+    returned: Any = score(rollout)
+    value = await returned if inspect.isawaitable(returned) else returned
     fields = dict(value) if isinstance(value, Mapping) else {"score": value}
     return {**fields, "score": as_reward(fields.get("score"))}
 

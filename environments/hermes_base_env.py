@@ -143,6 +143,8 @@ class HermesAgentBaseEnv(BaseEnv):
     """
 
     name: str | None = "hermes-agent"
+    server: Any
+    server_cls: Any
     env_config_cls: ClassVar[type[BaseEnvConfig]] = HermesAgentEnvConfig
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -250,9 +252,9 @@ class HermesAgentBaseEnv(BaseEnv):
                 "%d of %d rollouts of a group gave no item; the group is dropped", len(results) - len(items), len(results)
             )
             return None, backlog
-        return scoring.group_of(items), backlog  # type: ignore[return-value] - a TypedDict built from columns
+        return scoring.group_of(items), backlog
 
-    async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem | None, list[Item]]:
+    async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem, list[Item]]:
         """Run one rollout in a sandbox of its own, score it, and release the sandbox on every way out.
 
         Raises: TokenModeError when the model server gives no exact tokens; what the model did before is not scored.
@@ -264,7 +266,7 @@ class HermesAgentBaseEnv(BaseEnv):
             self._counts["train/token_mode_errors"] += 1
             raise
         self._remember_tool_errors(rollout.result)
-        return self._item_of(rollout.result, reward, rollout.task_id, server), []  # type: ignore[return-value]
+        return self._item_of(rollout.result, reward, rollout.task_id, server), []
 
     @asynccontextmanager
     async def agent_rollout(
