@@ -17,17 +17,19 @@ import warnings
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import wandb
 import yaml
+from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
 from atroposlib.frontend.jsonl2html import generate_html
 from atroposlib.utils.cli import get_prefixed_pydantic_model
 from dotenv import load_dotenv
 from pydantic import BeforeValidator, Field, ValidationError, create_model
-from pydantic_cli import Cmd, FailedExecutionException, run_and_exit
+from pydantic_cli import Cmd, run_and_exit
+from pydantic_cli.argparse import FailedExecutionException
 from rich import print as rich_print
 
 from environments.command_settings import (
@@ -45,9 +47,6 @@ from environments.command_settings import (
     without_secrets,
 )
 
-if TYPE_CHECKING:
-    from environments.hermes_base_env import HermesAgentBaseEnv
-
 __all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 
 logger = logging.getLogger(__name__)
@@ -63,7 +62,7 @@ def load_dotenv_of_cwd() -> None:
         load_dotenv(path, override=False)
 
 
-def main(cls: type[HermesAgentBaseEnv]) -> None:
+def main(cls: type[BaseEnv]) -> None:
     """Parse ``sys.argv``, run the mode that it names, and exit the process with its code."""
     load_dotenv_of_cwd()
     try:
@@ -84,7 +83,7 @@ def _exit_code_of(error: BaseException) -> int:
     raise error
 
 
-def command_class(cls: type[HermesAgentBaseEnv], mode: Mode) -> type:
+def command_class(cls: type[BaseEnv], mode: Mode) -> type:
     """Return the pydantic-cli command of one mode: what it accepts, and what ``--help`` says."""
     config, servers = initial_settings(cls)
 
@@ -92,7 +91,7 @@ def command_class(cls: type[HermesAgentBaseEnv], mode: Mode) -> type:
         _flags_of(type(config), ENV_PREFIX),  # type: ignore[misc]
         _flags_of(type(servers[0]), SERVER_PREFIX),  # type: ignore[misc]
         ServerManagerConfig,
-        Cmd,  # type: ignore[misc]
+        Cmd,
     ):
         """Settings come from the command line, then the YAML file, then config_init."""
 
@@ -109,7 +108,7 @@ def command_class(cls: type[HermesAgentBaseEnv], mode: Mode) -> type:
 def _flags_of(model: Any, prefix: str) -> Any:
     """Return a model with one field per flag; a list may be given as several words, also where it may be None."""
     flags = get_prefixed_pydantic_model(model, prefix)
-    lists = {
+    lists: dict[str, Any] = {
         name: (
             Annotated[list[str], BeforeValidator(lambda value: value or [])],
             Field(default=None, description=info.description),
@@ -120,7 +119,7 @@ def _flags_of(model: Any, prefix: str) -> Any:
     return create_model(flags.__name__, __base__=flags, **lists)
 
 
-def _run(cls: type[HermesAgentBaseEnv], mode: Mode, settings: Settings) -> None:
+def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
     _show(settings)
     if mode == "evaluate":
         _prepare_evaluation(settings)
@@ -134,7 +133,7 @@ def _run(cls: type[HermesAgentBaseEnv], mode: Mode, settings: Settings) -> None:
         sys.exit(EXIT_BY_SIGNAL + number)
 
 
-async def _run_and_close(env: HermesAgentBaseEnv, mode: Mode) -> None:
+async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
     """Run one mode; the servers' clients and health checks end with it.
 
     SIGTERM cancels it like SIGINT does, so that running rollouts release their sandboxes.
@@ -160,7 +159,7 @@ async def _run_and_close(env: HermesAgentBaseEnv, mode: Mode) -> None:
                 await server.openai.close()
 
 
-async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None:
+async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
     """Collect groups into the JSONL file and write the HTML page beside it; see `HermesAgentBaseEnv.process_manager`."""
     await env.setup()
     if env.config.use_wandb:
@@ -194,7 +193,7 @@ async def process_groups(env: HermesAgentBaseEnv, *, give_up_after: int) -> None
         generate_html(env.config.data_path_to_save_groups)
 
 
-def _no_data_message(env: HermesAgentBaseEnv, failures: int) -> str:
+def _no_data_message(env: BaseEnv, failures: int) -> str:
     return (
         f"process gives up: collect_trajectories of {type(env).__name__} gave no data for {failures} items in a row, with "
         f"{env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing to process; "

@@ -25,7 +25,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
 from atroposlib.utils.cli import merge_dicts
 from pydantic import BaseModel, ValidationError
-from pydantic_cli import FailedExecutionException
+from pydantic_cli.argparse import FailedExecutionException
 
 __all__ = [
     "ENV_PREFIX",

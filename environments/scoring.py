@@ -69,7 +69,7 @@ def as_reward(value: object) -> float:
     if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
         raise ValueError(f"compute_reward must return a number, got {what}")
     try:
-        number = float(value)  # type: ignore[arg-type] - it has __float__
+        number = float(value)
     except (TypeError, OverflowError) as error:
         raise ValueError(f"compute_reward must return one number, got {what}: {error}") from error
     if not math.isfinite(number):

@@ -91,7 +91,7 @@ class TokenServerManager(ServerManager):
 
     def __init__(self, manager: ServerManager, mode: TokenMode) -> None:
         # Without super().__init__: it would build the servers again, which this shares with the manager that it replaces
-        vars(self).update(vars(manager))
+        self.__dict__.update(vars(manager))
         self._mode = mode
 
     @asynccontextmanager
@@ -182,10 +182,11 @@ class RolloutServer(ManagedServer):
         Raises: TokenModeError when the answer has no exact tokens with logprobs, or the conversation cannot be rendered.
         """
         try:
-            return await self._reply(**kwargs)
+            reply: ChatCompletion = await self._reply(**kwargs)
         except TokenModeError as error:
             self.failure = self.failure or error
             raise
+        return reply
 
     async def _reply(self, *, messages: Sequence[Message] = (), extra_body: dict[str, Any] | None = None, **kwargs: Any) -> Any:
         sampling = dict(extra_body or {})

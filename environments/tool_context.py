@@ -16,9 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from environments import agent_loop, file_transfer, nonblocking_calls
-from environments.agent_loop import handle_function_call
+from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
 from environments.isolation import close_sandbox, open_sandbox
+
+# isort: split
+from model_tools import handle_function_call
 
 __all__ = ["ToolContext"]
 

@@ -51,7 +51,7 @@ def load_items(name: str | None, *, split: str, prompt_field: str, config_name: 
     Raises: ValueError when the data set is there and cannot be used, or is nowhere.
     """
     if name is None:
-        return list(SAMPLE_TASKS)
+        return _samples()
     try:
         rows = load_rows(name, split, config_name=config_name, preferred_config=PREFERRED_CONFIG)
     except ConnectionError as error:
@@ -62,8 +62,12 @@ def load_items(name: str | None, *, split: str, prompt_field: str, config_name: 
             str(error)[:200],
             len(SAMPLE_TASKS),
         )
-        return list(SAMPLE_TASKS)
+        return _samples()
     return items_of(rows, name=name, columns=list(rows.column_names), prompt_field=prompt_field)
+
+
+def _samples() -> list[CodingItem]:
+    return [CodingItem(prompt=task["prompt"], test=task["test"], entry_point=task["entry_point"]) for task in SAMPLE_TASKS]
 
 
 # ---------------------------------------------------------------------- rows to items

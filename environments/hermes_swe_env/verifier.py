@@ -40,7 +40,12 @@ TESTS, SOLUTION = "tests", "solution"
 """Names of the two modules that a test text meets: its own, and that of the stand-ins."""
 LONGEST_ANSWER = 1 << 24
 """Bytes of one answer, at most."""
-CONTAINERS: dict[str, type] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+CONTAINERS: dict[str, type[list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any]]] = {
+    "list": list,
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+}
 
 
 class Failed(Exception):
