@@ -17,12 +17,13 @@ import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.layer import Layer, layer_of
+from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
@@ -38,31 +39,7 @@ from pytest_hermes_env.rollout.tls_context import shared_authorities
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
 
-__all__ = ["Collection", "Collector", "collect"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Collection:
-    """The scenarios of one class that were collected.
-
-    ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
-    ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
-    """
-
-    env_class: type
-    layer: Layer
-    scenarios: dict[str, Scenario] = field(default_factory=dict)
-    config_init: Any = None
-    config_init_error: str = ""
-    setup_error: str = ""
-    world: str = ""
-    server_type: str = CHAT
-    group_size: int = 0
-
-    @property
-    def has_tokens(self) -> bool:
-        """Whether the rollouts ran in token mode."""
-        return self.server_type != CHAT
+__all__ = ["Collector", "collect"]
 
 
 class _CannotBuild(Exception):

@@ -20,19 +20,9 @@ import ast
 import inspect
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    NOT_AWAITABLE,
-    ClassSource,
-    Evidence,
-    External,
-    Function,
-    Kind,
-    Value,
-    breach,
-    in_order,
-    resolve,
-)
+from pytest_hermes_env.contract.evidence import NOT_AWAITABLE, Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.source import ClassSource, External, Function, Kind, Value, breach, in_order, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,15 +19,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    breach,
-    last_name,
-    resolve,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -40,6 +32,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, Frame, Function, breach, last_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -17,20 +17,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    MUTATORS,
-    UNKNOWN,
-    ClassSource,
-    Evidence,
-    Function,
-    ItemSeen,
-    Kind,
-    breach,
-    calls_in,
-    in_order,
-    literal,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, not_seen, passed, undecided
+from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.source import MUTATORS, UNKNOWN, ClassSource, Function, Kind, breach, calls_in, in_order, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,13 +23,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-    Probe,
-    Reward,
-    UnknownRead,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -38,6 +32,9 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.rollout.probing.record import Probe
+from pytest_hermes_env.rollout.scenario_names import PROBES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

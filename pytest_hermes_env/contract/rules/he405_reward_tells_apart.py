@@ -28,15 +28,7 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import (
-    CASES,
-    GOLD,
-    PROBES,
-    Evidence,
-    Reward,
-    Rung,
-    as_number,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -47,6 +39,10 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
 )
+from pytest_hermes_env.rollout.cases import GOLD, Rung
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9

@@ -20,20 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Reward,
-    as_number,
-    breach,
-    calls_in,
-    doubts,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -46,6 +33,9 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.source import Call, ClassSource, Frame, Function, breach, calls_in, doubts, in_order, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,16 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-    ItemScored,
-    Scenario,
-    is_rejected,
-    items_of,
-    rows_of,
-    sampled_in,
-    sequence_fault,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -37,6 +28,9 @@ from pytest_hermes_env.contract.rule import (
     not_applicable,
     not_exercised,
 )
+from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.rollout.journal import ItemScored
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("happy", "silent")
 IGNORED = -100

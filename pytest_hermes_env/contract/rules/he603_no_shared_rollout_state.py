@@ -22,17 +22,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import (
-    Change,
-    ClassSource,
-    Crossed,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    breach,
-    in_order,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -42,6 +32,8 @@ from pytest_hermes_env.contract.rule import (
     not_applicable,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Crossed
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 

@@ -20,23 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    LAYER_LOOP,
-    LAYER_ROLLOUTS,
-    Call,
-    ClassSource,
-    Evidence,
-    Function,
-    Kind,
-    LoopStarted,
-    breach,
-    calls_in,
-    constructs,
-    doubts,
-    in_order,
-    last_name,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -47,6 +31,22 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
     undecided,
+)
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.source import (
+    LAYER_LOOP,
+    LAYER_ROLLOUTS,
+    Call,
+    ClassSource,
+    Function,
+    Kind,
+    breach,
+    calls_in,
+    constructs,
+    doubts,
+    in_order,
+    last_name,
+    only,
 )
 
 if TYPE_CHECKING:

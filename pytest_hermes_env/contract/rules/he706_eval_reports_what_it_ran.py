@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import EvaluationLogged, Evidence, Scenario
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.rollout.journal import EvaluationLogged
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 

@@ -20,13 +20,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Function,
-    breach,
-    in_order,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -39,6 +33,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, Function, breach, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import ClassSource, Evidence, Kind, keyword, last_name
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.source import ClassSource, Kind, keyword, last_name
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 

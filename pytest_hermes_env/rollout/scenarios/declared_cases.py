@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.cases import ItemCases, Rung
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["CASES", "FAMILY"]
+__all__ = ["FAMILY"]
 
-CASES = "cases"
 FEW = 3
 """How many items a predicate may choose, at most."""
 MOST = 20

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["FAMILY", "SETTINGS"]
-
-SETTINGS: dict[str, Any] = {
-    "system_prompt": "You are the keeper of the seventh lighthouse.",
-    "max_agent_turns": 11,
-    "max_token_length": 1777,
-    "extra_body": {"provider": {"order": ["seventh-lighthouse"]}},
-}
-"""What the configuration holds in these scenarios."""
+__all__ = ["FAMILY"]
 
 
 async def play(stage: Stage) -> None:

@@ -15,7 +15,8 @@ import httpx
 import pytest
 import tqdm
 
-from pytest_hermes_env.rollout.driver import Collection, Collector
+from pytest_hermes_env.rollout.collection import Collection
+from pytest_hermes_env.rollout.driver import Collector
 from pytest_hermes_env.rollout.journal import (
     Asked,
     Blocked,
