@@ -14,6 +14,7 @@ from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.rollout.unavailable import Unavailable
 from pytest_hermes_env.source import ClassSource
 
 if TYPE_CHECKING:
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.rollout.collection import Collection
 
-__all__ = ["NOT_AWAITABLE", "Evidence"]
-
-NOT_AWAITABLE = "can't be used in 'await' expression"
-"""What Python says of an await on what a plain function gave."""
+__all__ = ["Evidence"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +54,11 @@ class Evidence:
         scenario = self.scenario(PROBES)
         if scenario.probes is not None:
             return scenario.probes
-        return RewardProbes(unavailable=scenario.unavailable or scenario.error or "the reward was not probed")
+        return RewardProbes(unavailable=str(scenario.unavailable or scenario.error or "the reward was not probed"))
 
     def without_probes(self) -> Verdict | None:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
-        missing = self.probes.unavailable
+        missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
             return not_seen(missing)
         if all(trial.is_foreign for trial in self.probes.trials):
@@ -77,9 +75,18 @@ class Evidence:
         """What the author declared; without anything, its defaults."""
         return self.declared or Cases(items=())
 
-    def why_missing(self, *names: str) -> str:
-        """Return why none of these scenarios was run."""
-        return next((scenario.unavailable for name in names if (scenario := self.scenario(name)).unavailable), "")
+    def why_missing(self, *names: str) -> Unavailable | None:
+        """Return why one of these scenarios was not run; None when all were."""
+        return next((reason for name in names if (reason := self.scenario(name).unavailable)), None)
+
+    def without_items(self) -> Verdict | None:
+        """Return the verdict of a rule about training items when there are none; None when there are."""
+        scenario = self.scenario("items")
+        if scenario.items:
+            return None
+        if not scenario.happened:
+            return not_seen(scenario.unavailable)
+        return not_exercised(scenario.error) if scenario.error else not_applicable(scenario.note)
 
     def without_groups(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about scored data when none of these scenarios gave any; None when one did."""
@@ -87,8 +94,7 @@ class Evidence:
         if any(rows_of(scenario) or items_of(scenario) for scenario in ran):
             return None
         if not ran:
-            missing = self.why_missing(*names)
-            return not_seen(missing)
+            return not_seen(self.why_missing(*names))
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
 

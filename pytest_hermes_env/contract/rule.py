@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -97,19 +99,20 @@ def undecided(reason: str) -> Verdict:
     return Verdict(outcome=Outcome.UNDECIDED, note=reason)
 
 
-def not_exercised(reason: str) -> Verdict:
+def not_exercised(reason: str | Unavailable | None) -> Verdict:
     """Return the verdict that the needed evidence never occurred."""
-    return Verdict(outcome=Outcome.NOT_EXERCISED, note=reason)
+    return Verdict(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
 
 
-def not_applicable(reason: str) -> Verdict:
+def not_applicable(reason: str | Unavailable) -> Verdict:
     """Return the verdict that the law does not concern this class."""
-    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=reason)
+    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
 
 
-def not_seen(reason: str) -> Verdict:
-    """Return the verdict that nothing was seen: of no concern to a benchmark, which has nothing to train on, else not exercised."""
-    return not_applicable(reason) if "get_next_item gave None" in reason else not_exercised(reason)
+def not_seen(reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
+    """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
+    is_irrelevant = isinstance(reason, Unavailable) and reason.cause in irrelevant
+    return not_applicable(reason) if is_irrelevant else not_exercised(reason)  # type: ignore[arg-type]
 
 
 StaticHalf = Callable[["ClassSource"], Verdict]

@@ -35,6 +35,7 @@ from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.stage import CHAT, Stage
 from pytest_hermes_env.rollout.tls_context import shared_authorities
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
@@ -160,7 +161,7 @@ class Collector:
         """Play one family on a stage of its own, and keep a record of each of its scenarios, whatever happens."""
         names = tuple(family.scenarios)
         played: dict[str, Scenario] = {}
-        reason = "an earlier scenario failed"
+        reason = Unavailable(Cause.EARLIER_FAILURE)
         try:
             with self._stage(family, builder, worlds) as stage:
                 played = stage.scenarios
@@ -168,7 +169,7 @@ class Collector:
                 await stage.close()
         except _CannotBuild as failure:
             self._setup_error = str(failure)
-            reason = f"the environment could not be built: {failure}"
+            reason = Unavailable(Cause.CANNOT_BUILD, str(failure))
         for name in names:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 

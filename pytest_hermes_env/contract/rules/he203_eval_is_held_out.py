@@ -28,7 +28,6 @@ from pytest_hermes_env.contract.rule import (
     failed,
     not_applicable,
     not_exercised,
-    not_seen,
     passed,
     undecided,
 )
@@ -262,9 +261,8 @@ def _overlap(left: Portion, right: Portion) -> bool | None:
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the prompts of the evaluation with those of the training items."""
     items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
-    if not items.happened or not items.items:
-        missing = items.unavailable or items.note or items.error
-        return not_seen(missing)
+    if missing := evidence.without_items():
+        return missing
     if not evaluation.happened:
         return not_exercised(evaluation.unavailable)
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}

@@ -185,7 +185,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error and not scenario.items:
         return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return not_applicable("get_next_item gave None: there are no training items to shuffle")
+        return not_applicable("get_next_item returned None: there are no training items to shuffle")
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
     if not first:

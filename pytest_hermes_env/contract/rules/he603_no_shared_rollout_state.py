@@ -31,6 +31,7 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_applicable,
     not_exercised,
+    not_seen,
 )
 from pytest_hermes_env.rollout.journal import Crossed
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
@@ -148,8 +149,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        missing = groups.unavailable
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
         return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")

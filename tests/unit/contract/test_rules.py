@@ -21,6 +21,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.rollout.probing.record",
     "pytest_hermes_env.rollout.scenario",
     "pytest_hermes_env.rollout.scenario_names",
+    "pytest_hermes_env.rollout.unavailable",
     "pytest_hermes_env.source",
 }
 """Import-linter holds what these modules import in turn; no engine is among it."""
