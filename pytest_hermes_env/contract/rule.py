@@ -123,9 +123,10 @@ _SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One law: its id, its name, how heavy a breach is, and the two halves that can see one.
+    """One law: its id, its name, how serious a violation is, and the two halves that can see one.
 
     ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module.
+    ``former_names`` select the rule like its name.
     """
 
     id: str
@@ -135,11 +136,22 @@ class Rule:
     static: StaticHalf | None = None
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
+    former_names: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """``HE301-messages-not-final-response``, as pytest items show it."""
         return f"{self.id}-{self.name}"
+
+    @property
+    def former_labels(self) -> tuple[str, ...]:
+        """``HE603-rollouts-do-not-meet`` for each former name."""
+        return tuple(f"{self.id}-{name}" for name in self.former_names)
+
+    def is_called(self, word: str) -> bool:
+        """Tell whether ``word`` is the id, the name or the label of the rule, or a former one; case does not matter."""
+        names = (self.id, self.name, self.label, *self.former_names, *self.former_labels)
+        return word.lower() in {name.lower() for name in names}
 
     def severity_of(self, finding: Finding) -> Severity:
         """Return what a breach weighs: as the finding says, else as the rule does."""

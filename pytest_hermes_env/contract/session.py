@@ -18,7 +18,7 @@ import pytest
 
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
-from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
@@ -181,6 +181,7 @@ class RuleItem(pytest.Item):
     def __init__(self, *, check: RuleCheck, session_contracts: ContractSession, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.check = check
+        self.extra_keyword_matches.update(check.rule.former_labels)  # for -k
         self._session_contracts = session_contracts
 
     def runtest(self) -> None:

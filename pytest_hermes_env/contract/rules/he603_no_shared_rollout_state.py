@@ -1,4 +1,4 @@
-"""HE603 rollouts-do-not-meet
+"""HE603 no-shared-rollout-state
 What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
 
 What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
@@ -177,10 +177,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE603",
-    name="rollouts-do-not-meet",
+    name="no-shared-rollout-state",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("rollouts-do-not-meet",),
 )

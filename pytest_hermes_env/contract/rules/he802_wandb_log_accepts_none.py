@@ -1,4 +1,4 @@
-"""HE802 takes-no-metrics
+"""HE802 wandb-log-accepts-none
 wandb_log works when it is given no metrics, or None.
 
 What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
@@ -342,10 +342,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE802",
-    name="takes-no-metrics",
+    name="wandb-log-accepts-none",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("takes-no-metrics",),
 )
