@@ -225,7 +225,7 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.check import find_rule  # noqa: PLC0415
+    from pytest_hermes_env.contract.catalogue import find_rule  # noqa: PLC0415
     from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
 
     print("\n".join(explain_lines(find_rule(options.rule))))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten, shown
-from pytest_hermes_env.contract.check import check_paths, path_of, select_rules
+from pytest_hermes_env.contract.catalogue import select_rules
+from pytest_hermes_env.contract.check import check_paths, path_of
 from pytest_hermes_env.contract.reports.files import write_whole
 from pytest_hermes_env.contract.settings import Settings, settings_for
 

@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.cases.finding import cases_beside
-from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.source import read_class
+from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Finding
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.driver import Collection, Collector
+    from pytest_hermes_env.rollout.collection import Collection
+    from pytest_hermes_env.rollout.driver import Collector
 
 __all__ = ["ClassContract", "RuleResult", "joined"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-from pytest_hermes_env.contract.check import find_rule
+from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rule import Outcome

@@ -13,6 +13,7 @@ from pytest_hermes_env.rollout.cases import Rung
 from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
+from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
 
 __all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
 
@@ -78,8 +79,9 @@ class Scenario:
     """
 
     name: str
-    unavailable: str = ""
+    unavailable: Unavailable | None = None
     error: str = ""
+    error_kind: ErrorKind | None = None
     error_line: int = 0
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
@@ -97,6 +99,7 @@ class Scenario:
     sightings: tuple[Sighting, ...] = ()
     beside: tuple[Event, ...] = ()
     left: tuple[Left, ...] = ()
+    items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
     """What the scenario ``reward_probes`` found out."""
@@ -106,7 +109,7 @@ class Scenario:
     @property
     def happened(self) -> bool:
         """Whether the scenario was run at all."""
-        return not self.unavailable
+        return self.unavailable is None
 
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""

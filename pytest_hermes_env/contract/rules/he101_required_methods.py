@@ -18,12 +18,7 @@ BaseEnv(ABC).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    REQUIRED_METHODS,
-    ClassSource,
-    Evidence,
-    breach,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -33,6 +28,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, breach
 
 
 def static(source: ClassSource) -> Verdict:

@@ -20,19 +20,10 @@ import ast
 import inspect
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    NOT_AWAITABLE,
-    ClassSource,
-    Evidence,
-    External,
-    Function,
-    Kind,
-    Value,
-    breach,
-    in_order,
-    resolve,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.source import ClassSource, External, Function, Kind, Value, breach, in_order, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,7 +149,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for path, line in [evidence.at_method(name)]
     ]
     items = evidence.scenario("items")
-    if items.happened and NOT_AWAITABLE in items.error and not findings:
+    if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
         path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
         findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]

@@ -15,8 +15,9 @@ register_env.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import UNKNOWN, ClassSource, Evidence, FromEnvironment, breach, literal
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, breach, literal
 
 _OF_THE_BASE = "hermes-agent"
 

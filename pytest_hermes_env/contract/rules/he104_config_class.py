@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, passed, undecided
+from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
-    Evidence,
     External,
     Kind,
     breach,
@@ -31,7 +32,6 @@ from pytest_hermes_env.contract.evidence import (
     is_config,
     known_fields,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, passed, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,18 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Function,
-    Kind,
-    Value,
-    Values,
-    breach,
-    has,
-    in_order,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -41,6 +30,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, Function, Kind, Value, Values, breach, has, in_order, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

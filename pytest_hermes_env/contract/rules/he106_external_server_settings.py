@@ -22,11 +22,12 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     FromEnvironment,
     breach,
     calls_in,
@@ -35,7 +36,6 @@ from pytest_hermes_env.contract.evidence import (
     keyword,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

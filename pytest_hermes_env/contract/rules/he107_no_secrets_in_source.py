@@ -21,13 +21,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, FromEnvironment, breach, in_order, literal
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.source import ClassSource, FromEnvironment, breach, in_order, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _SHAPES = (
     ("an OpenRouter key", r"sk-or-(?:v\d-)?[A-Za-z0-9]{24,}"),

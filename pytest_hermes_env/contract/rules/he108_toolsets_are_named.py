@@ -21,11 +21,12 @@ import ast
 import difflib
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     Kind,
     breach,
     config_calls,
@@ -37,12 +38,11 @@ from pytest_hermes_env.contract.evidence import (
     known_toolsets,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Frame
+    from pytest_hermes_env.source import Frame
 
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
 _NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"

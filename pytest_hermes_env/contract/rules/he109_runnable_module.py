@@ -19,8 +19,8 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, Function, Module, breach, flat_statements, resolve
 from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed
+from pytest_hermes_env.source import ClassSource, Function, Module, breach, flat_statements, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,13 +21,13 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, External, Function, breach, flat_statements, in_order, resolve
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.source import ClassSource, External, Function, breach, flat_statements, in_order, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _MOST = 50
 """How many functions are followed from one file's import, each once."""

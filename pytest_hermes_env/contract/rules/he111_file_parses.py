@@ -13,8 +13,8 @@ no test imported it.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import ClassSource
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.source import ClassSource
 
 
 def static(source: ClassSource) -> Verdict:

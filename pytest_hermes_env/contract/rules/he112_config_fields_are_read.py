@@ -18,7 +18,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
@@ -30,10 +31,9 @@ from pytest_hermes_env.contract.evidence import (
     known_fields,
     last_name,
 )
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.evidence import Call, Module
+    from pytest_hermes_env.source import Call, Module
 
 _MOST_FILES = 40
 _CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})

@@ -19,19 +19,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    External,
-    Frame,
-    Function,
-    Kind,
-    breach,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import Call, ClassSource, External, Frame, Function, Kind, breach, in_order, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

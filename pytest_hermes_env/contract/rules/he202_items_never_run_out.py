@@ -13,7 +13,7 @@ Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import NOT_AWAITABLE, Evidence
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -25,16 +25,16 @@ from pytest_hermes_env.contract.rule import (
     not_seen,
     passed,
 )
+from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what many calls of get_next_item gave."""
     scenario = evidence.scenario("items")
     if not scenario.happened:
-        missing = scenario.unavailable
-        return not_seen(missing)
+        return not_seen(scenario.unavailable)
     taken = len(scenario.items)
-    if NOT_AWAITABLE in scenario.error:
+    if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
         return not_exercised("get_next_item is not async, which HE102 reports")
     if scenario.error:
         path, line = evidence.at_method("get_next_item")
@@ -42,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
     if not taken:
         return not_applicable(scenario.note)
-    if "came again" in scenario.note or "gave None" in scenario.note:
+    if scenario.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE}:
         return passed(f"{taken} items were taken: {scenario.note}")
     return not_exercised(f"the training items are more than were taken: {scenario.note}")
 

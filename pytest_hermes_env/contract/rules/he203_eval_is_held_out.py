@@ -19,15 +19,7 @@ import ast
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    breach,
-    last_name,
-    resolve,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -36,10 +28,10 @@ from pytest_hermes_env.contract.rule import (
     failed,
     not_applicable,
     not_exercised,
-    not_seen,
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, Frame, Function, breach, last_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -269,9 +261,8 @@ def _overlap(left: Portion, right: Portion) -> bool | None:
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the prompts of the evaluation with those of the training items."""
     items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
-    if not items.happened or not items.items:
-        missing = items.unavailable or items.note or items.error
-        return not_seen(missing)
+    if missing := evidence.without_items():
+        return missing
     if not evaluation.happened:
         return not_exercised(evaluation.unavailable)
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}

@@ -17,20 +17,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    MUTATORS,
-    UNKNOWN,
-    ClassSource,
-    Evidence,
-    Function,
-    ItemSeen,
-    Kind,
-    breach,
-    calls_in,
-    in_order,
-    literal,
-)
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, not_seen, passed, undecided
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.source import MUTATORS, UNKNOWN, ClassSource, Function, Kind, breach, calls_in, in_order, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,11 +126,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not callable(getattr(evidence.env_class, "format_prompt", None)):
         return not_exercised("there is no method format_prompt, as HE101 reports")
     scenario = evidence.scenario("items")
-    if not scenario.happened:
-        return not_seen(scenario.unavailable)
+    if missing := evidence.without_items():
+        return missing
     asked = [item for item in scenario.items if item.is_formatted]
-    if not asked:
-        return not_seen(scenario.error or scenario.note or "get_next_item gave no item")
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
         return passed(f"{len(asked)} prompts looked at")

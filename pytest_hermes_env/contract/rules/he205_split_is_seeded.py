@@ -20,17 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    External,
-    Function,
-    breach,
-    in_order,
-    keyword,
-    last_name,
-    resolve,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -41,11 +31,12 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, External, Function, breach, in_order, keyword, last_name, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _SHUFFLES = frozenset({"shuffle", "sample", "permutation", "permuted"})
 _SPLITS = frozenset({"train_test_split", "random_split", "KFold", "ShuffleSplit"})
@@ -194,7 +185,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error and not scenario.items:
         return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return not_applicable("get_next_item gave None: there are no training items to shuffle")
+        return not_applicable("get_next_item returned None: there are no training items to shuffle")
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
     if not first:

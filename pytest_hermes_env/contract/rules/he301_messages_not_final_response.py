@@ -22,22 +22,7 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    RESULT_FIELDS,
-    Access,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    Reward,
-    UnknownRead,
-    Values,
-    breach,
-    has,
-    in_order,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -49,6 +34,8 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.source import RESULT_FIELDS, Access, Call, ClassSource, Frame, Kind, Values, breach, has, in_order, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

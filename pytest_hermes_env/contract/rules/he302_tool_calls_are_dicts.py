@@ -21,20 +21,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    DICTS,
-    PROBES,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    Values,
-    breach,
-    in_order,
-    last_name,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -44,6 +31,8 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     undecided,
 )
+from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source import DICTS, ClassSource, Frame, Function, Kind, Values, breach, in_order, last_name, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,18 +24,7 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Frame,
-    LoopStarted,
-    breach,
-    in_order,
-    known_tools,
-    last_name,
-    literal,
-    names_a_tool,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -47,6 +36,8 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     undecided,
 )
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.source import ClassSource, Frame, breach, in_order, known_tools, last_name, literal, names_a_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,13 +19,7 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-    Reward,
-    Scenario,
-    UnknownRead,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -34,6 +28,9 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import PROBES
 
 SCENARIOS = ("happy", "silent", "evaluate")
 LONGEST = 1000

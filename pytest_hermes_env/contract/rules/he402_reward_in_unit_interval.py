@@ -15,13 +15,7 @@ Source: the environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    CASES,
-    PROBES,
-    Evidence,
-    Reward,
-    as_number,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -30,6 +24,9 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 
 SCENARIOS = ("happy", "silent", "evaluate")
 

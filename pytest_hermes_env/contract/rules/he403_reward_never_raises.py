@@ -20,16 +20,9 @@ Source: environments.agent_loop.HermesAgentLoop.run (what a rollout leaves); env
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-    Probe,
-    Reward,
-    UnknownRead,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -38,6 +31,9 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.rollout.probing.record import Probe
+from pytest_hermes_env.rollout.scenario_names import PROBES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +41,6 @@ if TYPE_CHECKING:
 SCENARIOS = ("happy", "silent", "evaluate")
 _PLAINEST = 2
 """When the reward fails on so many of the plainest results, it is not their form that it fails for."""
-_TIMEOUT = re.compile(r"^no end within")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -97,11 +92,8 @@ def _only_without_commands(probe: Probe, probes: list[Probe]) -> bool:
 def _finding(evidence: Evidence, probe: Probe) -> Finding:
     place = probe.trial.place
     path, line = (place.path, place.line) if place.line else evidence.at_method("compute_reward")
-    what = (
-        f"compute_reward has {probe.trial.error}"
-        if _TIMEOUT.match(probe.trial.error)
-        else (f"compute_reward raised {probe.trial.error}")
-    )
+    verb = "timed out:" if probe.trial.is_timeout else "raised"
+    what = f"compute_reward {verb} {probe.trial.error}"
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 

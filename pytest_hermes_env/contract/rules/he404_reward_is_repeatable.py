@@ -21,11 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-    Relation,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -34,6 +30,8 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.probing.record import Relation
+from pytest_hermes_env.rollout.scenario_names import PROBES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,29 +28,24 @@ import itertools
 import statistics
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import (
-    CASES,
-    GOLD,
-    PROBES,
-    Evidence,
-    Reward,
-    Rung,
-    as_number,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
     Severity,
     Verdict,
     failed,
-    not_applicable,
     not_exercised,
+    not_seen,
     passed,
 )
+from pytest_hermes_env.rollout.cases import GOLD, Rung
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
-UNFILLED = "is not filled in"
 NO_GOLD = "gold is not declared: hermes-env init"
 NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
@@ -72,9 +67,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return not_exercised("; ".join(without))
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        if "get_next_item gave None" in reason:
-            return not_applicable(reason)
-        return not_exercised(reason or "compute_reward gave no finite number")
+        return not_seen(reason or "compute_reward returned no finite number")
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
@@ -83,7 +76,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if has_gold(rungs):
         return passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
-    if any(reason.endswith(UNFILLED) for reason in open_ones):
+    if any(rung.is_unfilled for rung in rungs):
         return not_exercised("; ".join(open_ones))
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
     return passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))

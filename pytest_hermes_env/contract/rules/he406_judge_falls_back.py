@@ -20,20 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Reward,
-    as_number,
-    breach,
-    calls_in,
-    doubts,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -43,9 +30,14 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_applicable,
     not_exercised,
+    not_seen,
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.unavailable import Cause
+from pytest_hermes_env.source import Call, ClassSource, Frame, Function, breach, calls_in, doubts, in_order, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,9 +136,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        reason = evidence.why_missing(*SCENARIOS)
-        concerns_nobody = "no judge was asked" in reason or "get_next_item gave None" in reason
-        return not_applicable(reason) if concerns_nobody else not_exercised(reason)
+        return not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     findings: dict[tuple[str, int], Finding] = {}
     count = 0
     for scenario in ran:

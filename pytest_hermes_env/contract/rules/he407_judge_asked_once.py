@@ -20,12 +20,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-    LoopStarted,
-    Reward,
-    Scenario,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -36,6 +31,8 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     not_seen,
 )
+from pytest_hermes_env.rollout.journal import LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("happy", "silent")
 

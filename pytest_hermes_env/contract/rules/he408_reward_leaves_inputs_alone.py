@@ -16,10 +16,7 @@ tokens, after the reward).
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -27,6 +24,7 @@ from pytest_hermes_env.contract.rule import (
     Verdict,
     judged,
 )
+from pytest_hermes_env.rollout.scenario_names import PROBES
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -19,12 +19,6 @@ Source: Python's shlex.quote; environments.tool_context.ToolContext.terminal (th
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    breach,
-    commands_of,
-    in_order,
-)
 from pytest_hermes_env.contract.rule import (
     Rule,
     Severity,
@@ -34,6 +28,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, breach, commands_of, in_order
 
 
 def static(source: ClassSource) -> Verdict:

@@ -21,17 +21,7 @@ Source: the fake sandbox's account of who wrote and who read each file (Files.re
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    CASES,
-    GOLD,
-    HACK,
-    IDLE,
-    PAID,
-    PROBES,
-    Canary,
-    Evidence,
-    Rung,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Outcome,
@@ -42,6 +32,10 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_exercised,
 )
+from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
+from pytest_hermes_env.rollout.cases import NOTHING as IDLE
+from pytest_hermes_env.rollout.probing.record import PAID, Canary
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 
 TINY = 1e-9
 

@@ -19,17 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    breach,
-    in_order,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -38,6 +28,8 @@ from pytest_hermes_env.contract.rule import (
     judged,
     undecided,
 )
+from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,25 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-    ItemScored,
-    Scenario,
-    is_rejected,
-    items_of,
-    rows_of,
-    sampled_in,
-    sequence_fault,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
     Severity,
     Verdict,
     judged,
-    not_applicable,
     not_exercised,
+    not_seen,
 )
+from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.rollout.journal import ItemScored
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("happy", "silent")
 IGNORED = -100
@@ -46,11 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return (
-            not_applicable(evidence.why_missing(*SCENARIOS))
-            if _is_evaluation_only(evidence)
-            else not_exercised(evidence.why_missing(*SCENARIOS))
-        )
+        return not_seen(evidence.why_missing(*SCENARIOS))
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
@@ -103,10 +93,6 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
                 yield Finding(message=f"{row.name} has {fault}", path=path, line=line, scenario=scenario.name)
-
-
-def _is_evaluation_only(evidence: Evidence) -> bool:
-    return "get_next_item gave None" in evidence.why_missing(*SCENARIOS)
 
 
 def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:

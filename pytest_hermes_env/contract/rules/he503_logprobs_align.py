@@ -18,8 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence, Row, Scenario, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("happy", "silent", "drifting")
 NEAR = 1e-6

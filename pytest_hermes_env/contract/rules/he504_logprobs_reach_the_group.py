@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import Evidence, Row, Scenario, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("happy", "silent", "drifting")
 

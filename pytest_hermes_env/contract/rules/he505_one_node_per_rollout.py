@@ -17,8 +17,9 @@ Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (a prompt exten
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence, is_rejected, sequence_fault
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
 
 SCENARIOS = ("happy", "silent", "drifting")
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import Evidence, groups_of
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import groups_of
 
 SCENARIOS = ("happy", "silent", "drifting")
 REQUIRED = ("tokens", "masks", "scores")

@@ -15,8 +15,9 @@ Source: atroposlib 0.4.0, api/server.py (ScoredData); envs/base.py (handle_send_
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence, groups_of
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import groups_of
 
 SCENARIOS = ("happy", "silent", "drifting")
 

@@ -26,30 +26,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    LAYER_CONTEXT,
-    LAYER_LOOP,
-    Access,
-    Call,
-    ClassSource,
-    Cleaned,
-    ContextOpened,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    LoopStarted,
-    Place,
-    Scenario,
-    Value,
-    Values,
-    breach,
-    calls_in,
-    constructs,
-    doubts,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -61,6 +38,26 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
     undecided,
+)
+from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import (
+    LAYER_CONTEXT,
+    LAYER_LOOP,
+    Access,
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    Value,
+    Values,
+    breach,
+    calls_in,
+    constructs,
+    doubts,
+    in_order,
+    last_name,
 )
 
 if TYPE_CHECKING:

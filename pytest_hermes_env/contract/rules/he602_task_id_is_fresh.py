@@ -24,27 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_hermes_env.contract.evidence import (
-    LAYER_CONTEXT,
-    LAYER_LOOP,
-    Call,
-    ClassSource,
-    ContextOpened,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    LoopStarted,
-    Place,
-    argument,
-    bindings,
-    breach,
-    constructs,
-    given_to,
-    in_order,
-    is_hidden,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -56,6 +36,24 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
     undecided,
+)
+from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
+from pytest_hermes_env.source import (
+    LAYER_CONTEXT,
+    LAYER_LOOP,
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    argument,
+    bindings,
+    breach,
+    constructs,
+    given_to,
+    in_order,
+    is_hidden,
+    last_name,
 )
 
 _MAKES_NEW = frozenset({"uuid1", "uuid4", "uuid6", "uuid7", "token_hex", "token_urlsafe", "token_bytes", "urandom", "mkdtemp"})

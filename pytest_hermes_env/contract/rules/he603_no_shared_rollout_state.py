@@ -1,4 +1,4 @@
-"""HE603 rollouts-do-not-meet
+"""HE603 no-shared-rollout-state
 What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
 
 What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
@@ -22,17 +22,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import (
-    Change,
-    ClassSource,
-    Crossed,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    breach,
-    in_order,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -41,7 +31,10 @@ from pytest_hermes_env.contract.rule import (
     judged,
     not_applicable,
     not_exercised,
+    not_seen,
 )
+from pytest_hermes_env.rollout.journal import Crossed
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
@@ -156,8 +149,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        missing = groups.unavailable
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
         return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
@@ -185,10 +177,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE603",
-    name="rollouts-do-not-meet",
+    name="no-shared-rollout-state",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("rollouts-do-not-meet",),
 )

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence, Scenario, SurroundingChanged
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.rollout.journal import SurroundingChanged
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = (
     "setup",

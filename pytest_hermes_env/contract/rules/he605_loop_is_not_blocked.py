@@ -18,18 +18,7 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.evidence import (
-    Blocked,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    Place,
-    breach,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -39,6 +28,8 @@ from pytest_hermes_env.contract.rule import (
     not_applicable,
     not_exercised,
 )
+from pytest_hermes_env.rollout.journal import Blocked, Place
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, last_name
 
 _STARTS = (
     "get_next_item",

@@ -1,4 +1,4 @@
-"""HE606 nothing-is-left
+"""HE606 no-leaked-resources
 After an environment has ended, nothing of what it made is left: no process, thread, temporary directory or open client.
 
 What: after setup, a training group and an evaluation, and after its own close method where it has one (aclose, close,
@@ -43,9 +43,10 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE606",
-    name="nothing-is-left",
+    name="no-leaked-resources",
     severity=Severity.ERROR,
     doc=__doc__,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("nothing-is-left",),
 )

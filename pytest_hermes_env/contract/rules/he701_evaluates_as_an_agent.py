@@ -20,23 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    LAYER_LOOP,
-    LAYER_ROLLOUTS,
-    Call,
-    ClassSource,
-    Evidence,
-    Function,
-    Kind,
-    LoopStarted,
-    breach,
-    calls_in,
-    constructs,
-    doubts,
-    in_order,
-    last_name,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -47,6 +31,23 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
     undecided,
+)
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.source import (
+    LAYER_LOOP,
+    LAYER_ROLLOUTS,
+    Call,
+    ClassSource,
+    Function,
+    Kind,
+    breach,
+    calls_in,
+    constructs,
+    doubts,
+    in_order,
+    last_name,
+    only,
 )
 
 if TYPE_CHECKING:
@@ -145,8 +146,6 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 SCENARIOS = ("evaluate",)
-DEMANDS = "evaluate() missing"
-"""What Python says of a call without the arguments that a method demands."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -167,7 +166,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     elif evaluation.requests:
         message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
     else:
-        if DEMANDS in evaluation.error:
+        if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
             return not_exercised("evaluate cannot be called without an argument, which HE102 reports")
         message = "evaluate() never asked the model"
     if evaluation.error:

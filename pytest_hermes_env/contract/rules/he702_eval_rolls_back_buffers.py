@@ -27,24 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Change,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    LoopStarted,
-    Reward,
-    Scenario,
-    breach,
-    calls_in,
-    changed,
-    growth,
-    in_order,
-    last_name,
-    only,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -57,6 +40,10 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.buffers import changed, growth
+from pytest_hermes_env.rollout.journal import LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, last_name, only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,16 +18,28 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import (
+    Finding,
+    Rule,
+    Severity,
+    Verdict,
+    failed,
+    judged,
+    not_applicable,
+    not_exercised,
+    passed,
+    undecided,
+)
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.source import (
     LAYER_LOOP,
     LAYER_ROLLOUTS,
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     Frame,
     Kind,
-    LoopStarted,
     argument,
     breach,
     calls_in,
@@ -41,18 +53,6 @@ from pytest_hermes_env.contract.evidence import (
     keyword,
     literal,
     origins,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
 )
 
 if TYPE_CHECKING:

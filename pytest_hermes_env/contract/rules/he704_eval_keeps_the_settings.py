@@ -20,8 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import SETTINGS, Evidence, LoopStarted, Place
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.rollout.journal import LoopStarted, Place
+from pytest_hermes_env.rollout.scenario_names import SETTINGS
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}

@@ -19,24 +19,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    UNKNOWN,
-    Call,
-    ClassSource,
-    EvaluationLogged,
-    Evidence,
-    Frame,
-    Kind,
-    LoopStarted,
-    argument,
-    breach,
-    doubts,
-    in_order,
-    is_hidden,
-    literal,
-    only,
-    origins,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -48,6 +31,22 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     passed,
     undecided,
+)
+from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
+from pytest_hermes_env.source import (
+    UNKNOWN,
+    Call,
+    ClassSource,
+    Frame,
+    Kind,
+    argument,
+    breach,
+    doubts,
+    in_order,
+    is_hidden,
+    literal,
+    only,
+    origins,
 )
 
 if TYPE_CHECKING:

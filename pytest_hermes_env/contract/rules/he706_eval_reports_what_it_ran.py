@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import EvaluationLogged, Evidence, Scenario
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.rollout.journal import EvaluationLogged
+from pytest_hermes_env.rollout.scenario import Scenario
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 
@@ -26,8 +28,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what evaluations of the same model reported beside different training buffers."""
     once, again, other = (evidence.scenario(name) for name in SCENARIOS)
     if not other.happened:
-        missing = other.unavailable
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(other.unavailable)
     if not other.note:
         return not_applicable("training rollouts left nothing on self that an evaluation could report")
     first, second, third = (_metrics(scenario) for scenario in (once, again, other))

@@ -16,8 +16,10 @@ with its task.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import EvaluationLogged, Evidence, LoopStarted, Reward, Scenario
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
 
 _FAILING = {
     "evaluate_one_reward_raises": "the reward of one item raised",

@@ -20,19 +20,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    Scenario,
-    breach,
-    has,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -45,6 +33,8 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import Call, ClassSource, Frame, Function, Kind, breach, has, in_order, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""HE802 takes-no-metrics
+"""HE802 wandb-log-accepts-none
 wandb_log works when it is given no metrics, or None.
 
 What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
@@ -20,13 +20,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Function,
-    breach,
-    in_order,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
     Finding,
     Rule,
@@ -39,6 +33,7 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
+from pytest_hermes_env.source import ClassSource, Function, breach, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,10 +342,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE802",
-    name="takes-no-metrics",
+    name="wandb-log-accepts-none",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("takes-no-metrics",),
 )

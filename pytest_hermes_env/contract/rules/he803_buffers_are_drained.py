@@ -18,8 +18,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import ClassSource, Evidence, Kind, keyword, last_name
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.source import ClassSource, Kind, keyword, last_name
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 
@@ -37,8 +38,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return not_exercised(f"wandb_log raised {logging.error}")
     training = evidence.scenarios("happy", "silent")
     if not training:
-        missing = evidence.why_missing("happy", "silent")
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(evidence.why_missing("happy", "silent"))
     grown = {
         path
         for scenario in training

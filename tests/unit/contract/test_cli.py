@@ -243,7 +243,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         ),
         (
             ["check", "good.py", "--ignore", "HE111"],
-            "HE111 file-parses cannot be ignored: nothing in a file that does not parse can be judged",
+            "HE111 file-parses cannot be ignored: a file that does not parse cannot be checked",
         ),
         (
             ["check", "plain.py:Plain"],
@@ -269,7 +269,7 @@ def test_explain_shows_the_whole_rule(capsys):
     assert (code, out) == (
         0,
         textwrap.dedent("""\
-            HE802 takes-no-metrics (error)
+            HE802 wandb-log-accepts-none (error)
             wandb_log works when it is given no metrics, or None.
 
             What
