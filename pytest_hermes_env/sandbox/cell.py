@@ -35,7 +35,7 @@ LOOK_S = 0.02
 REASON_LIMIT = 120
 """Characters of a reason; bubblewrap's run into advice."""
 
-HOLDER = str(Path(__file__).with_name("holder.py"))
+HOLDER = str(Path(__file__).with_name("cell_init.py"))
 
 KEYS_IN_HOME = (
     ".aws",

@@ -24,6 +24,7 @@ from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.machine_independence import VARIABLES
 from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["LocalRollout", "LocalSandbox"]
@@ -269,7 +270,7 @@ class LocalSandbox:
             "TERMINAL_SANDBOX_DIR": temporary,  # where our layer makes the directories of rollouts
             "TERMINAL_HOME_MODE": "real",  # the file tools then take ~ for the home that the next variable names
             "HERMES_REAL_HOME": str(self.home),
-            "SUDO_PASSWORD": None,  # hermes would type it into a command that says sudo
+            **VARIABLES,
         }
 
     def _end_sessions(self) -> None:
