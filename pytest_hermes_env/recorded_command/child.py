@@ -130,11 +130,11 @@ class CommandCassette:
         path = Path(settings.cassette)
         return CassetteSession(
             name=settings.name,
-            again=settings.again,
+            record_command=settings.again,
             player=Player(read_tape(path), redactor=self._redactor) if settings.plays else None,
             recorder=None if settings.plays else Recorder(),
             tools=settings.tools,
-            allow="hermes-env replay --allow-leftovers -- ...",
+            allow_leftovers="hermes-env replay --allow-leftovers -- ...",
         )
 
     def give_tools(self, env: Any) -> None:
@@ -185,7 +185,7 @@ class CommandCassette:
             )
 
     def _keep(self) -> None:
-        from pytest_hermes_env.cassette.save import keep_tape  # noqa: PLC0415
+        from pytest_hermes_env.cassette.save import save_tape  # noqa: PLC0415
         from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
         settings = self._settings
@@ -195,7 +195,7 @@ class CommandCassette:
             model=self._model,
             test=settings.again,
         )
-        keep_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
+        save_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
 
     def _report(self, report: Report) -> None:
         report.write(self._place)
