@@ -56,7 +56,7 @@ def read_tape(path: Path) -> Tape:
 
 
 def write_tape(path: Path, tape: Tape) -> None:
-    """Put a recording into a file, whole or not at all, as it is: see `keep_tape` for what leaves out secrets.
+    """Put a recording into a file, whole or not at all, as it is: see `save_tape` for what leaves out secrets.
 
     Raises:
         BadCassette: the file cannot be written, or another process is writing it. What it held before, it still holds.

@@ -1,4 +1,4 @@
-"""Where a cassette lies: one file per test, below a directory per module, under names that any file system takes."""
+"""The path of a test's cassette: one file per test, in a directory per module, with portable names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 __all__ = ["SUFFIX", "cassette_path"]
 
 SUFFIX = ".json"
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 DIGEST_CHARACTERS = 10
-_PLAIN = re.compile(r"[a-z0-9_][a-z0-9_.+=,@-]*")
-_ODD = re.compile(r"[^A-Za-z0-9_.+=,@-]+")
+_PORTABLE = re.compile(r"[a-z0-9_][a-z0-9_.+=,@-]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.+=,@-]+")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 _DIGEST = re.compile(r"-[0-9a-f]{10}$")
 
@@ -20,21 +20,23 @@ _DIGEST = re.compile(r"-[0-9a-f]{10}$")
 def cassette_path(directory: Path, node_module: str, test_name: str, *, readable: str = "") -> Path:
     """Return the file for a test: ``directory/<module>/<test>.json``.
 
-    ``node_module`` is what stands before the first ``::`` of the test's id ("tests/test_my_env.py"), or another name of a group,
-    such as an environment's; ``test_name`` is the rest, parameters included ("TestIt::test_one[a-b]"). Two tests never share a
-    file, nor do they where capitals make no difference: a name that had to be changed ends in a digest of what it was.
-    ``readable`` is what of the test's name may be read in the file's, if a parameter of it is a secret.
+    ``node_module`` is the part of the test's id before the first ``::`` ("tests/test_my_env.py"), or the name of another group, such
+    as an environment; ``test_name`` is the rest, including parameters ("TestIt::test_one[a-b]"). Two tests never share a file, even
+    on case-insensitive file systems: a name that had to be changed ends with a digest of the original. ``readable`` replaces the
+    readable part of the file name if a parameter is a secret.
     """
     folders = node_module.removesuffix(".py").split("/")
     return Path(directory, *(_file_name(folder) for folder in folders), _file_name(test_name, readable) + SUFFIX)
 
 
 def _file_name(name: str, readable: str = "") -> str:
-    """Return ``name`` if it is safe everywhere; otherwise what is left of what is readable of it with a digest of the whole."""
+    """Return ``name`` if it is portable; otherwise its readable characters with a digest of the whole name."""
     readable = readable or name
-    is_plain = readable == name and _PLAIN.fullmatch(name) and len(name) <= LONGEST_NAME and not _RESERVED.fullmatch(name)
-    if is_plain and not name.endswith((".", ".py", SUFFIX)) and not _DIGEST.search(name):
+    is_portable = (
+        readable == name and _PORTABLE.fullmatch(name) and len(name) <= MAX_NAME_LENGTH and not _RESERVED.fullmatch(name)
+    )
+    if is_portable and not name.endswith((".", ".py", SUFFIX)) and not _DIGEST.search(name):
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
-    readable = _ODD.sub("-", readable)[: LONGEST_NAME - DIGEST_CHARACTERS - 1].strip(".-") or "_"
+    readable = _UNSAFE.sub("-", readable)[: MAX_NAME_LENGTH - DIGEST_CHARACTERS - 1].strip(".-") or "_"
     return f"{readable}-{digest}"

@@ -1,9 +1,9 @@
-"""Plays a tape: each request and tool call gets its own recorded answer, every answer once.
+"""Replays a tape: returns the recorded answer of each request and tool call, each answer once.
 
-Recordings are kept per rollout under the digest of their exact text, so that a call costs the same however long the tape is.
-Only where that text is not found are normal forms compared, within the rollout.
+Recordings are indexed per rollout by the digest of their exact text, so a lookup does not depend on the length of the tape. Only
+if the exact text is not found are normal forms compared, within the rollout.
 
-Place in the flow: a session asks with what came; what is not on the tape comes back as a `Miss`, described by `difference`.
+Place in the flow: a session looks up each call here. A call that is not on the tape returns a `Miss`, which `difference` describes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Call = TypeVar("Call", ModelCall, RecordedToolCall)
 
 @dataclass(frozen=True, kw_only=True)
 class Miss(Generic[Call]):
-    """What was asked for is not there. ``nearest`` is the recording that is most like it, ``uses`` how often it is recorded.
+    """The call is not on the tape, or all its recordings are used; ``uses`` is their number.
 
-    ``uses`` is 0 unless the very same is on the tape and was given already.
+    ``unused`` and ``used`` are the recordings of the rollout, of the same kind.
     """
 
     unused: tuple[Call, ...] = ()
@@ -37,12 +37,12 @@ class Miss(Generic[Call]):
 
 
 def tool_request(name: str, arguments: JsonObject, *, by_agent: bool) -> ModelRequest:
-    """Return a tool call in the form in which requests are compared."""
+    """Return a tool call as a request, for comparison."""
     return ModelRequest(method="agent" if by_agent else "verifier", path=name, body=arguments, body_kind="json")
 
 
-class _Texts:
-    """Requests as texts to compare: exactly, and without what may differ."""
+class _Comparison:
+    """The forms in which requests are compared and reported."""
 
     def __init__(self, matching: Matching, redactor: Redactor) -> None:
         self._matching = matching
@@ -51,40 +51,40 @@ class _Texts:
     def exact(self, request: ModelRequest) -> str:
         return exact_digest(request, self._matching)
 
-    def plain(self, request: ModelRequest) -> ModelRequest:
-        """Return a request without secrets: those of a recording have placeholders, which differ from run to run."""
+    def without_secrets(self, request: ModelRequest) -> ModelRequest:
+        """Return a request with one neutral placeholder for each secret; numbered ones would differ from run to run."""
         return replace(request, body=self._redactor.normalised(self._redactor.request(request).body))
 
-    def shown(self, request: ModelRequest) -> ModelRequest:
-        return without_volatile(self.plain(request), self._matching)
+    def readable(self, request: ModelRequest) -> ModelRequest:
+        return without_volatile(self.without_secrets(request), self._matching)
 
     def normal(self, request: ModelRequest) -> str:
-        return normal_form(canonical(self.plain(request), self._matching), self._matching)
+        return normal_form(canonical(self.without_secrets(request), self._matching), self._matching)
 
 
-class _Shelf(Generic[Call]):
-    """The recordings of one rollout, of one kind."""
+class _Recordings(Generic[Call]):
+    """The recorded model calls, or the recorded tool calls, of one rollout."""
 
-    def __init__(self, calls: Iterable[Call], request_of: Callable[[Call], ModelRequest], texts: _Texts) -> None:
+    def __init__(self, calls: Iterable[Call], request_of: Callable[[Call], ModelRequest], comparison: _Comparison) -> None:
         self._calls: tuple[Call, ...] = tuple(calls)
         self._request_of: Callable[[Call], ModelRequest] = request_of
-        self._texts = texts
+        self._comparison = comparison
         self._used = [False] * len(self._calls)
         self._exact: dict[str, deque[int]] = defaultdict(deque)
         self._normal: dict[str, deque[int]] | None = None
         for index, call in enumerate(self._calls):
-            self._exact[texts.exact(request_of(call))].append(index)
+            self._exact[comparison.exact(request_of(call))].append(index)
 
     def take(self, request: ModelRequest) -> Call | None:
-        """Return the first recording of this request that was not given yet."""
-        found = self._first(self._exact, self._texts.exact(request))
+        """Return the first unused recording of this request, and mark it used."""
+        found = self._first(self._exact, self._comparison.exact(request))
         if found is None:
             if self._normal is None:
                 self._normal = defaultdict(deque)
                 for index, call in enumerate(self._calls):
                     if not self._used[index]:
-                        self._normal[digest(self._texts.normal(self._request_of(call)))].append(index)
-            found = self._first(self._normal, digest(self._texts.normal(request)))
+                        self._normal[digest(self._comparison.normal(self._request_of(call)))].append(index)
+            found = self._first(self._normal, digest(self._comparison.normal(request)))
         return found
 
     def _first(self, index: dict[str, deque[int]], key: str) -> Call | None:
@@ -97,24 +97,24 @@ class _Shelf(Generic[Call]):
         return None
 
     def miss(self, request: ModelRequest) -> Miss[Call]:
-        """Return what is there instead."""
-        normal = self._texts.normal(request)
-        uses = sum(self._texts.normal(self._request_of(call)) == normal for call in self._calls)
+        """Return the recordings that a message compares the request with."""
+        normal = self._comparison.normal(request)
+        uses = sum(self._comparison.normal(self._request_of(call)) == normal for call in self._calls)
         used = tuple(call for call, used in zip(self._calls, self._used, strict=True) if used)
         return Miss(unused=self.unused, used=used, uses=uses)
 
     @property
     def unused(self) -> tuple[Call, ...]:
-        """The recordings that were not given yet, in order."""
+        """The unused recordings, in order."""
         return tuple(call for call, used in zip(self._calls, self._used, strict=True) if not used)
 
 
 class Player:
-    """Gives the answers of one tape. Safe from several threads."""
+    """Returns the answers of one tape. Safe to use from several threads."""
 
     def __init__(self, tape: Tape, matching: Matching | None = None, redactor: Redactor | None = None) -> None:
         self.tape = tape
-        self._texts = _Texts(matching or Matching(), redactor or Redactor())
+        self._comparison = _Comparison(matching or Matching(), redactor or Redactor())
         self._lock = threading.Lock()
         models: dict[int, list[ModelCall]] = defaultdict(list)
         tools: dict[int, list[RecordedToolCall]] = defaultdict(list)
@@ -123,8 +123,8 @@ class Player:
                 models[call.rollout].append(call)
             else:
                 tools[call.rollout].append(call)
-        self._models = {rollout: _Shelf(calls, _request_of_model, self._texts) for rollout, calls in models.items()}
-        self._tools = {rollout: _Shelf(calls, request_of_tool, self._texts) for rollout, calls in tools.items()}
+        self._models = {rollout: _Recordings(calls, _request_of_model, self._comparison) for rollout, calls in models.items()}
+        self._tools = {rollout: _Recordings(calls, request_of_tool, self._comparison) for rollout, calls in tools.items()}
         self._rollouts = {rollout.number: rollout for rollout in tape.rollouts}
         self._unclaimed: dict[str, deque[int]] = defaultdict(deque)
         for number in sorted({*models, *tools, *self._rollouts} - {0}):
@@ -134,24 +134,24 @@ class Player:
     # Rollouts
 
     def claim(self, opening: str) -> int:
-        """Return the number of the first recorded rollout that began so and is not taken; 0 when there is none."""
+        """Return the number of the first unclaimed rollout with this opening; 0 if there is none."""
         with self._lock:
             waiting = self._unclaimed.get(opening) if opening else None
             return waiting.popleft() if waiting else 0
 
     def recorded_with(self, opening: str) -> int:
-        """Return how many recorded rollouts began so, or, where none did, how many there are."""
+        """Return how many recorded rollouts have this opening, or, if none has, how many there are."""
         alike = sum(rollout.opening == opening for rollout in self.tape.rollouts)
         return alike or len(self.tape.rollouts)
 
     def claim_for(self, request: ModelRequest, opening: str) -> int:
-        """Return the number of the first rollout not taken whose first request is this one, or else of the first not taken.
+        """Return the number of the first unclaimed rollout that begins with this request, else of the first unclaimed one.
 
-        For a rollout that `claim` did not find. 0 when all are taken, also when just all of the same opening are.
+        For a rollout that `claim` did not find. 0 if all are claimed, or all with the same opening.
         """
         if opening and opening in self._unclaimed:
             return 0
-        normal = self._texts.normal(request)
+        normal = self._comparison.normal(request)
         with self._lock:
             free = sorted(number for waiting in self._unclaimed.values() for number in waiting)
             first = next((number for number in free if self._opens_with(number, normal)), None)
@@ -162,12 +162,12 @@ class Player:
             return chosen
 
     def _opens_with(self, number: int, normal: str) -> bool:
-        shelf = self._models.get(number)
-        call = next(iter(shelf.unused), None) if shelf is not None else None
-        return call is not None and self._texts.normal(call.request) == normal
+        recordings = self._models.get(number)
+        call = next(iter(recordings.unused), None) if recordings is not None else None
+        return call is not None and self._comparison.normal(call.request) == normal
 
     def recorded_rollout(self, number: int) -> RecordedRollout | None:
-        """Return what is known of a recorded rollout."""
+        """Return the recorded rollout, if it has a record."""
         return self._rollouts.get(number)
 
     # Calls
@@ -182,27 +182,27 @@ class Player:
         """Return the recording of a tool call within a rollout."""
         return self._take(self._tools, rollout, tool_request(name, arguments, by_agent=by_agent))
 
-    def _take(self, shelves: dict[int, _Shelf[Call]], rollout: int, request: ModelRequest) -> Call | Miss[Call]:
+    def _take(self, by_rollout: dict[int, _Recordings[Call]], rollout: int, request: ModelRequest) -> Call | Miss[Call]:
         with self._lock:
-            shelf = shelves.get(rollout)
-            if shelf is None:
+            recordings = by_rollout.get(rollout)
+            if recordings is None:
                 return Miss()
-            found = shelf.take(request)
-            return shelf.miss(request) if found is None else found
+            found = recordings.take(request)
+            return recordings.miss(request) if found is None else found
 
-    def plain(self, request: ModelRequest) -> ModelRequest:
-        """Return a request as a message may show it: without secrets and what is new in each run."""
-        return self._texts.shown(request)
+    def redacted(self, request: ModelRequest) -> ModelRequest:
+        """Return a request for a message: without secrets and without values that change in each run."""
+        return self._comparison.readable(request)
 
     @property
     def unused_models(self) -> tuple[ModelCall, ...]:
-        """The requests of the tape that nobody made."""
-        return tuple(call for shelf in self._models.values() for call in shelf.unused)
+        """The model calls of the tape that were not used."""
+        return tuple(call for recordings in self._models.values() for call in recordings.unused)
 
     @property
     def unused_tools(self) -> tuple[RecordedToolCall, ...]:
-        """The tool calls of the tape that nobody made."""
-        return tuple(call for shelf in self._tools.values() for call in shelf.unused)
+        """The tool calls of the tape that were not used."""
+        return tuple(call for recordings in self._tools.values() for call in recordings.unused)
 
 
 def _request_of_model(call: ModelCall) -> ModelRequest:
@@ -210,5 +210,5 @@ def _request_of_model(call: ModelCall) -> ModelRequest:
 
 
 def request_of_tool(call: RecordedToolCall) -> ModelRequest:
-    """Return a recorded tool call in the form in which requests are compared."""
+    """Return a recorded tool call as a request, for comparison."""
     return tool_request(call.name, call.arguments, by_agent=call.turn > 0)

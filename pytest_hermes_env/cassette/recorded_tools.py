@@ -1,6 +1,6 @@
-"""Tools that answer from a tape: no process, no disk, and no machine like the one on which the tape was recorded.
+"""Answers tool calls from a tape, without running the tools.
 
-Place in the flow: `ToolSeam` asks a `RecordedTools` as it asks a fake sandbox; the session finds the recording of each call.
+Place in the flow: `ToolSeam` uses a `RecordedTools` like a fake sandbox; the session finds the recording of each call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["RecordedTools", "ToolAnswers", "result_of"]
 
 
 class ToolAnswers(Protocol):
-    """What a session does for its tools."""
+    """The part of a session that `RecordedTools` uses."""
 
     def rollout_of(self, task_id: str) -> LiveRollout | None:
         """Return the rollout of a task."""
@@ -29,36 +29,38 @@ class ToolAnswers(Protocol):
 
 
 class RecordedTools:
-    """Answers the tool calls of every rollout from the tape; with ``beside``, only those of rollouts that are on it.
+    """Answers the tool calls of every rollout from the tape; with ``live_world``, only those of rollouts on the tape.
 
-    ``offered`` are the names of the tools that the recorded requests offered, None where they do not tell.
+    ``offered`` are the names of the tools that the recorded requests offered; None if unknown.
     """
 
-    def __init__(self, answers: ToolAnswers, *, offered: frozenset[str] | None = None, beside: World | None = None) -> None:
+    def __init__(self, answers: ToolAnswers, *, offered: frozenset[str] | None = None, live_world: World | None = None) -> None:
         self._answers = answers
-        self._beside = beside
-        self.offered = offered if beside is None else None
+        self._live_world = live_world
+        self.offered = offered if live_world is None else None
 
     @property
     def backend(self) -> str:
-        """What TERMINAL_ENV says: a backend that hermes does not have, unless real tools work beside the recorded ones."""
-        return "fake" if self._beside is None else self._beside.backend
+        """The value of TERMINAL_ENV: a backend unknown to hermes, unless real tools run for other rollouts."""
+        return "fake" if self._live_world is None else self._live_world.backend
 
     @property
     def is_confined(self) -> bool:
-        """Nothing of this computer can be reached."""
-        return self._beside is None or self._beside.is_confined
+        """Whether tool calls cannot reach this machine."""
+        return self._live_world is None or self._live_world.is_confined
 
     @property
     def description(self) -> str:
-        """What answers."""
-        return "the recorded tools of a cassette" + ("" if self._beside is None else f", beside {self._beside.description}")
+        """A short description for messages."""
+        return "the recorded tools of a cassette" + (
+            "" if self._live_world is None else f", with {self._live_world.description}"
+        )
 
     def sandbox_of(self, task_id: str) -> Sandbox:
-        """Return what answers for a rollout."""
+        """Return the sandbox of a rollout."""
         rollout = self._answers.rollout_of(task_id)
-        if self._beside is not None and (rollout is None or not rollout.is_recorded):
-            return self._beside.sandbox_of(task_id)
+        if self._live_world is not None and (rollout is None or not rollout.is_recorded):
+            return self._live_world.sandbox_of(task_id)
         return _OneRollout(self._answers, rollout)
 
 
@@ -68,16 +70,16 @@ class _OneRollout:
         self._rollout = rollout
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return the recorded result. Raises: what the tool raised then; it is not on the tape → CassetteMiss."""
+        """Return the recorded result. Raises: the error that the tool raised in the recording; not on the tape → CassetteMiss."""
         call = self._answers.tool_answer(self._rollout, name, arguments)
         if call.error:
             raise _error(call.error)
-        result: Any = call.result  # text nearly always, and what hermes gave in any case
+        result: Any = call.result  # nearly always text, but hermes may return other values
         return result  # type: ignore[no-any-return]
 
 
 def _error(text: str) -> Exception:
-    """Return an exception of the recorded name and message."""
+    """Return an exception with the recorded name and message."""
     name, _, message = text.partition(": ")
     known = getattr(builtins, name, None)
     if isinstance(known, type) and issubclass(known, Exception):
@@ -90,5 +92,5 @@ def _error(text: str) -> Exception:
 
 
 def result_of(value: object) -> Any:
-    """Return a tool's result as a tape can hold it."""
+    """Return a tool's result in a form that a tape can store."""
     return value if isinstance(value, str) else json.loads(json.dumps(value, default=repr))

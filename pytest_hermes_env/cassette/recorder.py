@@ -1,4 +1,4 @@
-"""Collects what passes, and makes a tape of it: rollout by rollout, so that the same run gives the same tape."""
+"""Collects calls and orders them by rollout, so that the same run results in the same tape."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Recorder", "Ticket"]
 
 @dataclass(frozen=True, kw_only=True)
 class Ticket:
-    """A request that waits for its answer: its place in the order, and its rollout."""
+    """A call without an answer yet: its place in the order, and its rollout."""
 
     place: int
     rollout: LiveRollout | None
 
 
 class Recorder:
-    """What was asked and answered so far. Safe from several threads."""
+    """Collects model calls and tool calls. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,18 +38,18 @@ class Recorder:
         self._calls: list[tuple[int, LiveRollout | None, ModelCall | RecordedToolCall]] = []
 
     def begin(self, rollout: LiveRollout | None) -> Ticket:
-        """Take a place in the order, for a call that begins."""
+        """Reserve the place of a call that begins."""
         with self._lock:
             self._places += 1
             self._open += 1
             return Ticket(place=self._places, rollout=rollout)
 
     def model(self, ticket: Ticket, request: ModelRequest, reply: ModelReply) -> None:
-        """Write a model call down."""
+        """Add an answered model call."""
         self._add(ticket, ModelCall(number=0, request=request, reply=reply))
 
     def tool(self, ticket: Ticket, call: RecordedToolCall) -> None:
-        """Write a tool call down."""
+        """Add an answered tool call."""
         self._add(ticket, call)
 
     def _add(self, ticket: Ticket, call: ModelCall | RecordedToolCall) -> None:
@@ -73,7 +73,7 @@ class Recorder:
         return self._open
 
     def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
-        """Return all that was recorded, after what ``before`` holds."""
+        """Return the recorded calls, appended to those of ``before``."""
         older = before.calls if before is not None else ()
         with self._lock:
             recorded = [

@@ -1,226 +1,182 @@
-"""The texts of what goes wrong in a replay, and one error out of many problems."""
+"""The errors of a replay: requests and tool calls that are not in the cassette, unused recordings, changed rewards."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pytest_hermes_env.cassette.difference import differences, nearest
 from pytest_hermes_env.cassette.player import Miss, request_of_tool, tool_request
 from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedToolCall
-from pytest_hermes_env.errors import CassetteMiss, HermesEnvError, LeftoverRecordings, RewardChanged, shorten
+from pytest_hermes_env.errors import CassetteMiss, LeftoverRecordings, RewardChanged, shorten
+from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.types import JsonObject
 
 __all__ = [
-    "Place",
-    "Problem",
-    "as_error",
+    "ReplayContext",
     "changed_rewards",
-    "left_over",
     "missing_call",
+    "missing_rollout",
     "missing_tool_call",
-    "no_such_rollout",
-    "still_waiting",
+    "unused_recordings",
+    "waiting_for_cancelled_request",
 ]
 
-SHOWN = 5
-"""Recordings and places that are listed; the others are counted."""
-SEEN = 100
+MAX_LISTED = 5
+"""Recordings and rewards that are listed; the others are counted."""
+MAX_VALUE_LENGTH = 100
 """Characters of one value in a list."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a problem is: the cassette as the user knows it, the rollout in words, the command that records it anew.
+class ReplayContext:
+    """What every message of a replay mentions: the cassette, the command that records it again, and the rollout.
 
-    ``allow`` is what accepts recordings that are not used.
+    ``allow_leftovers`` is the setting that accepts unused recordings.
     """
 
     cassette: str
-    again: str
-    allow: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
+    record_command: str
+    allow_leftovers: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
     rollout: str = "outside of any rollout"
 
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One thing that went wrong: the error class, the text in two parts, and between them where it was."""
-
-    error: type[HermesEnvError]
-    what: str
-    rest: str
-    where: str = ""
-
     @property
-    def text(self) -> str:
-        """The whole text."""
-        where = f"  where     {self.where}\n" if self.where else ""
-        return f"{self.what}\n{where}{self.rest}"
-
-    def exception(self) -> HermesEnvError:
-        """Return the problem as an exception of its class."""
-        return self.error(self.text)
-
-
-def as_error(problems: Iterable[Problem]) -> HermesEnvError | None:
-    """Return one error for all the problems, of the class of the first; None when there are none.
-
-    What is equal but for its place is said once: a changed prompt is missed by every rollout of a group.
-    """
-    alike: dict[tuple[str, str], list[Problem]] = {}
-    for problem in problems:
-        alike.setdefault((problem.what, problem.rest), []).append(problem)
-    merged = [replace(same[0], where=_places([problem.where for problem in same])) for same in alike.values()]
-    if not merged:
-        return None
-    if len(merged) == 1:
-        return merged[0].exception()
-    entries = (
-        f"\n\n{number}. {problem.error.__name__}: {problem.text}".replace("\n  ", "\n     ")
-        for number, problem in enumerate(merged, start=1)
-    )
-    return merged[0].error(f"the replay met {len(merged)} problems." + "".join(entries))
-
-
-def _places(places: Sequence[str]) -> str:
-    counted = Counter(place for place in places if place)
-    listed = [place if count == 1 else f"{place} ({count} times)" for place, count in counted.items()]
-    more = f"; and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    return "; ".join(listed[:SHOWN]) + more
+    def fix(self) -> str:
+        """The last line of a message about a changed request."""
+        return f"  fix       undo the change, or record again: {self.record_command}"
 
 
 def missing_call(
-    request: ModelRequest, miss: Miss[ModelCall], place: Place, plain: Callable[[ModelRequest], ModelRequest]
+    request: ModelRequest, miss: Miss[ModelCall], context: ReplayContext, redact: Callable[[ModelRequest], ModelRequest]
 ) -> Problem:
-    """Return the problem of a request that is not on the tape. ``plain`` takes secrets out of what is shown."""
+    """Return the problem of a request that is not in the cassette. ``redact`` removes secrets from the message."""
     if miss.uses:
-        return _asked_again(f"{request.method} {request.path}", miss.uses, place)
-    request = plain(request)
-    recorded = nearest(request, miss.unused or miss.used, lambda call: plain(call.request))
+        return _repeated_too_often(f"{request.method} {request.path}", miss.uses, context)
+    request = redact(request)
+    recorded = nearest(request, miss.unused or miss.used, lambda call: redact(call.request))
     if recorded is None:
-        return _nothing_recorded("requests to a model", place)
-    return _miss("a request is not in the cassette.", recorded.number, differences(plain(recorded.request), request), place)
+        return _nothing_recorded("requests to a model", context)
+    return _miss("a request is not in the cassette.", recorded.number, differences(redact(recorded.request), request), context)
 
 
 def missing_tool_call(
     name: str,
     arguments: JsonObject,
     miss: Miss[RecordedToolCall],
-    place: Place,
-    plain: Callable[[ModelRequest], ModelRequest],
+    context: ReplayContext,
+    redact: Callable[[ModelRequest], ModelRequest],
     *,
     by_agent: bool,
 ) -> Problem:
-    """Return the problem of a tool call that is not on the tape. ``plain`` takes secrets out of what is shown."""
-    who = "agent" if by_agent else "verifier"
+    """Return the problem of a tool call that is not in the cassette. ``redact`` removes secrets from the message."""
+    caller = "agent" if by_agent else "verifier"
     if miss.uses:
-        return _asked_again(f"tool `{name}`", miss.uses, place)
-    asked = plain(tool_request(name, arguments, by_agent=by_agent))
-    recorded = nearest(asked, miss.unused or miss.used, request_of_tool)
+        return _repeated_too_often(f"tool `{name}`", miss.uses, context)
+    seen = redact(tool_request(name, arguments, by_agent=by_agent))
+    recorded = nearest(seen, miss.unused or miss.used, request_of_tool)
     if recorded is None:
-        return _nothing_recorded(f"tool calls (the {who} called `{name}`)", place)
+        return _nothing_recorded(f"tool calls (the {caller} called `{name}`)", context)
     lines = []
     if (recorded.turn > 0) != by_agent:
-        lines.append(f"the caller: recorded {'agent' if recorded.turn else 'verifier'}, now {who}")
+        lines.append(f"the caller: recorded {'agent' if recorded.turn else 'verifier'}, now {caller}")
     if recorded.name == name:
-        same = plain(tool_request(name, recorded.arguments, by_agent=by_agent))
-        lines += differences(same, asked, of=f"argument of `{name}`: ")
+        same = redact(tool_request(name, recorded.arguments, by_agent=by_agent))
+        lines += differences(same, seen, of=f"argument of `{name}`: ")
     else:
-        before, now = (shorten(json.dumps(value, ensure_ascii=False), SEEN) for value in (recorded.arguments, asked.body))
+        before, now = (
+            shorten(json.dumps(value, ensure_ascii=False), MAX_VALUE_LENGTH) for value in (recorded.arguments, seen.body)
+        )
         lines.append(f"the tool: recorded {recorded.name}({before}), now {name}({now})")
-    return _miss(f"a tool call of the {who} is not in the cassette.", recorded.number, lines, place)
+    return _miss(f"a tool call of the {caller} is not in the cassette.", recorded.number, lines, context)
 
 
-def _miss(what: str, number: int, lines: Sequence[str], place: Place) -> Problem:
+def _miss(headline: str, number: int, lines: Sequence[str], context: ReplayContext) -> Problem:
     listed = "\n            ".join(lines)
     return Problem(
         error=CassetteMiss,
-        what=what,
-        where=f"{place.rollout} (nearest: call {number})",
-        rest=f"  cassette  {place.cassette}\n  differs   {listed}\n  fix       undo the change, or record again: {place.again}",
+        text=f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}\n{context.fix}",
+        where=f"{context.rollout} (nearest: call {number})",
     )
 
 
-def _asked_again(what: str, uses: int, place: Place) -> Problem:
+def _repeated_too_often(call: str, uses: int, context: ReplayContext) -> Problem:
     times = "once" if uses == 1 else f"{uses} times"
     return Problem(
         error=CassetteMiss,
-        what=f"{what} was asked for more often than it is recorded.",
-        where=place.rollout,
-        rest=f"  expected  {times}, as in {place.cassette}\n"
-        f"  seen      the very same once more: is there a retry, or a second judge question?\n"
-        f"  fix       undo the change, or record again: {place.again}",
+        text=f"{call} was repeated more often than it was recorded.\n"
+        f"  expected  {times}, as in {context.cassette}\n"
+        f"  seen      the same call once more: is there a retry, or a second judge question?\n"
+        f"{context.fix}",
+        where=context.rollout,
     )
 
 
-def _nothing_recorded(what: str, place: Place) -> Problem:
+def _nothing_recorded(kind: str, context: ReplayContext) -> Problem:
     return Problem(
         error=CassetteMiss,
-        what=f"the cassette holds no {what} for this place.",
-        where=place.rollout,
-        rest=f"  cassette  {place.cassette}\n  fix       undo the change, or record again: {place.again}",
+        text=f"the cassette has no {kind} here.\n  cassette  {context.cassette}\n{context.fix}",
+        where=context.rollout,
     )
 
 
-def no_such_rollout(recorded: int, place: Place) -> Problem:
-    """Return the problem of a rollout that is one too many. ``recorded``: how many begin like it."""
+def missing_rollout(recorded: int, context: ReplayContext) -> Problem:
+    """Return the problem of a rollout that is not in the cassette. ``recorded``: how many begin like it."""
     return Problem(
         error=CassetteMiss,
-        what="a rollout began that is not in the cassette.",
-        rest=f"  expected  {recorded} that begin so, as in {place.cassette}\n"
-        f"  seen      one more: is group_size larger, or another item asked for?\n"
-        f"  fix       undo the change, or record again: {place.again}",
+        text="a rollout began that is not in the cassette.\n"
+        f"  expected  {recorded} with this beginning, as in {context.cassette}\n"
+        f"  seen      one more: is group_size larger, or is it another item?\n"
+        f"{context.fix}",
     )
 
 
-def still_waiting(seconds: float, recorded_s: float, place: Place) -> Problem:
-    """Return the problem of a request that was cancelled in the recording, and is waited for in the replay."""
+def waiting_for_cancelled_request(seconds: float, recorded_s: float, context: ReplayContext) -> Problem:
+    """Return the problem of a request that was cancelled in the recording, but not in the replay."""
     return Problem(
         error=CassetteMiss,
-        what="a request was given up before its answer came, and now it is waited for.",
-        where=place.rollout,
-        rest=f"  cassette  {place.cassette}\n"
-        f"  expected  its task is cancelled, as after {recorded_s:.1f} s in the recording: there is no answer to play\n"
-        f"  seen      {f'{seconds:.1f} s later it is not' if seconds else 'a client that cannot be cancelled'}\n"
-        f"  fix       undo the change, or record again: {place.again}",
+        text="a request was cancelled before its answer arrived in the recording, but not in this run.\n"
+        f"  cassette  {context.cassette}\n"
+        f"  expected  its task is cancelled, as after {recorded_s:.1f} s in the recording: no answer was recorded\n"
+        f"  seen      {f'not cancelled after {seconds:.1f} s' if seconds else 'a client that cannot be cancelled'}\n"
+        f"{context.fix}",
+        where=context.rollout,
     )
 
 
-def left_over(models: Sequence[ModelCall], tools: Sequence[RecordedToolCall], place: Place) -> Problem:
-    """Return the problem of recordings that nobody asked for."""
-    everything: list[ModelCall | RecordedToolCall] = [*models, *tools]
-    calls = sorted(everything, key=lambda call: call.number)
-    lines = [_listed(call) for call in calls[:SHOWN]]
-    if len(calls) > SHOWN:
-        lines.append(f"and {len(calls) - SHOWN} more")
-    listed = "\n            ".join(lines)
+def unused_recordings(models: Sequence[ModelCall], tools: Sequence[RecordedToolCall], context: ReplayContext) -> Problem:
+    """Return the problem of recordings that the replay did not use."""
+    calls: list[ModelCall | RecordedToolCall] = sorted([*models, *tools], key=lambda call: call.number)
     count = "1 recording of the cassette was" if len(calls) == 1 else f"{len(calls)} recordings of the cassette were"
     return Problem(
         error=LeftoverRecordings,
-        what=f"{count} not used.",
-        rest=f"  cassette  {place.cassette}\n  left over {listed}\n"
-        f"  fix       record again: {place.again}; if it is meant:\n"
-        f"            {place.allow}",
+        text=f"{count} not used.\n"
+        f"  cassette  {context.cassette}\n"
+        f"  unused    {_listed([_description(call) for call in calls])}\n"
+        f"  fix       record again: {context.record_command}; if this is intended:\n"
+        f"            {context.allow_leftovers}",
     )
 
 
-def _listed(call: ModelCall | RecordedToolCall) -> str:
+def _description(call: ModelCall | RecordedToolCall) -> str:
     where = f"rollout {call.rollout}" if call.rollout else "outside of any rollout"
     if isinstance(call, ModelCall):
         return f"call {call.number}, {where}: {call.request.method} {call.request.path}"
-    who = "agent" if call.turn else "verifier"
-    return f"call {call.number}, {where}: {who} called {call.name}({shorten(repr(call.arguments), SEEN)})"
+    caller = "agent" if call.turn else "verifier"
+    return f"call {call.number}, {where}: {caller} called {call.name}({shorten(repr(call.arguments), MAX_VALUE_LENGTH)})"
 
 
-def changed_rewards(lines: Sequence[str], place: Place) -> Problem:
-    """Return the problem of rewards that are not those of the recording."""
-    listed = "\n            ".join((*lines[:SHOWN], *([f"and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else [])))
+def changed_rewards(lines: Sequence[str], context: ReplayContext) -> Problem:
+    """Return the problem of rewards that differ from the recorded ones."""
     return Problem(
         error=RewardChanged,
-        what="the same conversations were given other rewards than in the recording.",
-        rest=f"  cassette  {place.cassette}\n"
-        f"  rewards   {listed}\n"
-        f"  fix       undo the change of compute_reward, or, if it is meant, record again: {place.again}",
+        text="the rewards of the same conversations differ from the recording.\n"
+        f"  cassette  {context.cassette}\n"
+        f"  rewards   {_listed(lines)}\n"
+        f"  fix       undo the change of compute_reward, or, if it is intended, record again: {context.record_command}",
     )
+
+
+def _listed(lines: Sequence[str]) -> str:
+    more = [f"and {len(lines) - MAX_LISTED} more"] if len(lines) > MAX_LISTED else []
+    return "\n            ".join((*lines[:MAX_LISTED], *more))

@@ -1,4 +1,4 @@
-"""What a recorder calls at the end: redact, look again, and only then put the cassette in place."""
+"""Saves a recording: redacts it, scans the result for secrets, and writes the file."""
 
 from __future__ import annotations
 
@@ -11,26 +11,23 @@ from pytest_hermes_env.cassette.scan import leak_lines, scan_file
 from pytest_hermes_env.cassette.tape import Tape
 from pytest_hermes_env.errors import BadCassette
 
-__all__ = ["keep_tape"]
+__all__ = ["save_tape"]
 
 
-def keep_tape(path: Path, tape: Tape, redactor: Redactor) -> Tape:
-    """Put a recording into a file without its secrets, and return what is kept.
+def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
+    """Write a recording to a file, without its secrets.
 
-    Nothing is written before it has been searched: not even a temporary file holds a secret.
+    The data is scanned before anything is written, so not even a temporary file contains a secret.
 
-    Raises:
-        BadCassette: a secret was found in what was to be written, or the file cannot be written.
+    Raises: the redacted data still contains a secret, or the file cannot be written → BadCassette.
     """
-    kept = redactor.tape(tape)
-    data = text_of(kept).encode()
+    data = text_of(redactor.tape(tape)).encode()
     leaks = scan_file(data, redactor.known)
     if leaks:
         raise BadCassette(
-            f"{path}: this cassette was not written, because it would hold what looks like a secret.\n"
+            f"{path}: this cassette was not written, because it would contain what looks like a secret.\n"
             + "".join(f"  seen      {line}\n" for line in leak_lines(leaks))
-            + "  fix       keep it out of the rollout, or name it: add its shape to the patterns of the redaction,\n"
-            "            or its value to what is known to be secret"
+            + "  fix       remove it from the rollout, add a pattern for it to the redaction,\n"
+            "            or add its value to the known secrets"
         )
     replace_file(path, data)
-    return kept

@@ -1,6 +1,6 @@
-"""One cassette at work: plays what is on it, records what passes, or both; knows rollouts, and remembers what went wrong.
+"""A cassette session: replays a cassette, records one, or both; assigns calls to rollouts, and collects problems.
 
-Place in the flow: the plugin opens one session per marked test; `recording` and `replaying` are the same without pytest.
+Place in the flow: the plugin opens one session per marked test; `recording` and `replaying` do the same without pytest.
 """
 
 from __future__ import annotations
@@ -32,43 +32,42 @@ from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
 from pytest_hermes_env.cassette.recorder import Recorder
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
-    Place,
-    Problem,
-    as_error,
+    ReplayContext,
     changed_rewards,
-    left_over,
     missing_call,
+    missing_rollout,
     missing_tool_call,
-    no_such_rollout,
-    still_waiting,
+    unused_recordings,
+    waiting_for_cancelled_request,
 )
 from pytest_hermes_env.cassette.rollouts import LiveRollout, RolloutWatch, same_reward
-from pytest_hermes_env.cassette.save import keep_tape
+from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.types import World
 
 __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
 
 ToolSource = Literal["recorded", "live", "fake"]
-"""What answers tool calls in a replay."""
+"""The source of tool results in a replay."""
 
 PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
 
 
 @dataclass(kw_only=True)
 class CassetteSession:
-    """A cassette between `open` and `close`, also as a context manager.
+    """A cassette in use, between `open` and `close`; also a context manager.
 
-    ``player`` has what is on the cassette, ``recorder`` takes what is not: one of them, or both. ``name`` and ``again`` are how
-    messages call the cassette and the command that records it, ``allow`` what accepts recordings that are not used. ``tools`` says what answers tool calls of replayed rollouts.
-    ``transports`` are further classes like httpx' own whose requests are taken. ``sent`` are the keys that recorded requests
-    carried, for the redaction: a server may say them again. ``guards_hosts``: whether a replay keeps requests to other hosts from
-    leaving; under pytest the guard of the network does.
+    ``player`` replays the recorded calls, ``recorder`` records new ones: one of them, or both. Messages mention ``name``, the
+    cassette, ``record_command``, which records it again, and ``allow_leftovers``, the setting that accepts unused recordings.
+    ``tools``: the source of tool results in replayed rollouts. ``transports``: classes like httpx' own whose requests are
+    intercepted too. ``sent``: the API keys in recorded requests, for the redaction, because a server may repeat them.
+    ``guards_hosts``: whether a replay refuses requests to other hosts; under pytest the network guard does.
     """
 
     name: str
-    again: str
+    record_command: str
     player: Player | None = None
     recorder: Recorder | None = None
     matching: Matching = field(default_factory=Matching)
@@ -76,7 +75,7 @@ class CassetteSession:
     transports: tuple[type, ...] = ()
     problems: list[Problem] = field(default_factory=list)
     played: int = 0
-    allow: str = ""
+    allow_leftovers: str = ReplayContext.allow_leftovers
     sent: dict[str, str] = field(default_factory=dict)
     guards_hosts: bool = True
 
@@ -84,10 +83,10 @@ class CassetteSession:
         self.watch = RolloutWatch(self._begin)
         self._open = contextlib.ExitStack()
 
-    # While it is open
+    # Lifetime
 
     def open(self) -> Self:
-        """Take requests, and watch environments."""
+        """Intercept requests and observe environments."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(intercepting(self, *self.transports))
             stack.enter_context(_no_retries_of_misses())
@@ -97,7 +96,7 @@ class CassetteSession:
         return self
 
     def close(self) -> None:
-        """Let requests pass again."""
+        """Stop intercepting requests."""
         self._open.close()
 
     def __enter__(self) -> Self:
@@ -108,17 +107,19 @@ class CassetteSession:
 
     @property
     def serves_tools(self) -> bool:
-        """Whether tool calls are answered from the tape."""
+        """Whether tool calls are answered from the cassette."""
         return self.player is not None and self.tools == "recorded"
 
-    def world(self, beside: World | None = None) -> World | None:
-        """Return what answers tool calls: the tape where it serves them, ``beside`` it what is given for new rollouts."""
+    def world(self, live_world: World | None = None) -> World | None:
+        """Return the world that answers tool calls: the cassette, and ``live_world`` for rollouts that are not in it."""
         if self.player is None or self.tools != "recorded":
-            return beside
-        return RecordedTools(self, offered=_offered(self.player.tape), beside=beside if self.recorder is not None else None)
+            return live_world
+        return RecordedTools(
+            self, offered=_offered(self.player.tape), live_world=live_world if self.recorder is not None else None
+        )
 
     def _begin(self, rollout: LiveRollout) -> None:
-        """Give a rollout its number: that of its recording, or the next."""
+        """Assign a rollout the number of its recording, or the next free number."""
         if self.player is not None and (number := self.player.claim(rollout.opening)):
             rollout.number, rollout.is_recorded = number, True
         elif self.recorder is not None:
@@ -129,13 +130,13 @@ class CassetteSession:
     # Requests (see interception.Exchanges)
 
     def refuses(self, host: str) -> str:
-        """Return why a request to ``host`` that is not for a model is not sent: in a replay, nothing leaves this computer."""
+        """Return why a replay refuses a request to ``host`` that is not for a model; '' if it may be sent."""
         if not self.guards_hosts or self.recorder is not None or is_loopback(host) or not host:
             return ""
-        return f"a replay of {self.name} sends nothing to {host}: cassettes hold requests to models and tool calls only"
+        return f"the replay of {self.name} sends no requests to {host}: a cassette only holds model requests and tool calls"
 
     def ask(self, exchange: Exchange) -> None:
-        """Give an exchange its recorded reply, or a ticket where it shall be recorded. Raises: CassetteMiss."""
+        """Set the recorded reply of an exchange, or its ticket if it is to be recorded. Raises: CassetteMiss."""
         rollout, request = self.watch.current, exchange.request
         if request is None:
             return
@@ -149,7 +150,7 @@ class CassetteSession:
                 exchange.reply = found.reply
                 return
             if not is_new:
-                raise self._missed(rollout, missing_call(request, found, self._place(rollout), self.player.plain))
+                raise self._miss(rollout, missing_call(request, found, self._context(rollout), self.player.redacted))
         if self.recorder is not None:
             exchange.request = _copied(request)
             exchange.ticket = self.recorder.begin(rollout)
@@ -159,19 +160,19 @@ class CassetteSession:
         if rollout is not None and not rollout.is_recorded:
             rollout.number, rollout.is_recorded = player.claim_for(request, rollout.opening), True
             if not rollout.number:
-                raise self._missed(rollout, no_such_rollout(player.recorded_with(rollout.opening), self._place(rollout)))
+                raise self._miss(rollout, missing_rollout(player.recorded_with(rollout.opening), self._context(rollout)))
         return player.model_call(request, 0 if rollout is None else rollout.number)
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
-        """Write down what the real server answered."""
+        """Record the answer of the real server."""
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
             self.recorder.model(exchange.ticket, exchange.request, reply)
             exchange.ticket = None
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
-        """Return the error of a request that was given up in the recording, and is waited for now."""
+        """Return the error of a request that was cancelled in the recording, but not in this run."""
         rollout = self.watch.current
-        return self._missed(rollout, still_waiting(seconds, recorded_s, self._place(rollout)))
+        return self._miss(rollout, waiting_for_cancelled_request(seconds, recorded_s, self._context(rollout)))
 
     # Tool calls (see recorded_tools.ToolAnswers)
 
@@ -182,7 +183,7 @@ class CassetteSession:
     def tool_answer(self, rollout: LiveRollout | None, name: str, arguments: Mapping[str, Any]) -> RecordedToolCall:
         """Return the recording of a tool call. Raises: CassetteMiss."""
         if self.player is None:
-            raise CassetteMiss("nothing is played")
+            raise CassetteMiss("this session replays no cassette")
         by_agent = rollout is not None and rollout.is_looping
         given = _json(dict(arguments))
         number = 0 if rollout is None else rollout.number
@@ -190,11 +191,11 @@ class CassetteSession:
         if isinstance(found, RecordedToolCall):
             self.played += 1
             return found
-        place, plain = self._place(rollout), self.player.plain
-        raise self._missed(rollout, missing_tool_call(name, given, found, place, plain, by_agent=by_agent))
+        context, redact = self._context(rollout), self.player.redacted
+        raise self._miss(rollout, missing_tool_call(name, given, found, context, redact, by_agent=by_agent))
 
     def note_tool_call(self, call: Any) -> None:
-        """Write down a `sandbox.seam.ToolCall` that was answered by something else than the tape."""
+        """Record a `sandbox.seam.ToolCall` that the cassette did not answer."""
         rollout = self.watch.of(call.task_id)
         if self.recorder is None or (rollout is not None and rollout.is_recorded):
             return
@@ -212,31 +213,31 @@ class CassetteSession:
             ),
         )
 
-    # What went wrong
+    # Problems
 
-    def _place(self, rollout: LiveRollout | None) -> Place:
-        place = Place(cassette=self.name, again=self.again, **({"allow": self.allow} if self.allow else {}))
-        return place if rollout is None else replace(place, rollout=rollout.describe())
+    def _context(self, rollout: LiveRollout | None) -> ReplayContext:
+        context = ReplayContext(cassette=self.name, record_command=self.record_command, allow_leftovers=self.allow_leftovers)
+        return context if rollout is None else replace(context, rollout=rollout.describe())
 
-    def _missed(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:
-        """Remember a problem, unless it only follows from an earlier one of its rollout, and return it as an error."""
+    def _miss(self, rollout: LiveRollout | None, problem: Problem) -> CassetteMiss:
+        """Collect the problem, unless its rollout already has one that causes it, and return it as an error."""
         if rollout is None or not rollout.has_missed:
             self.problems.append(problem)
         if rollout is not None:
             rollout.has_missed = True
-        return CassetteMiss(problem.text)
+        return CassetteMiss(str(problem.exception()))
 
     def verify(self, *, allow_leftovers: bool = False) -> None:
-        """Return when all was as recorded. Raises: CassetteMiss, RewardChanged, LeftoverRecordings."""
+        """Check that the run matched the recording. Raises: CassetteMiss, RewardChanged, LeftoverRecordings."""
         problems = list(self.problems)
         if self.player is not None:
             if lines := self._changed_rewards(self.player, allows_none=allow_leftovers):
-                problems.append(changed_rewards(lines, self._place(None)))
+                problems.append(changed_rewards(lines, self._context(None)))
             models = self.player.unused_models
             tools = self.player.unused_tools if self.serves_tools else ()
             if not problems and not allow_leftovers and (models or tools):
-                problems.append(left_over(models, tools, self._place(None)))
-        if error := as_error(problems):
+                problems.append(unused_recordings(models, tools, self._context(None)))
+        if error := combined_error(problems, who="the replay"):
             raise error
 
     def _changed_rewards(self, player: Player, *, allows_none: bool) -> list[str]:
@@ -253,18 +254,18 @@ class CassetteSession:
                 lines.append(f"rollout {rollout.number}: recorded {before}, now {now}")
         return lines
 
-    # What was recorded
+    # The recording
 
     def tape(self, header: Header) -> Tape:
-        """Return the recording, after what was on the cassette. Raises: nothing was asked of a model → BadCassette."""
+        """Return the recorded calls, appended to those of the cassette. Raises: no model was called → BadCassette."""
         if self.recorder is None:
-            raise BadCassette(f"{self.name} is only played, there is nothing to write.")
+            raise BadCassette(f"{self.name} is only replayed, so there is nothing to write.")
         before = self.player.tape if self.player is not None else None
         if self.recorder.is_empty and before is None:
             raise BadCassette(
-                f"nothing was recorded for {self.name}: no model was asked while it was open.\n"
-                "  expected  a request to an inference server, by the openai client (httpx) or aiohttp\n"
-                "  fix       let the test ask the server of the fixture recorded_server, or take the cassette off the test"
+                f"nothing was recorded for {self.name}: no request to a model was sent.\n"
+                "  expected  a request to an inference server, from the openai client (httpx) or aiohttp\n"
+                "  fix       send the test's requests to the fixture recorded_server, or remove the cassette mark"
             )
         environment = next((each.environment for each in self.watch.rollouts if each.environment is not None), None)
         header = _with_origin(header, environment) if environment is not None else header
@@ -272,7 +273,7 @@ class CassetteSession:
 
 
 def header_of(*, recorded_from: str, provider: str = "", model: str = "", test: str = "") -> Header:
-    """Return a header with the time and the versions of now."""
+    """Return a header with the current time and the installed versions."""
     return Header(
         recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
         recorded_from=recorded_from,
@@ -303,7 +304,7 @@ def _with_origin(header: Header, environment: type) -> Header:
 
 
 def _module_name(environment: type) -> str:
-    """Return the module of a class; of a script's class, that of its file."""
+    """Return the module name of a class; for a class of the main script, the name of its file."""
     spec = getattr(sys.modules.get(environment.__module__), "__spec__", None)
     if environment.__module__ != "__main__":
         return environment.__module__
@@ -311,7 +312,7 @@ def _module_name(environment: type) -> str:
 
 
 def _offered(tape: Tape) -> frozenset[str] | None:
-    """Return the names of the tools that the recorded requests offered; None when none offered any."""
+    """Return the names of the tools that the recorded requests offered; None if no request offered any."""
     names: set[str] = set()
     for call in tape.calls:
         if isinstance(call, ModelCall) and isinstance(call.request.body, dict):
@@ -328,15 +329,15 @@ def _json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copied(request: ModelRequest) -> ModelRequest:
-    """Return a request whose body its client cannot change any more."""
+    """Return a copy of the request that its client cannot modify."""
     return replace(request, body=copy.deepcopy(request.body))
 
 
 @contextlib.contextmanager
 def _no_retries_of_misses() -> Iterator[None]:
-    """Let no retry of tenacity's (atroposlib's three layers, a test's own) ask again, with growing pauses, for what is missing.
+    """Stop tenacity (atroposlib's three layers, a test's own) from retrying a request that is not in the cassette.
 
-    Other errors are its own matter.
+    Other errors are retried as usual.
     """
     real, real_async = tenacity.BaseRetrying.iter, tenacity.AsyncRetrying.iter
 
@@ -371,19 +372,21 @@ def recording(
     redactor: Redactor | None = None,
     transports: Iterable[type] = (),
 ) -> Iterator[CassetteSession]:
-    """Record every request to a model, and write it to ``path`` when the context is left without an exception.
+    """Record every request to a model, and write the cassette to ``path`` if the block ends without an exception.
 
-    Raises: nothing was recorded, or a secret is in it → BadCassette.
+    Raises: nothing was recorded, or the recording contains a secret → BadCassette.
     """
-    session = CassetteSession(name=str(path), again="record it again", recorder=Recorder(), transports=tuple(transports))
+    session = CassetteSession(
+        name=str(path), record_command="record it again", recorder=Recorder(), transports=tuple(transports)
+    )
     with exclusive(path), session:
         yield session
         tape = session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model))
-        keep_tape(path, tape, (redactor or default_redactor()).knowing(session.sent))
+        save_tape(path, tape, (redactor or default_redactor()).knowing(session.sent))
 
 
 def default_redactor() -> Redactor:
-    """Return what keeps the keys of this process' environment, and all that looks like a key, out of cassettes."""
+    """Return a redactor for the secrets in this process' environment, and everything that looks like an API key."""
     return Redactor(known=secrets_of(os.environ))
 
 
@@ -397,14 +400,14 @@ def replaying(
     allow_leftovers: bool = False,
     transports: Iterable[type] = (),
 ) -> Iterator[CassetteSession]:
-    """Answer every request to a model from the cassette at ``path``; verify when the context is left without an exception.
+    """Answer every request to a model from the cassette at ``path``; verify if the block ends without an exception.
 
-    Raises: it cannot be read → BadCassette; what differs from the recording → CassetteMiss, RewardChanged, LeftoverRecordings.
+    Raises: an unreadable cassette → BadCassette; a difference → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
     chosen = matching or Matching()
     session = CassetteSession(
         name=str(path),
-        again="record it again",
+        record_command="record it again",
         player=Player(read_tape(path), chosen, redactor or default_redactor()),
         matching=chosen,
         tools=tools,

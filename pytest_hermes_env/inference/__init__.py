@@ -1,6 +1,6 @@
-"""WHAT THE MODEL SAYS: scripts, the mock model that speaks them over HTTP, and a tiny tokenizer.
+"""WHAT THE MODEL SAYS: scripts, the mock model that serves them over HTTP, and a tiny tokenizer.
 
-Importing this package loads the standard library only; each name is loaded when it is first used.
+Importing this package loads only the standard library; each name is loaded on first use.
 """
 
 from __future__ import annotations

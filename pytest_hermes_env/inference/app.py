@@ -1,4 +1,4 @@
-"""The HTTP face of a mock model: a Starlette app that reads a request, waits if told to, and answers."""
+"""The Starlette app that serves a mock model over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 
 
 def build_app(model: MockModel) -> Starlette:
-    """Return the app that answers for the model, whatever the path: what is no endpoint is the model's to refuse."""
+    """Return the app that passes requests for any path to the model, which refuses unknown endpoints."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -38,7 +38,7 @@ def build_app(model: MockModel) -> Starlette:
 
 
 async def _wait(request: Request, delay_s: float) -> bool:
-    """Return True after the delay, or False as soon as the client has gone (stopping the server looks the same)."""
+    """Return True after the delay, or False as soon as the client disconnects or the server stops."""
     try:
         async with asyncio.timeout(delay_s):
             while (await request.receive())["type"] != "http.disconnect":

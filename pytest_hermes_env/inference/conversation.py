@@ -1,9 +1,9 @@
-"""Which turn of which conversation a request is, from the requests alone.
+"""Finds the conversation and the turn that a request belongs to, from its messages alone.
 
-The first request of a conversation is its *root*. A later request continues it when the root's messages are its own
-first messages. The turn is the number of assistant messages after the root, so assistant messages inside the prompt
-(few-shot examples) do not shift turns, rollouts of one group that ask at the same time never take each other's turns,
-and a rollout of the same item that starts again starts with the first turn.
+The first request of a conversation is its *root*. A later request continues the conversation if it begins with the messages of
+the root. The turn is the number of assistant messages after the root. So assistant messages inside the prompt (few-shot
+examples) do not shift turns, concurrent rollouts of a group never take each other's turns, and a repeated rollout of an item
+starts with the first turn.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Conversation", "ConversationIndex", "Place", "canonical_json", "text_of"]
+__all__ = ["Conversation", "ConversationIndex", "Position", "canonical_json", "text_of"]
 
 DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a request stands. ``turn`` counts from 0; ``prompt_bytes`` is the size of all messages as JSON."""
+class Position:
+    """The conversation and turn of a request. ``turn`` counts from 0; ``prompt_bytes`` is the size of all messages as JSON."""
 
     root: str
     root_length: int
@@ -34,7 +34,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Conversation:
-    """One request, as a script function sees it.
+    """One request, as script functions receive it.
 
     ``turn`` counts from 0; ``id`` is the same for all rollouts of one item.
     """
@@ -44,19 +44,19 @@ class Conversation:
     messages: tuple[Mapping[str, object], ...]
     root_length: int
     tools: Mapping[str, Mapping[str, object]]
-    """The offered tools: name → JSON schema of the arguments (empty when the request gives none)."""
+    """The offered tools: name → JSON schema of the arguments (empty if the request has none)."""
     model: str
     sampling: Mapping[str, object]
     """All other fields of the request: temperature, max_tokens, n, ..."""
 
     @property
     def first_user(self) -> str:
-        """The text of the first user message, or '' when there is none."""
+        """The text of the first user message, or '' if there is none."""
         return next((text_of(message) for message in self.messages if message.get("role") == "user"), "")
 
     @property
     def last_message(self) -> Mapping[str, object]:
-        """The message that this request ends with."""
+        """The last message of the request."""
         return self.messages[-1]
 
     @property
@@ -72,19 +72,19 @@ class Conversation:
 
 
 class ConversationIndex:
-    """Knows the roots seen so far. Safe to use from several threads."""
+    """Remembers the roots of all conversations. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._roots: set[bytes] = set()
         self._lock = threading.Lock()
 
-    def locate(self, messages: Sequence[Mapping[str, object]], *, remember: bool = True) -> Place:
-        """Return where the request with these messages stands, and remember it when it begins a conversation.
+    def locate(self, messages: Sequence[Mapping[str, object]], *, remember: bool = True) -> Position:
+        """Return the position of the request with these messages, and remember it if it begins a conversation.
 
-        With ``remember=False`` nothing begins: for requests that look at a conversation and are no turn of it.
+        ``remember=False`` is for requests that are not a turn of a conversation, such as requests for logprobs.
 
-        Each message is hashed once. Of several roots that fit, the longest wins: a request that was once answered as
-        some turn then always is that turn, whichever other conversations came in meanwhile.
+        Each message is hashed once. Of several matching roots, the longest wins, so the turn of a request does not depend on
+        the conversations that began in the meantime.
         """
         chain, prompt_bytes = _hash_chain(messages)
         with self._lock:
@@ -94,11 +94,11 @@ class ConversationIndex:
                 if remember:
                     self._roots.add(chain[-1])
         turn = sum(1 for message in messages[length:] if message.get("role") == "assistant")
-        return Place(root=chain[length - 1].hex(), root_length=length, turn=turn, prompt_bytes=prompt_bytes)
+        return Position(root=chain[length - 1].hex(), root_length=length, turn=turn, prompt_bytes=prompt_bytes)
 
 
 def text_of(message: Mapping[str, object]) -> str:
-    """Return the text of a message whose content is text, nothing, or a list of parts."""
+    """Return the text of a message whose content is a string, None, or a list of parts."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -109,7 +109,7 @@ def text_of(message: Mapping[str, object]) -> str:
 
 
 def canonical_json(value: object) -> bytes:
-    """Return the value as JSON bytes that do not depend on the order of keys."""
+    """Return the value as JSON bytes with sorted keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
 

@@ -1,8 +1,8 @@
-"""``/generate`` in the shapes of vLLM and of SGLang: what a request asks for, and the answer as plain dicts.
+"""``/generate`` in the formats of vLLM and SGLang: reads requests, and returns answers as plain dicts.
 
-The two are told apart by the body: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's.
-Source: how ``VLLMServer`` and ``SGLangServer`` of atroposlib 0.4.0 ask and read; the server that Atropos has for vLLM; the native
-API of SGLang 0.5.
+The body shows which format it is: ``prompt`` is vLLM's, ``input_ids`` or ``text`` is SGLang's.
+Source: the requests and readers of ``VLLMServer`` and ``SGLangServer`` in atroposlib 0.4.0; Atropos' own vLLM server; the native API
+of SGLang 0.5.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_hermes_env.errors import UnexpectedRequest, shorten
-from pytest_hermes_env.inference.logprobs import logprob, runners_up
+from pytest_hermes_env.inference.logprobs import alternatives, logprob
 from pytest_hermes_env.inference.request import choice_count
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ FROM_THE_START = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What one request to ``/generate`` asks for.
+    """One request to ``/generate``.
 
-    ``prompts``: token ids, or text that the server encodes. ``top``: how many other tokens to name at each place, None for no
-    logprobs at all. ``prompt_top``: the same for the tokens of the prompt, from place ``prompt_start`` on.
+    ``prompts``: token ids, or text that the server encodes. ``top``: how many alternatives to return at each position, None for no
+    logprobs. ``prompt_top``: the same for the tokens of the prompt, from position ``prompt_start``.
     """
 
     shape: Shape
@@ -47,13 +47,13 @@ class Request:
 
     @property
     def is_scoring(self) -> bool:
-        """Whether only the logprobs of the prompt are wanted: the one token that must be generated is thrown away."""
+        """Whether the client only wants the logprobs of the prompt, and discards the one token that must be generated."""
         return self.prompt_top is not None and self.max_tokens is not None and self.max_tokens <= 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """The answer to one prompt: its ids and text, what was sampled, and the seed of its logprobs."""
+    """The answer to one prompt: the prompt's ids and text, the sampled answer, and the seed of its logprobs."""
 
     prompt: tuple[int, ...]
     prompt_text: str
@@ -65,17 +65,17 @@ class Generation:
 
 
 def read_request(path: str, body: Mapping[str, object]) -> Request:
-    """Return what the body asks for.
+    """Return the request in the body.
 
-    Raises: neither of the two shapes, or a field of another type → UnexpectedRequest.
+    Raises: neither of the two formats, or a field of the wrong type → UnexpectedRequest.
     """
     if body.get("stream") is True:
-        raise _bad(path, "'stream' is not supported here, and neither VLLMServer nor SGLangServer streams", body)
+        raise _bad(path, "'stream' is not supported, and neither VLLMServer nor SGLangServer streams", body)
     if "prompt" in body:
         return _vllm_request(path, body)
     if "input_ids" in body or "text" in body:
         return _sglang_request(path, body)
-    raise _bad(path, "it has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)", body)
+    raise _bad(path, "the body has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)", body)
 
 
 def _vllm_request(path: str, body: Mapping[str, object]) -> Request:
@@ -85,7 +85,7 @@ def _vllm_request(path: str, body: Mapping[str, object]) -> Request:
     max_tokens = _number(path, body, "max_tokens", least=1)
     return Request(
         shape="vllm",
-        prompts=(_prompt(path, prompt, "'prompt' must be text, or an object with 'prompt_token_ids' or 'prompt'"),),
+        prompts=(_prompt(path, prompt, "'prompt' must be a string, or an object with 'prompt_token_ids' or 'prompt'"),),
         is_batch=False,
         n=choice_count(path, body),
         max_tokens=max_tokens,
@@ -103,13 +103,15 @@ def _sglang_request(path: str, body: Mapping[str, object]) -> Request:
     several = _parts(given, field)
     sampling = body.get("sampling_params") or {}
     if not isinstance(sampling, Mapping):
-        raise _bad(path, "'sampling_params' must be an object, the same for every prompt", sampling)
+        raise _bad(path, "'sampling_params' must be one object for all prompts", sampling)
     start = _number(path, body, "logprob_start_len", least=-1)
     wants_logprobs = body.get("return_logprob") is True
     top = _number(path, body, "top_logprobs_num", least=0) or 0
     wants_prompt = wants_logprobs and start is not None and start >= 0
     what = (
-        "'input_ids' must be token ids, or a list of such lists" if field == "input_ids" else "'text' must be text, or a list"
+        "'input_ids' must be token ids, or a list of such lists"
+        if field == "input_ids"
+        else "'text' must be a string, or a list of strings"
     )
     return Request(
         shape="sglang",
@@ -126,7 +128,7 @@ def _sglang_request(path: str, body: Mapping[str, object]) -> Request:
 
 
 def _parts(given: object, field: str) -> tuple[object, ...] | None:
-    """Return the prompts of a batch, or None when it is one prompt."""
+    """Return the prompts of a batch, or None for a single prompt."""
     if not isinstance(given, list) or not given:
         return None
     inner = list if field == "input_ids" else str
@@ -146,12 +148,12 @@ def _number(path: str, body: Mapping[str, object], name: str, *, least: int) -> 
     if value is None:
         return None
     if type(value) is not int or value < least:
-        raise _bad(path, f"{name!r} must be a whole number from {least}", value)
+        raise _bad(path, f"{name!r} must be an integer from {least}", value)
     return value
 
 
 def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonObject:
-    """Return the answer in vLLM's shape. ``size``: how many tokens the tokenizer has."""
+    """Return the answer in vLLM's format. ``size``: the size of the vocabulary."""
     count = 0 if generation.is_empty else request.n
     sample = generation.sample
     answer: JsonObject = {
@@ -166,7 +168,7 @@ def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonO
         places: list[JsonValue] = [[{str(token): own for token, own in row}] for row in rows]
         answer["logprobs"] = [places] * count
     if request.prompt_top is not None:
-        # The first token of a prompt has nothing before it from which it could be predicted.
+        # The first token of a prompt has no logprob, because nothing precedes it.
         scored: list[JsonValue] = [None]
         for place, token in enumerate(generation.prompt[1:], start=1):
             row = _row(generation.seed, place, token, request.prompt_top - 1, size)
@@ -178,9 +180,9 @@ def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonO
 def sglang_answer(
     request: Request, generations: Sequence[Generation], texts: Mapping[int, str], *, size: int
 ) -> JsonObject | list[JsonValue]:
-    """Return the answer in SGLang's shape: an object, or a list for several prompts or ``n`` above 1.
+    """Return the answer in SGLang's format: an object, or a list for several prompts or ``n`` above 1.
 
-    ``texts``: the text of each id, for requests that want it.
+    ``texts``: the text of each id, for requests that ask for it.
     """
     answers = [
         _sglang_one(request, generation, index, texts, size)
@@ -188,8 +190,8 @@ def sglang_answer(
         if not generation.is_empty
         for index in range(request.n)
     ]
-    is_alone = not request.is_batch and request.n == 1 and len(answers) == 1
-    return answers[0] if is_alone else [*answers]
+    is_single = not request.is_batch and request.n == 1 and len(answers) == 1
+    return answers[0] if is_single else [*answers]
 
 
 def _sglang_one(request: Request, generation: Generation, index: int, texts: Mapping[int, str], size: int) -> JsonObject:
@@ -234,7 +236,7 @@ def _triple(one: tuple[int, float | None], texts: Mapping[int, str]) -> JsonValu
 def _rows(
     generation: Generation, prompt: Sequence[int], ids: Sequence[int], top: int, size: int
 ) -> list[list[tuple[int, float | None]]]:
-    """Return for each sampled token the token and its runners-up with their logprobs, as scripted: short, or without numbers."""
+    """Return for each sampled token the token and its alternatives with logprobs, as scripted: short, or without numbers."""
     places = list(enumerate(ids, start=len(prompt)))
     if generation.logprobs == "short":
         places = places[:-1]
@@ -247,7 +249,7 @@ def _row(seed: int, place: int, token: int, others: int, size: int) -> list[tupl
     own = logprob(seed, place, token)
     row: list[tuple[int, float | None]] = [(token, own)]
     if others > 0:
-        row += runners_up(own, token, others, size)
+        row += alternatives(own, token, others, size)
     return row
 
 
@@ -255,5 +257,5 @@ def _bad(path: str, what: str, seen: object) -> UnexpectedRequest:
     return UnexpectedRequest(
         f"the request to {path} cannot be read: {what}.\n"
         f"  seen      {shorten(repr(seen))}\n"
-        "  fix       send what VLLMServer or SGLangServer of atroposlib sends; see docs/reference/mock-model.md"
+        "  fix       send a request like VLLMServer or SGLangServer of atroposlib; see docs/reference/mock-model.md"
     )

@@ -1,4 +1,4 @@
-"""``hermes-env mock``: a scripted model to try things by hand with."""
+"""``hermes-env mock``: serves a scripted model for manual tests."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ OK, UNEXPECTED, USAGE = 0, 1, 2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--script", required=True, metavar="FILE", help="what the model says (YAML)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: 8000)")
+    parser.add_argument("--script", required=True, metavar="FILE", help="YAML file with the model's script")
+    parser.add_argument("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: 8000)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument(
-        "--template", metavar="NAME", help="speak tokens at /generate, with this chat template: chatml, qwen3, ..."
+        "--template", metavar="NAME", help="serve token ids at /generate, with this chat template: chatml, qwen3, ..."
     )
-    parser.add_argument("--tokenizer", metavar="DIR", help="the tokenizer of token mode (default: a tiny one)")
-    parser.add_argument("--family", metavar="NAME", help="the format of tool calls in token mode (default: the template's)")
+    parser.add_argument(
+        "--tokenizer", metavar="DIR", help="directory of the tokenizer for token mode (default: a tiny built-in one)"
+    )
+    parser.add_argument("--family", metavar="NAME", help="tool-call format in token mode (default: the template's)")
     parser.add_argument("--model", default="mock-model", help="name of the model (default: mock-model)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; print a line per request. Must run in the main thread.
+    """Serve until SIGINT or SIGTERM and print a line per request. Must run in the main thread.
 
-    Returns 0, or 1 when a request came in that the script does not cover, or 2 when the script or the address is wrong.
+    Returns 0; 1 if the script did not cover a request; 2 if the script or the address is invalid.
     """
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 -- the other commands need no server
     from pytest_hermes_env.inference.yaml_script import load_script  # noqa: PLC0415 -- loads yaml
@@ -84,7 +86,7 @@ def _summary(server: MockServer) -> int:
 
 
 def _line(exchange: Exchange) -> str:
-    """Return the exchange as one line: ``turn 2 of 3f2a91: 200 say 'done'``."""
+    """Return the exchange as one line, such as ``turn 2 of 3f2a91: 200 say 'done'``."""
     if exchange.problem is not None:
         return f"{exchange.path}: {exchange.status} {exchange.problem.splitlines()[0]}"
     if exchange.conversation is None:
@@ -101,11 +103,11 @@ def _print(line: str) -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """Give an event that SIGINT and SIGTERM set; put the former handlers back at the end."""
+    """Yield an event that SIGINT and SIGTERM set; restore the previous handlers at the end."""
     stopped = threading.Event()
-    former = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stopped
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The mock model without HTTP: bytes of a request in, bytes of an answer out, everything kept in a journal."""
+"""The mock model without HTTP: takes the bytes of a request, returns the bytes of its answer, and logs both."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
-from pytest_hermes_env.inference.request_log import Exchange, Journal, Kind
-from pytest_hermes_env.inference.script_errors import Problem, as_error
+from pytest_hermes_env.inference.request_log import Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
@@ -22,7 +22,7 @@ from pytest_hermes_env.inference.wire import chat_completion, error_body, model_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pytest_hermes_env.inference.script_choice import Speaker, Spoken
+    from pytest_hermes_env.inference.script_choice import ChosenTurn, ScriptChoice
     from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
@@ -37,7 +37,7 @@ HEALTHY = Turn(steps=(Say(text="hi"),))
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What goes back over the wire, after ``delay_s`` seconds."""
+    """The answer to one request, sent after ``delay_s`` seconds."""
 
     status: int
     content: bytes
@@ -45,25 +45,25 @@ class Reply:
     delay_s: float
     exchange: Exchange
     number: int
-    journal: Journal
+    log: RequestLog
 
 
 class MockModel:
     """Answers requests from scripts. ``on_exchange`` is called, in the server's thread, with each answered exchange.
 
-    ``tokens`` speaks them at ``/generate``; None, as at first, for a model that has no tokenizer.
+    ``tokens`` answers ``/generate``; None for a model without a tokenizer.
     """
 
     def __init__(
         self,
-        speaker: Speaker,
+        scripts: ScriptChoice,
         *,
         name: str = "mock-model",
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.name = name
-        self.journal = Journal()
-        self.speaker = speaker
+        self.log = RequestLog()
+        self.scripts = scripts
         self.tokens: TokenMode | None = None
         self._on_exchange = on_exchange
         self._index = ConversationIndex()
@@ -71,9 +71,10 @@ class MockModel:
         self._lock = threading.Lock()
 
     def respond(self, method: str, path: str, data: bytes, *, attempt: int = 0) -> Reply:
-        """Return the answer to one HTTP request; endpoints are known with and without ``/v1``.
+        """Return the answer to one HTTP request; paths work with and without ``/v1``.
 
-        ``attempt`` counts a client's retries of one request from 0. What is no endpoint is answered with 404, and remembered.
+        ``attempt`` counts a client's retries of one request from 0. An unknown endpoint is answered with 404 and recorded as
+        a problem.
         """
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
@@ -86,48 +87,48 @@ class MockModel:
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), ("/health" | "/health_generate")):
                 return self._reply(_incoming(path, "health"), {"status": "ok"})
-            case (("GET" | "HEAD"), "/generate") if self.tokens is not None:  # asks whether there is such a path
+            case (("GET" | "HEAD"), "/generate") if self.tokens is not None:  # a probe whether the endpoint exists
                 return self._reply(_incoming(path, "health"), {"detail": "Method Not Allowed"}, status=METHOD_NOT_ALLOWED)
         problem = UnexpectedRequest(
-            f"{method} {path} is no endpoint of the mock model.\n"
+            f"the mock model has no endpoint {method} {path}.\n"
             f"  expected  {ENDPOINTS}\n"
             "  fix       point the client at the server's base_url, which ends in /v1"
         )
         return self._refuse(_incoming(path, "unexpected"), problem, status=NOT_FOUND)
 
     def delivered(self, reply: Reply) -> None:
-        """Close the journal entry of a reply that is on its way to the client."""
+        """Log a reply that is on its way to the client."""
         exchange = replace(reply.exchange, ended_s=time.monotonic())
-        reply.journal.close(reply.number, exchange)
+        reply.log.complete(reply.number, exchange)
         if self._on_exchange is not None:
             self._on_exchange(exchange)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return the requests that no script covered, in order."""
+        """Return a problem for each request that no script covered, in order."""
         with self._lock:
             return tuple(self._problems)
 
     def verify(self, *, allow_leftovers: bool) -> None:
-        """Return when every request was scripted and every turn was asked for.
+        """Check that a script covered every request and that every turn was requested.
 
         Raises: one error that lists all problems, of the class of the first.
         """
         problems = list(self.problems())
         if not allow_leftovers:
-            problems += self.speaker.unspoken()
-        error = as_error(problems)
+            problems += self.scripts.leftovers()
+        error = combined_error(problems, who="the mock model")
         if error is not None:
             raise error
 
-    def forget(self) -> None:
-        """Forget conversations, problems and the journal; keep the scripts."""
+    def reset(self) -> None:
+        """Forget conversations, problems and the log; keep the scripts."""
         with self._lock:
             self._problems.clear()
             self._index = ConversationIndex()
-            self.journal = Journal()
-        self.speaker.forget()
+            self.log = RequestLog()
+        self.scripts.reset()
         if self.tokens is not None:
-            self.tokens.forget()
+            self.tokens.reset()
 
     def _answer(
         self,
@@ -150,7 +151,7 @@ class MockModel:
     def _chat(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
         messages = read.chat_messages(exchange.path, body)
         n = read.choice_count(exchange.path, body)
-        conversation, prompt_bytes = self._conversation(messages, body)
+        conversation, prompt_bytes = self._locate(messages, body)
 
         def complete(turn: Turn) -> JsonObject:
             key = f"{conversation.id}:{conversation.turn}"
@@ -160,18 +161,18 @@ class MockModel:
             return self._reply(replace(exchange, kind="health", said=str(HEALTHY)), complete(HEALTHY))
         exchange = replace(exchange, conversation=conversation)
         try:
-            spoken = self.speaker.speak(conversation)
-            check_calls(spoken.turn, conversation.tools, said_by=spoken.said_by)
+            chosen = self.scripts.choose(conversation)
+            check_calls(chosen.turn, conversation.tools, origin=chosen.origin)
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
-        exchange = _said(exchange, spoken, "judge" if spoken.is_judge else "chat")
+        exchange = _answered(exchange, chosen, "judge" if chosen.is_judge else "chat")
         chunks = chat_chunks if body.get("stream") is True else None
-        return self._say(exchange, spoken.turn, attempt, complete, chunks)
+        return self._reply_with(exchange, chosen.turn, attempt, complete, chunks)
 
     def _completion(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
         prompts = read.prompts(exchange.path, body)
         n = read.choice_count(exchange.path, body)
-        located = [self._conversation(({"role": "user", "content": prompt},), body) for prompt in prompts]
+        located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
         conversation = located[0][0]
         prompt_bytes = sum(size for _, size in located)
         if read.is_health_check(body):
@@ -180,18 +181,18 @@ class MockModel:
         else:
             exchange = replace(exchange, conversation=conversation)
             try:
-                every = [self.speaker.speak(one) for one, _ in located]
+                chosen = [self.scripts.choose(one) for one, _ in located]
             except HermesEnvError as exc:
                 return self._refuse(exchange, exc)
-            turns = [spoken.turn for spoken in every]
-            exchange = _said(exchange, every[0], "completion")
+            turns = [one.turn for one in chosen]
+            exchange = _answered(exchange, chosen[0], "completion")
 
         def complete(_: Turn) -> JsonObject:
             key = ":".join(one.id for one, _ in located)
             return text_completion(turns=turns, key=key, model=conversation.model, n=n, prompt_bytes=prompt_bytes)
 
         chunks = text_chunks if body.get("stream") is True else None
-        return self._say(exchange, turns[0], attempt, complete, chunks)
+        return self._reply_with(exchange, turns[0], attempt, complete, chunks)
 
     def _generate(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
         body = read.redact(body)  # errors show it
@@ -199,7 +200,7 @@ class MockModel:
             raise UnexpectedRequest(
                 f"the model was asked for tokens at {exchange.path}, but it has no tokenizer.\n"
                 f"  request   {shorten(repr(body))}\n"
-                "  fix       name its chat template, MockServer(script, template='chatml'), or its tokenizer: tokenizer=path"
+                "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
             )
         tokens, request = self.tokens, read_request(exchange.path, body)
         prompts = [tokens.read(exchange.path, prompt) for prompt in request.prompts]
@@ -210,44 +211,44 @@ class MockModel:
         located = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
         exchange = replace(exchange, conversation=located[0])
         try:
-            every = [self.speaker.speak(conversation) for conversation in located]
-            for spoken, conversation in zip(every, located, strict=True):
-                check_calls(spoken.turn, conversation.tools, said_by=spoken.said_by)
-            said = [
-                tokens.speak(spoken.turn, prompt, conversation, request.max_tokens)
-                for spoken, prompt, conversation in zip(every, prompts, located, strict=True)
+            chosen = [self.scripts.choose(conversation) for conversation in located]
+            for one, conversation in zip(chosen, located, strict=True):
+                check_calls(one.turn, conversation.tools, origin=one.origin)
+            generations = [
+                tokens.generate(one.turn, prompt, conversation, request.max_tokens)
+                for one, prompt, conversation in zip(chosen, prompts, located, strict=True)
             ]
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
-        exchange = _said(exchange, every[0], "judge" if every[0].is_judge else "generate")
-        return self._say(exchange, every[0].turn, attempt, lambda _: tokens.answer(request, said), None)
+        exchange = _answered(exchange, chosen[0], "judge" if chosen[0].is_judge else "generate")
+        return self._reply_with(exchange, chosen[0].turn, attempt, lambda _: tokens.answer(request, generations), None)
 
     def _read_conversation(self, tokens: TokenMode, prompt: Prompt, sampling: Mapping[str, object]) -> Conversation:
-        place = self._index.locate(prompt.identity)
+        position = self._index.locate(prompt.identity)
         return Conversation(
-            id=place.root,
-            turn=place.turn,
-            messages=tokens.recall(prompt.messages, place.root),
-            root_length=place.root_length,
+            id=position.root,
+            turn=position.turn,
+            messages=tokens.restore(prompt.messages, position.root),
+            root_length=position.root_length,
             tools=prompt.tools,
             model=self.name,
             sampling=sampling,
         )
 
-    def _conversation(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
-        place = self._index.locate(messages)
+    def _locate(self, messages: tuple[Mapping[str, object], ...], body: dict[str, object]) -> tuple[Conversation, int]:
+        position = self._index.locate(messages)
         conversation = Conversation(
-            id=place.root,
-            turn=place.turn,
+            id=position.root,
+            turn=position.turn,
             messages=messages,
-            root_length=place.root_length,
+            root_length=position.root_length,
             tools=offered_tools(body),
             model=str(body.get("model") or self.name),
             sampling={name: value for name, value in body.items() if name not in NOT_SAMPLING},
         )
-        return conversation, place.prompt_bytes
+        return conversation, position.prompt_bytes
 
-    def _say(
+    def _reply_with(
         self,
         exchange: Exchange,
         turn: Turn,
@@ -285,8 +286,8 @@ class MockModel:
         wire: str | None = None,
         media_type: str = JSON,
     ) -> Reply:
-        journal = self.journal
-        number = journal.open(exchange)
+        log = self.log
+        number = log.add(exchange)
         return Reply(
             status=status,
             content=(json.dumps(body) if wire is None else wire).encode("utf-8", "surrogatepass"),
@@ -294,7 +295,7 @@ class MockModel:
             delay_s=delay_s,
             exchange=replace(exchange, status=status, response=body),
             number=number,
-            journal=journal,
+            log=log,
         )
 
 
@@ -302,5 +303,5 @@ def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
 
 
-def _said(exchange: Exchange, spoken: Spoken, kind: Kind) -> Exchange:
-    return replace(exchange, kind=kind, script=spoken.script, said=str(spoken.turn))
+def _answered(exchange: Exchange, chosen: ChosenTurn, kind: Kind) -> Exchange:
+    return replace(exchange, kind=kind, script=chosen.script, said=str(chosen.turn))

@@ -1,4 +1,4 @@
-"""Reads the body of a chat or completion request; what it cannot mean becomes an UnexpectedRequest."""
+"""Reads the body of a chat or completion request, and rejects invalid ones with UnexpectedRequest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MAX_CHOICES = 1024
 def parse_body(path: str, data: bytes) -> dict[str, object]:
     """Return the JSON object of the body.
 
-    Raises: no JSON, or no object → UnexpectedRequest.
+    Raises: not JSON, or not an object → UnexpectedRequest.
     """
     try:
         body = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        raise _bad(path, f"the body is no JSON ({exc})", data.decode("utf-8", "replace")) from exc
+        raise _bad(path, f"the body is not JSON ({exc})", data.decode("utf-8", "replace")) from exc
     if not isinstance(body, dict):
-        raise _bad(path, "the body is no JSON object", repr(body))
+        raise _bad(path, "the body must be a JSON object", repr(body))
     return body
 
 
@@ -43,38 +43,38 @@ def chat_messages(path: str, body: Mapping[str, object]) -> tuple[Mapping[str, o
 
 
 def prompts(path: str, body: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the prompts of a completion request as texts; token ids are written as a JSON list.
+    """Return the prompts of a completion request as text; token ids become a JSON list.
 
     Raises: missing or of another type → UnexpectedRequest.
     """
     prompt = body.get("prompt")
     several = prompt if isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt) else [prompt]
     if not all(_is_prompt(one) for one in several):
-        raise _bad(path, "'prompt' must be text, token ids, or a list of them", repr(prompt))
+        raise _bad(path, "'prompt' must be a string, token ids, or a list of them", repr(prompt))
     return tuple(one if isinstance(one, str) else json.dumps(one) for one in several)
 
 
 def choice_count(path: str, body: Mapping[str, object]) -> int:
-    """Return ``n``, 1 when the request does not say.
+    """Return ``n``; 1 if the request has none.
 
-    Raises: not a whole number from 1 to 1024 → UnexpectedRequest.
+    Raises: not an integer from 1 to 1024 → UnexpectedRequest.
     """
     n = body.get("n")
     if n is None:
         return 1
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_CHOICES:
-        raise _bad(path, f"'n' must be a whole number from 1 to {MAX_CHOICES}", repr(n))
+        raise _bad(path, f"'n' must be an integer from 1 to {MAX_CHOICES}", repr(n))
     return n
 
 
 def wants_usage(body: Mapping[str, object]) -> bool:
-    """Return whether a streamed answer shall end with a usage chunk."""
+    """Return whether a streamed answer must end with a usage chunk."""
     options = body.get("stream_options")
     return isinstance(options, dict) and options.get("include_usage") is True
 
 
 def is_health_check(body: Mapping[str, object]) -> bool:
-    """Return whether this is the probe that Atropos sends once per second, which is no rollout.
+    """Return whether this is the probe that Atropos sends once per second, outside of any rollout.
 
     Source: atroposlib 0.4.0, ``OpenAIServer.check_server_status_task``.
     """
@@ -83,7 +83,7 @@ def is_health_check(body: Mapping[str, object]) -> bool:
 
 
 def redact(body: Mapping[str, object]) -> dict[str, object]:
-    """Return the body without the values of fields that hold keys."""
+    """Return the body with the values of API-key fields replaced."""
     return {name: "[redacted]" if name.lower() in SECRET_FIELDS else value for name, value in body.items()}
 
 
@@ -97,5 +97,5 @@ def _bad(path: str, what: str, seen: str) -> UnexpectedRequest:
     return UnexpectedRequest(
         f"the request to {path} cannot be read: {what}.\n"
         f"  seen      {shorten(seen)}\n"
-        "  fix       send what OpenAI's API takes; see docs/reference/mock-model.md"
+        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md"
     )

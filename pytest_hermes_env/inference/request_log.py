@@ -1,4 +1,4 @@
-"""What a mock model was asked and what it answered, in the order in which requests came in."""
+"""The log of a mock model: each request with its answer, in the order in which the requests arrived."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.conversation import Conversation
 
-__all__ = ["Exchange", "Journal", "Kind"]
+__all__ = ["Exchange", "Kind", "RequestLog"]
 
 Kind: TypeAlias = Literal["chat", "judge", "completion", "generate", "score", "models", "health", "unexpected"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exchange:
-    """One request and its answer. No header is kept, so no key is.
+    """One request and its answer, without headers, and so without API keys.
 
-    ``conversation`` and ``turn`` (from 0) are None where the request has none. ``response`` is the body: a dict (a list where
-    SGLang answers with one), the raw text of `garbage`, or None while the answer is pending and when the client left before it.
-    A streamed answer is kept as the completion it adds up to. ``said`` is the turn in words. ``problem`` is set when no script
-    covers the request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
+    ``conversation`` and ``turn`` (from 0) are None for requests that belong to no conversation. ``response`` is the body: a dict
+    (a list where SGLang answers with one), the raw text of `garbage`, or None while the answer is pending and if the client
+    disconnected before it. A streamed answer is stored as the completion that its chunks add up to. ``said`` describes the turn.
+    ``problem`` is set if no script covers the request. ``started_s`` and ``ended_s`` are seconds of `time.monotonic`.
     """
 
     path: str
@@ -40,29 +40,29 @@ class Exchange:
 
     @property
     def turn(self) -> int | None:
-        """Which turn of its conversation this was, counted from 0."""
+        """The turn of the conversation that this request asked for, counted from 0."""
         return None if self.conversation is None else self.conversation.turn
 
 
-class Journal:
+class RequestLog:
     """Collects exchanges. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._entries: list[Exchange] = []
+        self._exchanges: list[Exchange] = []
         self._lock = threading.Lock()
 
-    def open(self, exchange: Exchange) -> int:
-        """Keep a request that came in; return its number, for `close`."""
+    def add(self, exchange: Exchange) -> int:
+        """Add a request that has no answer yet; return its number, for `complete`."""
         with self._lock:
-            self._entries.append(exchange)
-            return len(self._entries) - 1
+            self._exchanges.append(exchange)
+            return len(self._exchanges) - 1
 
-    def close(self, number: int, exchange: Exchange) -> None:
-        """Keep the answer to request ``number``."""
+    def complete(self, number: int, exchange: Exchange) -> None:
+        """Replace request ``number`` with the same request and its answer."""
         with self._lock:
-            self._entries[number] = exchange
+            self._exchanges[number] = exchange
 
     def snapshot(self) -> tuple[Exchange, ...]:
-        """Return all exchanges so far, in the order in which the requests came in."""
+        """Return all exchanges so far, in the order in which the requests arrived."""
         with self._lock:
-            return tuple(self._entries)
+            return tuple(self._exchanges)

@@ -1,6 +1,6 @@
-"""The tokens that a model of some family samples for a scripted turn.
+"""Converts a scripted turn to the tokens that a model of a given family would sample.
 
-Place in the flow: the only part of token mode that knows a tokenizer. Importing it loads the ``tokenizers`` package (30 ms).
+Place in the flow: the only part of token mode that uses a tokenizer. Importing it loads the ``tokenizers`` package (30 ms).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import ScriptError, UsageError, shorten
-from pytest_hermes_env.inference.sampling import PLAIN, Sampled
+from pytest_hermes_env.inference.sampling import DEFAULT_SAMPLING, Sampled
 from pytest_hermes_env.inference.steps import Call, Say, Think, Turn
 from pytest_hermes_env.inference.templates import (
     DEFAULT_TEMPLATE,
@@ -26,21 +26,21 @@ from pytest_hermes_env.inference.templates import (
     template_of_family,
 )
 from pytest_hermes_env.inference.tokens import TEMPLATE_FIELD, tokenizer_json
-from pytest_hermes_env.inference.tool_call_formats import family_named
+from pytest_hermes_env.inference.tool_call_formats import call_format
 
-__all__ = ["Sample", "Voice", "open_voice"]
+__all__ = ["Sample", "TokenSampler", "load_sampler"]
 
-PARTS_KEPT = 2048
-HALF_A_CHARACTER = b"\xf0\x9f\x98"
-FAR_OUTSIDE = 7
-"""How far a wrong id lies behind the last one."""
+MAX_CACHED_PARTS = 2048
+INCOMPLETE_UTF8 = b"\xf0\x9f\x98"
+WRONG_ID_OFFSET = 7
+"""The distance of a wrong id from the last valid one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What was sampled: ids with the end-of-turn token, and the text without it.
+    """A sampled answer: ids with the end-of-turn token, and the text without it.
 
-    ``finish`` is ``length`` when the answer was cut; ``matched`` is the id of the end-of-turn token, if it was sampled.
+    ``finish`` is ``length`` if the answer was truncated; ``matched`` is the id of the end-of-turn token, if it was sampled.
     """
 
     ids: tuple[int, ...]
@@ -49,44 +49,44 @@ class Sample:
     matched: int | None
 
 
-class Voice:
-    """Speaks turns in the tokens of one tokenizer, in the manner of one template and the call format of one family."""
+class TokenSampler:
+    """Samples turns with one tokenizer, one chat template, and the tool-call format of one model family."""
 
     def __init__(self, tokenizer: Tokenizer, template: Template, family: str) -> None:
         self._tokenizer = tokenizer
-        self._calls = family_named(family)
+        self._write_calls = call_format(family)
         self.template = template
         self.family = family
         self._ends = {end: self._id_of(end) for end in (template.end, template.end_of_calls)}
         self._special = frozenset(number for token in template.special if (number := tokenizer.token_to_id(token)) is not None)
-        self._part = lru_cache(maxsize=PARTS_KEPT)(self._decode)
+        self._decode_part = lru_cache(maxsize=MAX_CACHED_PARTS)(self._decode)
 
     @cached_property
     def last_id(self) -> int:
-        """The highest id that the tokenizer has."""
+        """The highest id of the tokenizer."""
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
     @property
     def wrong_id(self) -> int:
-        """The id outside of the vocabulary that ``sampled(wrong_id=True)`` gives."""
-        return self.last_id + FAR_OUTSIDE
+        """The id outside the vocabulary that ``sampled(wrong_id=True)`` appends."""
+        return self.last_id + WRONG_ID_OFFSET
 
     def encode(self, prompt: str) -> list[int]:
-        """Return the ids of a prompt that came as text, as a real server encodes it: with the token that begins every text."""
+        """Return the ids of a text prompt, encoded as a real server does: with the token that begins every text."""
         return list(self._tokenizer.encode(_encodable(prompt)).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, special tokens included; ids that do not exist have none.
+        """Return the text of ids, including special tokens; unknown ids decode to nothing.
 
-        No character reaches over a special token, so the parts between them are decoded apart and remembered: the tools at the
-        beginning of every prompt, and all messages but the last, were seen before.
+        No character spans a special token, so the parts between them are decoded separately and cached: the tools at the beginning
+        of a prompt, and all messages but the last, repeat from request to request.
         """
         special = self._special
         cuts = [0, *(place for place, token in enumerate(ids) if token in special), len(ids)]
-        return "".join([self._part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
+        return "".join([self._decode_part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
 
     def text_of(self, turn: Turn, *, earlier_calls: int = 0) -> str:
-        """Return the turn as a model of the family writes it, without the token that ends it."""
+        """Return the turn as a model of the family writes it, without the end-of-turn token."""
         template, said, calls = self.template, turn.only(Say), turn.every(Call)
         thought = turn.only(Think)
         text = template.no_thought if thought is None else template.thought.replace("{}", thought.text)
@@ -96,22 +96,22 @@ class Voice:
         if calls:
             if answer or (text and not text.endswith("\n")):
                 text += template.before_calls
-            text += self._calls(calls, earlier_calls)
+            text += self._write_calls(calls, earlier_calls)
         return text
 
     def sample(self, turn: Turn, *, earlier_calls: int = 0, max_tokens: int | None = None) -> Sample:
-        """Return the tokens of the turn, cut at ``max_tokens``.
+        """Return the tokens of the turn, truncated to ``max_tokens``.
 
-        Raises: the turn wants more drift than its text can have → ScriptError.
+        Raises: more drift than the text allows → ScriptError.
         """
-        how = turn.only(Sampled) or PLAIN
+        how = turn.only(Sampled) or DEFAULT_SAMPLING
         ids = list(
             self._tokenizer.encode(_encodable(self.text_of(turn, earlier_calls=earlier_calls)), add_special_tokens=False).ids
         )
         if how.drift:
             ids = self._drifted(ids, how.drift)
         if how.broken_utf8:
-            ids += [self._id_of_byte(byte) for byte in HALF_A_CHARACTER]
+            ids += [self._id_of_byte(byte) for byte in INCOMPLETE_UTF8]
         if how.wrong_id:
             ids.append(self.wrong_id)
         matched = self._ends[self.template.end_of_calls if turn.every(Call) else self.template.end] if how.end else None
@@ -125,7 +125,7 @@ class Voice:
         return Sample(ids=tuple(ids), text=self.decode(ids[:length]), finish="stop", matched=matched)
 
     def ending(self, *, max_tokens: int | None = None) -> Sample:
-        """Return an answer that is over at once: the end-of-turn token alone."""
+        """Return an empty answer: only the end-of-turn token."""
         end = self._ends[self.template.end]
         if max_tokens == 0:
             return Sample(ids=(), text="", finish="length", matched=None)
@@ -135,14 +135,14 @@ class Voice:
         return str(self._tokenizer.decode(ids, skip_special_tokens=False))
 
     def _drifted(self, ids: list[int], count: int) -> list[int]:
-        """Return the ids with the ``count`` longest joined tokens in two parts: the same text, but not its encoding."""
+        """Return the ids with the ``count`` longest merged tokens split in two: the same text, but not its encoding."""
         parts = {place: halves for place, token in enumerate(ids) if (halves := self._halves(token)) is not None}
         if len(parts) < count:
             raise ScriptError(
-                f"sampled(drift={count}) wants {count} {'token' if count == 1 else 'tokens'} in two parts, "
-                f"but this answer has {len(parts)} that can be parted.\n"
+                f"sampled(drift={count}) splits {count} {'token' if count == 1 else 'tokens'}, "
+                f"but only {len(parts)} of this answer can be split.\n"
                 f"  seen      {shorten(repr(self.decode(ids)))}\n"
-                "  fix       say more, or want less drift"
+                "  fix       make the answer longer, or reduce drift"
             )
         longest = sorted(parts, key=lambda place: -len(self._tokenizer.id_to_token(ids[place]) or ""))[:count]
         return [part for place, token in enumerate(ids) for part in (parts[place] if place in longest else (token,))]
@@ -166,43 +166,43 @@ class Voice:
             if (found := self._tokenizer.token_to_id(token)) is not None:
                 return int(found)
         raise UsageError(
-            f"this tokenizer has no token for the byte {byte:#04x}, so no answer can end inside a character.\n"
-            "  fix       leave out broken_utf8, or take a byte-level tokenizer, such as that of build_tokenizer()"
+            f"this tokenizer has no token for the byte {byte:#04x}, so no answer can end within a character.\n"
+            "  fix       remove broken_utf8, or use a byte-level tokenizer, such as the one from build_tokenizer()"
         )
 
     def _id_of(self, token: str) -> int:
         found = self._tokenizer.token_to_id(token)
         if found is None:
             raise UsageError(
-                f"the tokenizer does not have the token {token!r}, with which a {self.template.name} model ends its turn.\n"
-                f"  fix       name the template that it belongs to: template='...', one of {', '.join(TEMPLATES)}"
+                f"the tokenizer does not have {token!r}, the end-of-turn token of the template {self.template.name}.\n"
+                f"  fix       pass the tokenizer's own template: template='...', one of {', '.join(TEMPLATES)}"
             )
         return int(found)
 
 
-def open_voice(
+def load_sampler(
     *,
     tokenizer: str | os.PathLike[str] | None = None,
     template: str | None = None,
     family: str | None = None,
-) -> Voice:
-    """Return the voice of a model: by default that of the tiny tokenizer with ChatML, or with the template of ``family``.
+) -> TokenSampler:
+    """Return a sampler; by default, with the tiny tokenizer and ChatML, or the template of ``family``.
 
-    ``tokenizer`` is a directory with a tokenizer.json; which template it has is read from its configuration or, failing that,
-    from its tokens. ``family`` is how tool calls are written, by default as the template's models do.
+    ``tokenizer`` is a directory with a tokenizer.json; its template is derived from its configuration or, failing that, from its
+    tokens. ``family`` is the tool-call format, by default the template's.
 
-    Raises: an unknown template or family, no such tokenizer, or one that no template fits → UsageError.
+    Raises: an unknown template or family, no such tokenizer, or one without a matching template → UsageError.
     """
     if family is not None:
-        family_named(family)
+        call_format(family)
     if tokenizer is None:
         chosen = template_of_family(family) if template is None and family is not None else None
         chosen = chosen or template_named(template or DEFAULT_TEMPLATE)
-        return Voice(Tokenizer.from_str(tokenizer_json(chosen)), chosen, family or chosen.family)
+        return TokenSampler(Tokenizer.from_str(tokenizer_json(chosen)), chosen, family or chosen.family)
     path = Path(tokenizer)
     loaded = _load(path)
     chosen = _template_of(path, loaded) if template is None else template_named(template)
-    return Voice(loaded, chosen, family or chosen.family)
+    return TokenSampler(loaded, chosen, family or chosen.family)
 
 
 def _load(path: Path) -> Tokenizer:
@@ -211,7 +211,7 @@ def _load(path: Path) -> Tokenizer:
     except Exception as exc:  # tokenizers raises nothing more precise
         raise UsageError(
             f"the mock model cannot load a tokenizer from {path}: {shorten(str(exc))}.\n"
-            "  fix       name a directory with a tokenizer.json, such as build_tokenizer() writes"
+            "  fix       pass a directory with a tokenizer.json, such as build_tokenizer() writes"
         ) from exc
 
 
@@ -227,21 +227,21 @@ def _template_of(path: Path, tokenizer: Tokenizer) -> Template:
         if all(tokenizer.token_to_id(token) is not None for token in needed):
             return template
     raise UsageError(
-        f"the mock model does not know the chat template of the tokenizer in {path}: it has the special tokens of none.\n"
+        f"the chat template of the tokenizer in {path} is unknown: its special tokens match no known template.\n"
         f"  known     {', '.join(TEMPLATES)}\n"
-        "  fix       name the one that writes messages as it does: template='...'"
+        "  fix       pass the template that writes messages the same way: template='...'"
     )
 
 
 def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which no token can hold."""
+    """Return the text without lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _byte_character(byte: int) -> str:
-    """Return the character that stands for a byte in a byte-level vocabulary.
+    """Return the character that represents a byte in a byte-level vocabulary.
 
-    Source: ``bytes_to_unicode`` of GPT-2: printable bytes stand for themselves, the others follow from U+0100 in their order.
+    Source: ``bytes_to_unicode`` of GPT-2: printable bytes map to themselves, the others to U+0100 and following.
     """
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     if byte in printable:

@@ -1,7 +1,7 @@
-"""How a turn is sampled in token mode: what real servers do now and then, on purpose. Standard library only.
+"""`sampled`: makes token mode reproduce the irregularities of real servers. Standard library only.
 
-`sampled` is a step that stands beside others: ``turn(say("done"), sampled(end=False))``. Chat mode has no tokens and pays it no
-heed, so that one script serves both modes.
+`sampled` is a step next to others: ``turn(say("done"), sampled(end=False))``. Chat mode has no tokens and ignores it, so one script
+works in both modes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_hermes_env.errors import ScriptError, shorten
 
-__all__ = ["PLAIN", "Logprobs", "Sampled", "sampled"]
+__all__ = ["DEFAULT_SAMPLING", "Logprobs", "Sampled", "sampled"]
 
 Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """How the tokens of a turn come out; the arguments of `sampled`."""
+    """How the tokens of a turn are sampled: the arguments of `sampled`."""
 
     end: bool = True
     drift: int = 0
@@ -29,10 +29,10 @@ class Sampled:
 
     def __str__(self) -> str:
         changed = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
-        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'as usual'})"
+        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'default'})"
 
 
-PLAIN = Sampled()
+DEFAULT_SAMPLING = Sampled()
 
 
 def sampled(
@@ -44,26 +44,24 @@ def sampled(
     wrong_id: bool = False,
     logprobs: Logprobs = "all",
 ) -> Sampled:
-    """Return the step that says how the turn's tokens come out; the rest of the turn says what they mean.
+    """Return the step that controls how the turn's tokens are sampled.
 
-    ``end``: whether the model writes its end-of-turn token; without it the turn still stops, as at a stop string.
-    ``drift``: how many tokens are sampled in two parts (True means 1): the text is the same, encoding it again gives other ids.
-    ``max_tokens``: the answer is cut there and finishes with ``length``, like at the request's own limit.
-    ``broken_utf8``: the text ends in the first bytes of a character whose last one never came.
-    ``wrong_id``: an id that the tokenizer does not have stands behind the text.
-    ``logprobs``: ``all``; ``short``, one fewer than tokens; ``null``, without numbers; ``missing``, none at all.
+    ``end``: whether the answer ends with the end-of-turn token; without it the turn still stops, as at a stop string.
+    ``drift``: how many tokens are sampled as two (True means 1): the text is the same, but encoding it returns other ids.
+    ``max_tokens``: the answer is truncated to this length and finishes with ``length``, as at the request's own limit.
+    ``broken_utf8``: the text ends within a multi-byte character.
+    ``wrong_id``: the answer ends with an id outside the vocabulary.
+    ``logprobs``: ``all``; ``short``, one fewer than tokens; ``null``, without numbers; ``missing``, none.
 
-    Raises: anything else → ScriptError.
+    Raises: any other value → ScriptError.
     """
     for name, value in {"end": end, "broken_utf8": broken_utf8, "wrong_id": wrong_id}.items():
         if not isinstance(value, bool):
             raise ScriptError(f"sampled({name}=...) takes True or False; got {_seen(value)}.")
     if not isinstance(drift, int) or drift < 0:
-        raise ScriptError(f"sampled(drift=...) takes a number of tokens from 0, or True for one; got {_seen(drift)}.")
+        raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {_seen(drift)}.")
     if max_tokens is not None and (not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1):
-        raise ScriptError(
-            f"sampled(max_tokens=...) takes a whole number from 1, or None for no limit; got {_seen(max_tokens)}."
-        )
+        raise ScriptError(f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {_seen(max_tokens)}.")
     if logprobs not in get_args(Logprobs):
         raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {_seen(logprobs)}.")
     return Sampled(

@@ -1,7 +1,7 @@
-"""What a mock model says in a whole conversation: `Script`. Standard library only.
+"""`Script`: the answers of a mock model in one conversation. Standard library only.
 
-A script is a list of turns, or a function of the conversation. Several scripts may stand side by side: the first whose
-``when`` matches the first user message speaks.
+A script is a list of turns, or a function of the conversation. Of several scripts, the first one whose ``when`` matches the first
+user message answers.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ ScriptLike: TypeAlias = "Script | Policy | Turn | Step | str | Sequence[Script |
 
 @dataclass(frozen=True, init=False)
 class Script:
-    """What the model says in one kind of conversation.
+    """The model's answers in the conversations that match ``when``.
 
-    ``turns``: a list of turns, or a function ``policy(conversation) -> turn``. May be left out beside a ``judge``: such a
-    script only answers judge questions.
-    ``when``: which conversations, by their first user message: text that it contains, a compiled pattern that is found
-    in it, or a predicate on it; None means any.
-    ``judge``: the answer to requests that offer no tools, when this script is for conversations that use tools.
-    ``name``: how errors and the journal call it.
+    ``turns``: a list of turns, or a function ``policy(conversation) -> turn``. Optional if there is a ``judge``: such a script
+    only answers judge questions.
+    ``when``: matches the first user message: a substring, a compiled pattern, or a predicate; None matches any.
+    ``judge``: the answer to requests that offer no tools, for conversations that otherwise use tools.
+    ``name``: the name in error messages and in the journal.
 
     Raises: a wrong type, an empty list, or neither turns nor judge → ScriptError.
     """
@@ -63,11 +62,11 @@ class Script:
 
     @property
     def judges_only(self) -> bool:
-        """Whether it has nothing to say to an agent."""
+        """Whether the script has no turns, only a judge."""
         return self.policy is None and not self.turns
 
     def matches(self, first_user: str) -> bool:
-        """Return whether this script is for conversations that begin with that user message.
+        """Return whether the script answers conversations with this first user message.
 
         Raises: a predicate that raises → ScriptError.
         """
@@ -81,33 +80,31 @@ class Script:
             return bool(self.when(first_user))
         except Exception as exc:
             raise ScriptError(
-                f"the `when` predicate {_called(self.when)} raised {type(exc).__name__}: {shorten(str(exc))}.\n"
+                f"the `when` predicate {_name_of(self.when)} raised {type(exc).__name__}: {shorten(str(exc))}.\n"
                 f"  seen      first user message {shorten(repr(first_user))}"
             ) from exc
 
     def describe(self) -> str:
         """Return the turns as one line: ``1. call terminal(command='ls')   2. say 'done'``."""
         if self.policy is not None:
-            return f"the function {_called(self.policy)}"
+            return f"the function {_name_of(self.policy)}"
         if self.judges_only:
-            return (
-                f"judge questions only: {self.judge if isinstance(self.judge, Turn) else f'the function {_called(self.judge)}'}"
-            )
+            return f"judge questions only: {self.judge if isinstance(self.judge, Turn) else f'the function {_name_of(self.judge)}'}"
         return "   ".join(f"{number}. {turn}" for number, turn in enumerate(self.turns, start=1))
 
     def describe_when(self) -> str:
-        """Return which conversations this script is for, as words."""
+        """Return a description of the conversations that the script matches."""
         if self.when is None:
             return "any conversation"
         if isinstance(self.when, str):
             return f"first user message contains {shorten(repr(self.when))}"
         if isinstance(self.when, re.Pattern):
             return f"first user message matches {shorten(repr(self.when.pattern))}"
-        return f"{_called(self.when)}(first user message) is true"
+        return f"{_name_of(self.when)}(first user message) is true"
 
 
 def as_scripts(value: ScriptLike | None) -> tuple[Script, ...]:
-    """Return what may be given as a script (script, turns, function, or several scripts) as scripts.
+    """Return the scripts for a script, turns, a function, or a list of scripts and functions.
 
     Raises: neither turns nor scripts, or a mixture → ScriptError.
     """
@@ -119,8 +116,8 @@ def as_scripts(value: ScriptLike | None) -> tuple[Script, ...]:
         wrong = [item for item in value if not _is_script(item)]
         if wrong:
             raise ScriptError(
-                "give either turns or scripts, not both in one list.\n"
-                f"  seen      {type(wrong[0]).__name__} {shorten(repr(wrong[0]))} beside a script\n"
+                "a list holds either turns or scripts, not both.\n"
+                f"  seen      {type(wrong[0]).__name__} {shorten(repr(wrong[0]))} next to a script\n"
                 "  fix       wrap the turns: [Script([...]), Script([...])]"
             )
         return tuple(item if isinstance(item, Script) else Script(item) for item in value)
@@ -147,11 +144,11 @@ def _turns(value: object) -> tuple[Turn, ...]:
     if value is None:
         raise ScriptError(
             "a script needs turns, or a judge.\n"
-            "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') where only a judge is asked"
+            "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') to answer judge questions only"
         )
     if not isinstance(value, list | tuple):
         raise ScriptError(
-            f"a script is a list of turns or a function of the conversation; "
+            f"a script must be a list of turns or a function of the conversation; "
             f"got {type(value).__name__} {shorten(repr(value))}.\n"
             "  fix       Script([call('terminal', command='ls'), say('done')])"
         )
@@ -164,7 +161,7 @@ def _policy(role: str, value: Policy) -> Policy:
     if inspect.isclass(value) or inspect.iscoroutinefunction(value):
         kind = "class" if inspect.isclass(value) else "async function"
         raise ScriptError(
-            f"a {role} may be a plain function of the conversation; got the {kind} {_called(value)}.\n"
+            f"a {role} must be a plain function of the conversation; got the {kind} {_name_of(value)}.\n"
             f"  fix       def {role}(conversation): return say('done')"
         )
     return value
@@ -174,16 +171,18 @@ def _when(value: When) -> When:
     if value is None or isinstance(value, str | re.Pattern) or (callable(value) and not inspect.isclass(value)):
         return value
     raise ScriptError(
-        "`when` is text, a compiled pattern or a predicate on the first user message; "
+        "`when` must be a string, a compiled pattern or a predicate on the first user message; "
         f"got {type(value).__name__} {shorten(repr(value))}."
     )
 
 
 def _name(value: str | None) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ScriptError(f"the name of a script is text; got {type(value).__name__} {shorten(repr(value))}.")
+        raise ScriptError(
+            f"the name of a script must be a non-empty string; got {type(value).__name__} {shorten(repr(value))}."
+        )
     return value
 
 
-def _called(function: object) -> str:
+def _name_of(function: object) -> str:
     return str(getattr(function, "__name__", None) or type(function).__name__)

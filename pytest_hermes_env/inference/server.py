@@ -1,4 +1,4 @@
-"""`MockServer`: a mock model behind real HTTP on loopback, in a thread of its own."""
+"""`MockServer`: serves a mock model over real HTTP on loopback, in its own thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from pytest_hermes_env.errors import ServerStartError
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
-from pytest_hermes_env.inference.script_choice import Speaker
+from pytest_hermes_env.inference.script_choice import ScriptChoice
 
 if TYPE_CHECKING:
     import os
@@ -25,15 +25,15 @@ class MockServer:
     """A mock model at `base_url`, for any client of OpenAI's API.
 
     ``script``: a list of turns, a `Script`, a function of the conversation, or several scripts and functions.
-    ``judge``: the answer to requests that offer no tools, for scripts that give none themselves.
-    ``template``, ``tokenizer``, ``family``: one of them turns token mode (``/generate``) on. The name of a chat template (see
-    `pytest_hermes_env.inference.templates.TEMPLATES`), a directory with a tokenizer.json, and the name of the format in which
-    tool calls are written, where it is not the template's own.
-    ``port``: 0 takes a free one.
-    ``allow_leftovers``: whether `verify` accepts turns that nobody asked for; may be set later.
+    ``judge``: the answer to requests that offer no tools, for scripts without a judge.
+    ``template``, ``tokenizer``, ``family``: any of them enables token mode (``/generate``): the name of a chat template (see
+    `pytest_hermes_env.inference.templates.TEMPLATES`), a directory with a tokenizer.json, and the name of the tool-call format
+    (default: the template's).
+    ``port``: 0 picks a free port.
+    ``allow_leftovers``: whether `verify` accepts turns that were not requested; can be set later.
     ``on_exchange``: called with each answered `Exchange`, in the server's thread.
 
-    Use as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
+    Use it as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
     """
 
     def __init__(
@@ -50,8 +50,7 @@ class MockServer:
         allow_leftovers: bool = False,
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
-        speaker = Speaker(as_scripts(script), as_judge(judge))
-        self._model = MockModel(speaker, name=model, on_exchange=on_exchange)
+        self._model = MockModel(ScriptChoice(as_scripts(script), as_judge(judge)), name=model, on_exchange=on_exchange)
         if (template, tokenizer, family) != (None, None, None):
             self.speak_tokens(template=template, tokenizer=tokenizer, family=family)
         self._address = (host, port)
@@ -60,7 +59,7 @@ class MockServer:
         self.allow_leftovers = allow_leftovers
 
     def start(self) -> Self:
-        """Listen, and return when requests are served. Does nothing when already started.
+        """Start listening; return once requests are served. Does nothing if already started.
 
         Raises: the address cannot be used → ServerStartError.
         """
@@ -75,7 +74,7 @@ class MockServer:
         return self
 
     def stop(self) -> None:
-        """Close all connections, also those whose answer hangs, and end the thread. Does nothing when not started."""
+        """Close all connections, including those whose answer hangs, and end the thread. Does nothing if not started."""
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.stop()
@@ -88,17 +87,17 @@ class MockServer:
 
     @property
     def model(self) -> str:
-        """The name of the model that the server offers."""
+        """The name of the served model."""
         return self._model.name
 
     @property
     def template(self) -> str | None:
-        """The name of the chat template in token mode; None when the server knows chat mode only."""
-        return None if self._model.tokens is None else self._model.tokens.voice.template.name
+        """The name of the chat template in token mode; None if the server only supports chat mode."""
+        return None if self._model.tokens is None else self._model.tokens.sampler.template.name
 
     @property
     def port(self) -> int:
-        """The port, also after `stop`.
+        """The port; still known after `stop`.
 
         Raises: never started → ServerStartError.
         """
@@ -111,20 +110,21 @@ class MockServer:
 
     @property
     def url(self) -> str:
-        """The root of the server, without a slash at its end."""
+        """The root URL of the server, without a trailing slash."""
         host = self._address[0]
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """What a client takes as ``base_url``: the root and ``/v1``."""
+        """The ``base_url`` for clients: the root URL and ``/v1``."""
         return f"{self.url}/v1"
 
     @property
     def transport(self) -> InProcessTransport:
-        """An httpx transport to the same model without a socket, started or not: ``httpx.AsyncClient(transport=...)``.
+        """An httpx transport to the same model without a socket: ``httpx.AsyncClient(transport=...)``.
 
-        Its clients take `pytest_hermes_env.inference.transport.IN_PROCESS_URL` as ``base_url``.
+        It works whether or not the server is started. Pass `pytest_hermes_env.inference.transport.IN_PROCESS_URL` as
+        ``base_url``.
         """
         from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415 -- httpx takes 100 ms
 
@@ -132,13 +132,13 @@ class MockServer:
 
     @property
     def journal(self) -> tuple[Exchange, ...]:
-        """All requests and answers so far, in the order in which the requests came in."""
-        return self._model.journal.snapshot()
+        """All requests and answers so far, in the order in which the requests arrived."""
+        return self._model.log.snapshot()
 
     def add(self, *scripts: ScriptLike) -> Self:
-        """Let more scripts speak, after those that are there; also while the server runs."""
+        """Append scripts; earlier ones are tried first. May be called while the server runs."""
         for script in scripts:
-            self._model.speaker.add(as_scripts(script))
+            self._model.scripts.add(as_scripts(script))
         return self
 
     def speak_tokens(
@@ -148,24 +148,24 @@ class MockServer:
         tokenizer: str | os.PathLike[str] | None = None,
         family: str | None = None,
     ) -> Self:
-        """Turn token mode on, as the arguments of the same names do: with the tiny tokenizer and ChatML unless they say otherwise.
+        """Enable token mode, like the constructor arguments of the same names. Default: the tiny tokenizer with ChatML.
 
         Raises: an unknown template or family, no such tokenizer, or one that no template fits → UsageError.
         """
-        from pytest_hermes_env.inference.sampled_turn import open_voice  # noqa: PLC0415 -- tokenizers takes 30 ms
+        from pytest_hermes_env.inference.sampled_turn import load_sampler  # noqa: PLC0415 -- tokenizers takes 30 ms
         from pytest_hermes_env.inference.token_mode import TokenMode  # noqa: PLC0415 -- chat mode needs no tokenizer
 
-        self._model.tokens = TokenMode(open_voice(template=template, tokenizer=tokenizer, family=family))
+        self._model.tokens = TokenMode(load_sampler(template=template, tokenizer=tokenizer, family=family))
         return self
 
     def reset(self) -> None:
-        """Forget journal, conversations and problems, and keep the scripts: for a server that serves several tests."""
-        self._model.forget()
+        """Clear the journal, conversations and problems, and keep the scripts: for a server shared by several tests."""
+        self._model.reset()
 
     def verify(self) -> None:
-        """Return when every request was covered by a script and every turn was asked for.
+        """Check that a script covered every request and that every turn was requested.
 
         Raises: one error that lists all problems, of the class of the first: UnexpectedRequest, ScriptError, or
-        LeftoverTurns (not with ``allow_leftovers``).
+        LeftoverTurns (unless ``allow_leftovers`` is set).
         """
         self._model.verify(allow_leftovers=self.allow_leftovers)

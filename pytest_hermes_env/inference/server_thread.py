@@ -1,7 +1,7 @@
 """Runs an ASGI app with uvicorn in a daemon thread that starts and stops within milliseconds.
 
-uvicorn looks for its end every 0.1 s, waits 0.1 s more, and then waits for keep-alive connections to go. A test that
-starts a server of its own cannot pay that, so the main loop and the shutdown are replaced here.
+uvicorn polls for shutdown every 0.1 s, waits 0.1 s more, and then waits for keep-alive connections to close. That is too slow
+for one server per test, so this module replaces uvicorn's main loop and shutdown.
 Source: uvicorn 0.54, ``uvicorn.server.Server``; works from 0.30.
 """
 
@@ -27,7 +27,7 @@ GRACE_S = 2.0
 
 
 class ServerThread:
-    """One server on one address. The port is taken when the object is made; `start` and `stop` once each.
+    """One server on one address. The constructor binds the port; call `start` and `stop` once each.
 
     Raises: the address cannot be used → ServerStartError.
     """
@@ -50,7 +50,7 @@ class ServerThread:
         self._failure: BaseException | None = None
 
     def start(self) -> None:
-        """Start the thread; return when it serves."""
+        """Start the thread; return once it serves."""
         self._thread.start()
         self._ready.wait()
         if self._failure is not None:
@@ -58,14 +58,14 @@ class ServerThread:
             raise ServerStartError(f"the mock server could not start: {self._failure!r}.") from self._failure
 
     def stop(self) -> None:
-        """Close listener and connections, and wait for the thread."""
+        """Close the listener and all connections, and wait for the thread to end."""
         self._server.stop_from_any_thread()
         self._thread.join()
 
     def _run(self) -> None:
         try:
             asyncio.run(self._server.run_until_stopped(self._socket, self._ready))
-        except BaseException as exc:  # noqa: BLE001 -- start() raises it again, in the thread that can see it
+        except BaseException as exc:  # noqa: BLE001 -- start() re-raises it in the caller's thread
             self._failure = exc
         finally:
             self._socket.close()
@@ -73,7 +73,7 @@ class ServerThread:
 
 
 class _PromptServer(uvicorn.Server):
-    """uvicorn's server with an event instead of a clock."""
+    """uvicorn's server, stopped by an event instead of polling."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -98,13 +98,13 @@ class _PromptServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         for listener in sockets or ():
             loop.remove_reader(listener)
-        # A connection that is being accepted when its server closes is never closed (CPython's Server._attach raises),
-        # so these are let in first. Their tasks are the only ones that are neither this one nor a request's.
+        # A connection that is being accepted while its server closes is never closed (CPython's Server._attach raises), so wait
+        # until they are accepted. Their tasks are the only ones besides this task and the requests' tasks.
         current = {task for task in (asyncio.current_task(),) if task is not None}
         accepting = asyncio.all_tasks() - current - self.server_state.tasks
         if accepting:
             await asyncio.wait(accepting, timeout=GRACE_S)
-        # A request that hangs waits for its client to go: closing the connection under it is what ends it.
+        # A hanging request ends only when its connection closes.
         while self.server_state.connections:
             for connection in tuple(self.server_state.connections):
                 connection.transport.abort()
@@ -116,7 +116,7 @@ class _PromptServer(uvicorn.Server):
 
 
 def _without_access_log(protocol: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
-    # uvicorn's own switch also changes the process-wide logger, which other servers of the same process use.
+    # uvicorn's own option also changes the process-wide logger, which other servers in the process use.
     class Quiet(protocol):  # type: ignore[misc, valid-type]  # the base is chosen by uvicorn at run time
         access_log = property(lambda _self: False, lambda _self, _value: None)
 
@@ -125,7 +125,7 @@ def _without_access_log(protocol: type[asyncio.Protocol]) -> type[asyncio.Protoc
 
 def _listen(host: str, port: int) -> socket.socket:
     if not isinstance(port, int) or not 0 <= port <= MAX_PORT:
-        raise ServerStartError(f"the mock server cannot listen on port {port!r}: a port is a number from 0 to 65535.")
+        raise ServerStartError(f"the mock server cannot listen on port {port!r}: a port is an integer from 0 to 65535.")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol left out, as in socket.create_server, asyncio does not set TCP_NODELAY on accepted connections,
     # and every answer waits 40 ms for an acknowledgement.
@@ -139,6 +139,6 @@ def _listen(host: str, port: int) -> socket.socket:
         reason = exc.strerror if isinstance(exc, OSError) else str(exc)
         raise ServerStartError(
             f"the mock server cannot listen on {host}:{port}: {reason}.\n"
-            "  fix       stop what listens there, or use port 0, which takes a free port"
+            "  fix       stop the process that listens there, or use port 0 to pick a free port"
         ) from exc
     return listener

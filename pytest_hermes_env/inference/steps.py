@@ -1,7 +1,7 @@
-"""What a mock model says in one turn: steps, and turns made of steps. Standard library only.
+"""The steps of a scripted turn, and `Turn`. Standard library only.
 
-A step is a value, made by a small function: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`,
-`empty_choices`, and `sampled` of the module `sampling`. A turn is one step or several:
+A step is a value made by a small function: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`, `empty_choices`, and
+`sampled` from the module `sampling`. A turn consists of one or more steps:
 ``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
 """
 
@@ -67,9 +67,9 @@ class Think:
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One tool call. ``arguments_text`` is what goes over the wire.
+    """One tool call. ``arguments_text`` is sent as it is.
 
-    ``names`` are the argument names to check against the offered schema; None when the text is raw and not checked.
+    ``names`` are the argument names to check against the offered schema; None if the text is raw and not checked.
     """
 
     tool: str
@@ -87,7 +87,7 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Fail:
-    """An HTTP error instead of an answer. ``times``: only for that many attempts of one request, None for all."""
+    """An HTTP error instead of an answer. ``times``: how many attempts of one request fail; None means all."""
 
     status: int
     message: str
@@ -109,7 +109,7 @@ class Hang:
 
 @dataclass(frozen=True, kw_only=True)
 class Garbage:
-    """A response body, sent with status 200, that is no completion."""
+    """A response body, sent with status 200, that is not a completion."""
 
     body: str
 
@@ -131,7 +131,7 @@ STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices, Sampled)
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """All that the model says to one request."""
+    """The model's answer to one request."""
 
     steps: tuple[Step, ...]
 
@@ -139,7 +139,7 @@ class Turn:
         return " + ".join(str(step) for step in self.steps)
 
     def only(self, kind: type[T]) -> T | None:
-        """Return the step of that kind, or None. At most one exists, except for calls and hangs: see `every`."""
+        """Return the step of that kind, or None. For calls and hangs, of which there can be several, see `every`."""
         return next((step for step in self.steps if isinstance(step, kind)), None)
 
     def every(self, kind: type[T]) -> tuple[T, ...]:
@@ -161,9 +161,9 @@ def think(text: str) -> Think:
 
 
 def call(tool: str, /, **arguments: object) -> Call:
-    """Return the step that calls ``tool``. The request must offer the tool, and the tool's schema the arguments.
+    """Return the step that calls ``tool``. The request must offer the tool, and its schema must have the arguments.
 
-    Raises: arguments that JSON cannot hold → ScriptError.
+    Raises: arguments that JSON cannot represent → ScriptError.
     """
     _tool_name("call", tool)
     try:
@@ -178,51 +178,51 @@ def call(tool: str, /, **arguments: object) -> Call:
 
 
 def call_raw(tool: str, arguments_text: str) -> Call:
-    """Return the step that calls ``tool`` with that very text as arguments, malformed JSON for example."""
+    """Return the step that calls ``tool`` with exactly this text as arguments, for example malformed JSON."""
     _tool_name("call_raw", tool)
     return Call(tool=tool, arguments_text=_text("call_raw", arguments_text))
 
 
 def unoffered(step: Call) -> Call:
-    """Return the call as one that may name a tool or arguments which the request does not offer."""
+    """Return the call, allowed to name a tool or arguments that the request does not offer."""
     if not isinstance(step, Call):
-        raise ScriptError(f"unoffered() takes a call, as in unoffered(call('nope')); got {_seen(step)}.")
+        raise ScriptError(f"unoffered() takes a call, such as unoffered(call('nope')); got {_seen(step)}.")
     return replace(step, is_offered=False)
 
 
 def fail(status: int, message: str = "scripted failure", *, times: int | None = None) -> Fail:
     """Return the step that answers with HTTP ``status``.
 
-    A client that retries sends the same messages again, so the same turn fails again. With ``times=2`` the first two
-    attempts of a request fail and the third gets the rest of the turn: ``turn(fail(500, times=2), say("ok"))``.
-    Attempts are counted by the openai client's own header ``x-stainless-retry-count``.
+    A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
+    request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
+    ``x-stainless-retry-count`` counts the attempts.
     """
     if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
         raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {_seen(status)}.")
     if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
-        raise ScriptError(f"fail(times=...) takes a whole number from 1, or None for always; got {_seen(times)}.")
+        raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {_seen(times)}.")
     return Fail(status=status, message=_text("fail", message), times=times)
 
 
 def hang(seconds: float) -> Hang:
-    """Return the step that delays the answer; alone it then answers with empty text. Units: seconds."""
+    """Return the step that delays the answer; without other steps the answer is empty text. Units: seconds."""
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
         raise ScriptError(f"hang() takes a finite number of seconds from 0; got {_seen(seconds)}.")
     return Hang(seconds=float(seconds))
 
 
 def garbage(body: str) -> Garbage:
-    """Return the step that answers with status 200 and that raw body, as broken proxies do."""
+    """Return the step that answers with status 200 and this raw body, as broken proxies do."""
     return Garbage(body=_text("garbage", body))
 
 
 def empty_choices() -> EmptyChoices:
-    """Return the step that answers with a valid completion that has no choices, as overloaded providers do."""
+    """Return the step that answers with a valid completion without choices, as overloaded providers do."""
     return EmptyChoices()
 
 
 def turn(*steps: Step | str) -> Turn:
-    """Return one turn of all the steps together. A plain string means `say`.
+    """Return one turn made of all the steps. A plain string means `say`.
 
     Raises: no steps, not a step, two texts, or steps that exclude each other → ScriptError.
     """
@@ -236,15 +236,14 @@ def turn(*steps: Step | str) -> Turn:
     others = [step for step in made.steps if step not in whole and not isinstance(step, Hang)]
     if whole and (others or len(whole) > 1):
         raise ScriptError(
-            f"{whole[0]} is a whole answer, so only hang() can stand beside it; got {made}.\n"
-            "  fix       put the other steps into a turn of their own; "
-            "for a failure that a retry gets past, use fail(500, times=1)"
+            f"{whole[0]} is a complete answer, so only hang() can be combined with it; got {made}.\n"
+            "  fix       put the other steps into a separate turn; for a failure that a retry overcomes, use fail(500, times=1)"
         )
     return made
 
 
 def as_turn(value: TurnLike) -> Turn:
-    """Return what a script writer may write for a turn (text, step, list or tuple of steps, turn) as a `Turn`.
+    """Return the `Turn` for a string, a step, a list or tuple of steps, or a turn.
 
     Raises: anything else → ScriptError.
     """
@@ -265,7 +264,7 @@ def _step(value: Step | str) -> Step:
     if isinstance(value, STEP_TYPES):
         return value
     raise ScriptError(
-        f"a turn is made of steps, and {_seen(value)} is none.\n"
+        f"a turn is made of steps; got {_seen(value)}.\n"
         "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
         "or a list of them for one turn"
     )
@@ -273,13 +272,13 @@ def _step(value: Step | str) -> Step:
 
 def _text(step: str, value: object) -> str:
     if not isinstance(value, str):
-        raise ScriptError(f"{step}() takes text; got {_seen(value)}.")
+        raise ScriptError(f"{step}() takes a string; got {_seen(value)}.")
     return value
 
 
 def _tool_name(step: str, value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ScriptError(f"{step}() takes the name of a tool first; got {_seen(value)}.")
+        raise ScriptError(f"the first argument of {step}() must be the name of a tool; got {_seen(value)}.")
 
 
 def _seen(value: object) -> str:

@@ -1,7 +1,7 @@
-"""A finished chat or text completion as the server-sent events of ``stream: true``.
+"""Converts a chat or text completion to the server-sent events of ``stream: true``.
 
 Source: the chunk types of the ``openai`` package, 2.x, and the order in which OpenAI and vLLM send them: the role
-first, then reasoning, text and tool calls, then the finish reason, then usage when it was asked for, then ``[DONE]``.
+first, then reasoning, text and tool calls, then the finish reason, then usage if requested, then ``[DONE]``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["chat_chunks", "server_sent_events", "text_chunks"]
 def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
     """Return the ``chat.completion.chunk`` objects that add up to the completion.
 
-    Text is cut after each word and the arguments of a call in two, so that a client has something to put together.
+    Text is split after each word, and the arguments of a call into two halves.
     """
     head: JsonObject = {**_head(completion), "object": "chat.completion.chunk"}
     chunks: list[JsonObject] = []
@@ -35,7 +35,7 @@ def chat_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObje
 def text_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObject]:
     """Return the streamed ``text_completion`` objects that add up to the completion: one for each choice.
 
-    The text is not cut: a part before the last has no finish reason, which the openai package's type does not allow.
+    The text is not split: the openai package's type does not allow a chunk without a finish reason.
     """
     head: JsonObject = {**_head(completion), "object": "text_completion"}
     chunks: list[JsonObject] = [{**head, "choices": [choice]} for choice in cast("list[JsonObject]", completion["choices"])]
@@ -43,7 +43,7 @@ def text_chunks(completion: JsonObject, *, include_usage: bool) -> list[JsonObje
 
 
 def server_sent_events(chunks: list[JsonObject]) -> str:
-    """Return the chunks as the text of an event stream, closed by ``[DONE]``."""
+    """Return the chunks as the text of an event stream that ends with ``[DONE]``."""
     return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
 
 

@@ -1,6 +1,6 @@
-"""The chat templates that token mode can be tested with, and how the model family behind each of them ends, thinks and calls.
+"""The chat templates of token mode, and how the models of each template end turns, reason and call tools.
 
-Small templates of this project's own: they behave as the families' do where that decides about tokens, and say less.
+The templates are this project's own and short. They match the families' templates in everything that affects tokens.
 Standard library only: the mock model reads this table before it loads a tokenizer.
 """
 
@@ -26,20 +26,20 @@ __all__ = [
 ]
 
 DEFAULT_TEMPLATE = "chatml"
-SOURCES = Path(__file__).parent / "chat_templates"
+TEMPLATE_DIRECTORY = Path(__file__).parent / "chat_templates"
 Results: TypeAlias = Literal["plain", "tagged", "json", "named"]
 Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "stripped always"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Template:
-    """One chat template and the habits of its models.
+    """One chat template and the conventions of its models.
 
-    ``family``: how its models write tool calls, a name of `pytest_hermes_env.inference.tool_call_formats.FAMILIES`; ``relatives``: other
-    formats of models with such a template.
-    ``end``, ``end_of_calls``: the token with which a model ends an answer, and one that calls tools.
-    ``special``: tokens that vanish with ``skip_special_tokens``; ``marks``: tokens that stay.
-    ``begin``: the token that the template writes first, and that the tokenizer adds to every text that it encodes.
+    ``family``: the models' tool-call format, a name of `pytest_hermes_env.inference.tool_call_formats.CALL_FORMATS`; ``relatives``:
+    formats of other models with this template.
+    ``end``, ``end_of_calls``: the end-of-turn token of an answer, and of an answer with tool calls.
+    ``special``: tokens that ``skip_special_tokens`` removes; ``marks``: tokens that it keeps.
+    ``begin``: the first token that the template writes, and that the tokenizer adds to every text that it encodes.
     """
 
     name: str
@@ -56,30 +56,30 @@ class Template:
     """The file in chat_templates; None for a tokenizer without a chat template."""
 
     thinking: Thinking = "kept"
-    """What the template does to ``<think>`` blocks of earlier answers."""
+    """Which ``<think>`` blocks of earlier answers the template keeps."""
     tools: Literal["in the system message", "before the last user message", "not at all"] = "in the system message"
     trims: bool = False
-    """Whether white space around a message is removed, so that an answer that ended with some changes in the history."""
+    """Whether the template strips whitespace around messages, which changes an answer that ends with some."""
 
     thought: str = "<think>\n{}\n</think>\n\n"
-    """How a model of the family thinks, and below: what it writes when it does not think, and before answer and calls."""
+    """How a model of the family writes reasoning; below: what it writes without reasoning, before the answer, and before calls."""
     no_thought: str = ""
     before_answer: str = ""
     before_calls: str = ""
 
     openings: Mapping[str, str] = field(default_factory=dict)
-    """What begins a message in the text → its role; ``tools`` for a part that only declares tools."""
+    """Text at the beginning of a message → its role; ``tools`` for a part that only declares tools."""
     closings: tuple[str, ...] = ()
     results: Results = "plain"
-    """How a tool's result is written: as it is, in ``<tool_response>``, as JSON with its call's id, or under the tool's name."""
+    """How a tool result is written: as it is, in ``<tool_response>``, as JSON with the id of its call, or with the tool's name."""
     tools_heading: str | None = None
-    """What begins the declaration of tools inside a system message."""
+    """The text that begins the tool declarations in a system message."""
 
 
 def template_named(name: str) -> Template:
-    """Return the template of that name, faulty ones included.
+    """Return the template of that name, including faulty ones.
 
-    Raises: none has it → UsageError, listing the known ones.
+    Raises: an unknown name → UsageError, which lists the known ones.
     """
     every = {**TEMPLATES, **FAULTY_TEMPLATES}
     if name not in every:
@@ -91,16 +91,16 @@ def template_named(name: str) -> Template:
 
 
 def template_of_family(family: str) -> Template:
-    """Return the template whose models write calls in that format, or ChatML where the format has none of its own."""
+    """Return the template of the models that use this tool-call format; ChatML if there is none."""
     fitting = (one for one in TEMPLATES.values() if family == one.family or family in one.relatives)
     return next(fitting, TEMPLATES[DEFAULT_TEMPLATE])
 
 
 def chat_template(template: Template) -> str | None:
-    """Return the Jinja text, or None for a tokenizer without one."""
+    """Return the Jinja source, or None for a tokenizer without a chat template."""
     if template.source is None:
         return None
-    return "".join((SOURCES / name).read_text(encoding="utf-8") for name in ("_macros.jinja", template.source))
+    return "".join((TEMPLATE_DIRECTORY / name).read_text(encoding="utf-8") for name in ("_macros.jinja", template.source))
 
 
 HERMES_MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
@@ -108,7 +108,7 @@ CHATML_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHATML_OPENINGS = {f"<|im_start|>{role}\n": role for role in ("system", "user", "assistant", "tool")}
 
 
-def _chatml(name: str, **habits: object) -> Template:
+def _chatml(name: str, **settings: object) -> Template:
     fields: dict[str, object] = {
         "family": "hermes",
         "end": "<|im_end|>",
@@ -125,7 +125,7 @@ def _chatml(name: str, **habits: object) -> Template:
         "results": "tagged",
         "tools_heading": "# Tools",
     }
-    return Template(name=name, **{**fields, **habits})  # type: ignore[arg-type]  # each field has its type above
+    return Template(name=name, **{**fields, **settings})  # type: ignore[arg-type]  # the fields of `Template` have these types
 
 
 _EVERY = (
@@ -241,7 +241,7 @@ _EVERY = (
         name="glm",
         family="glm45",
         relatives=("glm47",),
-        end="<|user|>",  # its models end a turn by beginning the next one
+        end="<|user|>",  # its models end a turn with the first token of the next one
         end_of_calls="<|observation|>",
         eos="<|endoftext|>",
         pad="<|endoftext|>",
@@ -295,7 +295,7 @@ _EVERY = (
 )
 
 TEMPLATES: Mapping[str, Template] = MappingProxyType({one.name: one for one in _EVERY})
-"""The templates by name. ``TEMPLATES["qwen3"].end`` is the token with which Qwen3 ends a turn."""
+"""The templates by name. ``TEMPLATES["qwen3"].end`` is the end-of-turn token of Qwen3."""
 
 FAULTY_TEMPLATES: Mapping[str, Template] = MappingProxyType(
     {
@@ -303,4 +303,4 @@ FAULTY_TEMPLATES: Mapping[str, Template] = MappingProxyType(
         "no_tools": _chatml("no_tools", tools="not at all"),
     }
 )
-"""Templates that fail: a tokenizer without one, and one that raises on tools and on tool messages."""
+"""Faulty templates: a tokenizer without a template, and one that raises on tools and tool messages."""

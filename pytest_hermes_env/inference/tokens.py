@@ -1,8 +1,8 @@
-"""A tiny tokenizer on disk: no hub, no torch, no training at run time, and the same bytes each time.
+"""Builds a tiny tokenizer on disk, without the hub, torch or training. The files are the same in every run.
 
-Byte-level BPE with some thousand pinned merges (merges.txt, written by tests/unit/inference/train_merges.py): any text survives
-encode and decode, any sequence of ids decodes, and the schemas of hermes' tools cost about as much as with a real tokenizer. The
-chat template and the special tokens are those of one `pytest_hermes_env.inference.templates.Template`.
+Byte-level BPE with some thousand fixed merges (merges.txt, written by tests/unit/inference/train_merges.py): any text survives
+encode and decode, any sequence of ids decodes, and the schemas of hermes' tools have about as many tokens as with a real tokenizer.
+The chat template and the special tokens are those of one `pytest_hermes_env.inference.templates.Template`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ __all__ = ["TEMPLATE_FIELD", "build_tokenizer", "tokenizer_json"]
 MERGES = Path(__file__).parent / "merges.txt"
 MODEL_MAX_LENGTH = 131_072
 TEMPLATE_FIELD = "pytest_hermes_env_template"
-"""The field of tokenizer_config.json that says which of our templates this is."""
+"""The field of tokenizer_config.json with the name of the template."""
 
 
 def build_tokenizer(directory: str | os.PathLike[str], *, template: str = DEFAULT_TEMPLATE) -> Path:
     """Write the tokenizer into ``directory`` and return its path, for ``AutoTokenizer.from_pretrained``.
 
-    ``template`` is a name of `pytest_hermes_env.inference.templates.TEMPLATES`. Safe to call from several processes at once
-    with the same directory: each file appears whole or not at all, and the directory is complete from the first moment when it
-    did not exist before.
+    ``template`` is a name of `pytest_hermes_env.inference.templates.TEMPLATES`. Several processes may write the same directory at
+    once: each file is replaced atomically, and so is a directory that did not exist.
 
     Raises: an unknown template → UsageError.
     """
@@ -48,7 +47,7 @@ def build_tokenizer(directory: str | os.PathLike[str], *, template: str = DEFAUL
         try:
             staging.rename(target)
         except OSError:
-            # The directory exists and is not empty: its files are replaced one by one.
+            # The directory exists and is not empty: replace its files one by one.
             for name in files:
                 (staging / name).replace(target / name)
     finally:
@@ -57,7 +56,7 @@ def build_tokenizer(directory: str | os.PathLike[str], *, template: str = DEFAUL
 
 
 def tokenizer_json(template: Template) -> str:
-    """Return the tokenizer with the template's special tokens, as the text of a tokenizer.json."""
+    """Return the tokenizer with the template's special tokens, as the content of a tokenizer.json."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors  # noqa: PLC0415 -- takes 30 ms
 
     merges = _merges()

@@ -1,9 +1,9 @@
-"""How model families write tool calls as text: one function per format.
+"""The text formats in which model families write tool calls: one function per format.
 
-Place in the flow: in token mode a scripted turn becomes the text that a model of the family would have sampled. The environment
-under test has parsers of its own for these formats; nothing here is shared with them, so that a mistake in one shows.
-Arguments are written as the script gives them, malformed ones too (`call_raw`).
-Source: the formats that the families' own chat templates show to their models.
+Place in the flow: token mode converts a scripted turn to the text that a model of the family would have sampled. The environment
+under test parses these formats; nothing is shared with its parsers, so a mistake on one side shows. Arguments are written as in
+the script, including malformed ones (`call_raw`).
+Source: the formats that the families' own chat templates document.
 """
 
 # ruff: noqa: RUF001 -- DeepSeek writes its tokens with these characters
@@ -17,22 +17,22 @@ from typing import TypeAlias
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.inference.steps import Call
 
-__all__ = ["FAMILIES", "Family", "family_named"]
+__all__ = ["CALL_FORMATS", "CallFormat", "call_format"]
 
-Family: TypeAlias = Callable[[Sequence[Call], int], str]
+CallFormat: TypeAlias = Callable[[Sequence[Call], int], str]
 """``(calls of one turn, number of calls in earlier turns) -> text``."""
 
 
-def family_named(name: str) -> Family:
-    """Return the format of that name, which is the name of the parser that reads it.
+def call_format(name: str) -> CallFormat:
+    """Return the function that writes the format of this name. The parser of the format has the same name.
 
-    Raises: none has it → UsageError, listing the known ones.
+    Raises: an unknown name → UsageError, which lists the known ones.
     """
-    if name not in FAMILIES:
+    if name not in CALL_FORMATS:
         raise UsageError(
-            f"the mock model cannot write tool calls in the format {shorten(repr(name))}.\n  known     {', '.join(FAMILIES)}"
+            f"the mock model has no tool-call format {shorten(repr(name))}.\n  known     {', '.join(CALL_FORMATS)}"
         )
-    return FAMILIES[name]
+    return CALL_FORMATS[name]
 
 
 def _hermes(calls: Sequence[Call], _: int) -> str:
@@ -48,7 +48,7 @@ def _tagged(calls: Sequence[Call], tag: str) -> str:
 
 
 def _mistral(calls: Sequence[Call], earlier: int) -> str:
-    # The id has nine letters and digits, and no two calls of a conversation have the same.
+    # An id has nine letters and digits and is unique within a conversation.
     entries = (
         f'{{"name": {_name(step)}, "arguments": {step.arguments_text}, "id": "call{earlier + place:05d}"}}'
         for place, step in enumerate(calls)
@@ -124,7 +124,7 @@ def _name(step: Call) -> str:
 
 
 def _arguments(step: Call) -> dict[str, object] | None:
-    """Return the arguments, or None where their text is no JSON object and can only be written as it is."""
+    """Return the arguments, or None if their text is not a JSON object and can only be written as it is."""
     try:
         value = json.loads(step.arguments_text)
     except (ValueError, RecursionError):
@@ -136,7 +136,7 @@ def _bare(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
+CALL_FORMATS: Mapping[str, CallFormat] = MappingProxyType(
     {
         "hermes": _hermes,
         "qwen": _hermes,
@@ -153,4 +153,4 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         "qwen3_coder": _qwen3_coder,
     }
 )
-"""The formats by the names of the parsers that read them."""
+"""The formats by the names of their parsers."""

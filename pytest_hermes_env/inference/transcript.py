@@ -1,7 +1,7 @@
-"""The messages and tools in the text of a prompt: what a server that is given tokens can still know of a conversation.
+"""Reads messages and tools back from the text of a rendered prompt.
 
-Place in the flow: `/generate` carries token ids only. They are decoded, and the template's own marks tell where each message
-begins, so that scripts are answered from the conversation in token mode as they are in chat mode.
+Place in the flow: requests to `/generate` contain only token ids. They are decoded, and the template's own marks show where each
+message begins. So a script sees the same conversation in token mode as in chat mode.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Message = dict[str, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """Messages with role and text, and the tools by name. An assistant's text is what was sampled, calls included."""
+    """Messages with role and text, and the tools by name. An assistant's text is the sampled text, including its tool calls."""
 
     messages: tuple[Message, ...]
     tools: Mapping[str, Mapping[str, object]]
 
 
 def read_transcript(text: str, template: Template) -> Transcript:
-    """Return what the prompt says. Text without any mark of the template is one user message."""
+    """Return the messages and tools of the prompt. Text without any mark of the template is one user message."""
     openings = list(_openings(template).finditer(text))
     if not openings:
         return Transcript(messages=({"role": "user", "content": text},), tools={})
@@ -48,22 +48,22 @@ def read_transcript(text: str, template: Template) -> Transcript:
         if role == "tools":
             declared.append(body)
         elif role == "system":
-            body, declaration = _parted(body, template.tools_heading)
+            body, declaration = _split_system(body, template.tools_heading)
             declared.append(declaration)
             if body:
                 messages.append({"role": "system", "content": body})
         elif role == "tool" or (template.results == "tagged" and body.startswith("<tool_response>\n")):
             messages.extend({"role": "tool", "content": result} for result in _results(body, template))
         elif role == "user" or is_closed or without_thoughts(body) or (body and not is_last):
-            # What is left out is an answer that has not begun: the mark alone, or with a think block that the template opens.
+            # Skips an answer that has not begun: the mark alone, or with a think block that the template opens.
             messages.append({"role": role, "content": body})
     return Transcript(messages=tuple(messages), tools=_tools("\n".join(declared)))
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text of an answer behind its ``<think>`` block, without white space around it.
+    """Return the text of an answer after its ``<think>`` block, without surrounding whitespace.
 
-    Templates differ in what they keep of these, so two renderings of one answer are alike only without them.
+    Templates differ in whether they keep these, so only without them are two renderings of one answer equal.
     """
     return text.rpartition("</think>")[2].strip().removeprefix("<think>").lstrip()
 
@@ -75,7 +75,7 @@ def _openings(template: Template) -> re.Pattern[str]:
 
 
 def _without_closing(body: str, template: Template) -> tuple[str, bool]:
-    """Return the body without the marks that end it, and whether there was one."""
+    """Return the body without its closing marks, and whether it had one."""
     is_closed = False
     while closing := next((mark for mark in template.closings if body.endswith(mark)), None):
         body = body.removesuffix(closing)
@@ -83,7 +83,7 @@ def _without_closing(body: str, template: Template) -> tuple[str, bool]:
     return body, is_closed
 
 
-def _parted(system: str, heading: str | None) -> tuple[str, str]:
+def _split_system(system: str, heading: str | None) -> tuple[str, str]:
     if heading is None or heading not in system:
         return system, ""
     text, _, declaration = system.partition(heading)
@@ -91,12 +91,12 @@ def _parted(system: str, heading: str | None) -> tuple[str, str]:
 
 
 def _results(body: str, template: Template) -> list[str]:
-    """Return the results in a part of the prompt that tells them to the model: several where the template joins them."""
+    """Return the tool results in a part of the prompt; several if the template joins them."""
     if template.results == "tagged":
         return TOOL_RESPONSE.findall(body) or [body]
     if template.results == "named":
-        told = body.partition("<|im_middle|>")[2]
-        return [told.partition("\n")[2] if told.startswith("## Return of ") else told]
+        result = body.partition("<|im_middle|>")[2]
+        return [result.partition("\n")[2] if result.startswith("## Return of ") else result]
     if template.results == "json":
         try:
             value = json.loads(body)

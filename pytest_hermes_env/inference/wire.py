@@ -1,6 +1,6 @@
 """OpenAI's response shapes, as plain dicts: chat completions, text completions, models and errors.
 
-Nothing here is random and nothing reads a clock: the same conversation gets the same bytes.
+Nothing here is random or reads a clock: the same conversation returns the same bytes.
 Source: the response types of the ``openai`` package, 2.x; the tests validate every shape against them.
 """
 
@@ -29,19 +29,19 @@ __all__ = [
 ]
 
 CREATED = 1_700_000_000
-"""The ``created`` of every response, in Unix seconds: a constant, so that recordings do not change."""
+"""The ``created`` of every response, in Unix seconds: a constant, so recordings do not change."""
 BYTES_PER_TOKEN = 4
 
 
 def count_tokens(size: int) -> int:
-    """Return the tokens that a text of ``size`` UTF-8 bytes counts for in ``usage``: a quarter, rounded up."""
+    """Return the token count that ``usage`` reports for ``size`` UTF-8 bytes: a quarter, rounded up."""
     return -(-size // BYTES_PER_TOKEN)
 
 
 def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: int) -> JsonObject:
-    """Return the ``chat.completion`` that says the turn, ``n`` times.
+    """Return the turn as a ``chat.completion`` with ``n`` equal choices.
 
-    ``key`` names conversation and turn: ids of the completion and its tool calls derive from it, so they differ between
+    ``key`` identifies conversation and turn. The ids of the completion and of its tool calls derive from it, so they differ between
     choices, turns and conversations, and are the same in every run.
     """
     choices: list[JsonValue] = []
@@ -56,7 +56,7 @@ def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: i
         "created": CREATED,
         "model": model,
         "choices": choices,
-        "usage": _usage(prompt_bytes, _spoken_bytes(turn) * len(choices), len(choices)),
+        "usage": _usage(prompt_bytes, _answer_bytes(turn) * len(choices), len(choices)),
     }
 
 
@@ -92,13 +92,13 @@ def text_completion(*, turns: Sequence[Turn], key: str, model: str, n: int, prom
 
 
 def model_list(model: str) -> JsonObject:
-    """Return the list of models, which has one."""
+    """Return the list of models with its only entry."""
     entry: JsonObject = {"id": model, "object": "model", "created": CREATED, "owned_by": "pytest-hermes-env"}
     return {"object": "list", "data": [entry]}
 
 
 def error_body(message: str, *, kind: str, code: str | None = None, param: str | None = None) -> JsonObject:
-    """Return an error as OpenAI writes it."""
+    """Return an error body in OpenAI's format."""
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
@@ -123,14 +123,14 @@ def _tool_call(step: Call, key: str) -> JsonValue:
     }
 
 
-def _spoken_bytes(turn: Turn) -> int:
+def _answer_bytes(turn: Turn) -> int:
     texts = [step.text for step in turn.steps if isinstance(step, Say | Think)]
     return sum(map(_size, texts)) + sum(_size(step.tool) + _size(step.arguments_text) for step in turn.every(Call))
 
 
-def _usage(prompt_bytes: int, spoken_bytes: int, choices: int) -> JsonObject:
-    # Each choice ends with one end-of-turn token, so that an empty answer also counts.
-    prompt, completion = count_tokens(prompt_bytes), count_tokens(spoken_bytes) + choices
+def _usage(prompt_bytes: int, answer_bytes: int, choices: int) -> JsonObject:
+    # Each choice ends with an end-of-turn token, so an empty answer has one token.
+    prompt, completion = count_tokens(prompt_bytes), count_tokens(answer_bytes) + choices
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 

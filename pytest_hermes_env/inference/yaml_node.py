@@ -1,4 +1,4 @@
-"""A YAML document whose parts know their lines, so that an error can name one. Nothing here knows about scripts."""
+"""Reads a YAML document into nodes with line numbers, for error messages. Independent of the script format."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Node:
     line: int
 
     def error(self, what: str, *more: str) -> ScriptError:
-        """Return the error that ``what`` is wrong in this line."""
+        """Return an error at this line: ``what`` is wrong, then ``more`` lines."""
         return ScriptError("\n  ".join([f"{self.path}:{self.line}: {what}", *more]))
 
     def fields(self, what: str, known: Sequence[str]) -> Mapping[str, Node]:
-        """Return the fields of a mapping that may have only the known ones.
+        """Return the fields of a mapping, which may only have the known ones.
 
-        Raises: no mapping, or an unknown field → ScriptError.
+        Raises: not a mapping, or an unknown field → ScriptError.
         """
         if not isinstance(self.value, Mapping):
             raise self.error(f"{what} must be a mapping; got {self.describe()}.", f"known     {', '.join(known)}")
@@ -45,23 +45,23 @@ class Node:
     def items(self, what: str) -> tuple[Node, ...]:
         """Return the items of a list.
 
-        Raises: no list → ScriptError.
+        Raises: not a list → ScriptError.
         """
         if not isinstance(self.value, tuple):
             raise self.error(f"{what} must be a list; got {self.describe()}.")
         return self.value
 
     def text(self, what: str) -> str:
-        """Return a text.
+        """Return the value, which must be a string.
 
-        Raises: no text → ScriptError.
+        Raises: not a string → ScriptError.
         """
         if not isinstance(self.value, str):
-            raise self.error(f"{what} must be text; got {self.describe()}.", "fix       put the value in quotes")
+            raise self.error(f"{what} must be a string; got {self.describe()}.", "fix       put the value in quotes")
         return self.value
 
     def plain(self) -> object:
-        """Return the value without lines."""
+        """Return the value as plain Python data, without line numbers."""
         if isinstance(self.value, Mapping):
             return {name: node.plain() for name, node in self.value.items()}
         if isinstance(self.value, tuple):
@@ -69,7 +69,7 @@ class Node:
         return self.value
 
     def describe(self) -> str:
-        """Return the value as words, for an error."""
+        """Return the type and the value, for an error message."""
         kind = {"NoneType": "nothing", "tuple": "a list", "dict": "a mapping"}.get(type(self.value).__name__)
         if self.value is None:
             return "nothing"
@@ -77,9 +77,9 @@ class Node:
 
 
 def parse_yaml(path: Path) -> Node:
-    """Return the document in the file.
+    """Return the root node of the file.
 
-    Raises: cannot be read, no YAML, or a field twice → ScriptError.
+    Raises: unreadable, not YAML, or a duplicate field → ScriptError.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -98,9 +98,9 @@ def parse_yaml(path: Path) -> Node:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         line = mark.line + 1 if mark is not None else 1
-        raise ScriptError(f"{path}:{line}: this is no YAML: {shorten(exc.problem or exc)}.") from exc
+        raise ScriptError(f"{path}:{line}: invalid YAML: {shorten(exc.problem or exc)}.") from exc
     except yaml.YAMLError as exc:
-        raise ScriptError(f"{path}: this is no YAML: {shorten(exc)}.") from exc
+        raise ScriptError(f"{path}: invalid YAML: {shorten(exc)}.") from exc
 
 
 def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozenset[int]) -> Node:
@@ -113,14 +113,14 @@ def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozense
         for key, value in node.value:
             name, at = str(key.value), key.start_mark.line + 1
             if name in fields:
-                raise ScriptError(f"{path}:{at}: the field {name!r} is here a second time.")
-            # A field is where its name is: a value may begin lines later.
+                raise ScriptError(f"{path}:{at}: duplicate field {name!r}.")
+            # The line of a field is that of its name; the value may begin lines later.
             fields[name] = Node(value=_node(loader, value, path, inside).value, path=path, line=at)
         return Node(value=fields, path=path, line=line)
     if isinstance(node, yaml.SequenceNode):
         return Node(value=tuple(_node(loader, item, path, inside) for item in node.value), path=path, line=line)
     value = loader.construct_object(node, deep=True)
     if value is not None and not isinstance(value, str | int | float | bool):
-        # Dates and the like: a script has no use for them, so the author means the text.
+        # Dates and the like: a script has no use for them, so the author means a string.
         value = str(node.value)
     return Node(value=value, path=path, line=line)

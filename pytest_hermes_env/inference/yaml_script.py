@@ -1,4 +1,4 @@
-"""Scripts in a YAML file, for ``hermes-env mock``. The format is described in docs/reference/mock-model.md."""
+"""Loads scripts from a YAML file, for ``hermes-env mock``. docs/reference/mock-model.md describes the format."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SAMPLED_FIELDS = tuple(Sampled.__dataclass_fields__)
 
 @dataclass(frozen=True, kw_only=True)
 class ScriptFile:
-    """The scripts of one file, and the answer to judge questions that belongs to all of them."""
+    """The scripts of one file, and their common answer to judge questions."""
 
     scripts: tuple[Script, ...]
     judge: Turn | None = None
@@ -60,7 +60,7 @@ class ScriptFile:
 def load_script(path: str | PathLike[str]) -> ScriptFile:
     """Return the scripts of a YAML file.
 
-    Raises: anything that is not in the format → ScriptError with file and line.
+    Raises: any deviation from the format → ScriptError with file and line.
     """
     root = parse_yaml(Path(path))
     fields = root.fields("a script file", FILE_FIELDS)
@@ -79,7 +79,7 @@ def load_script(path: str | PathLike[str]) -> ScriptFile:
 def _script(node: Node) -> Script:
     fields = node.fields("a script", SCRIPT_FIELDS)
     if "turns" not in fields and "judge" not in fields:
-        raise node.error("a script needs the field 'turns', or 'judge'.", "fix       turns: [{say: done}]")
+        raise node.error("a script needs the field 'turns' or 'judge'.", "fix       turns: [{say: done}]")
     turns = [turn_of(item) for item in fields["turns"].items("'turns'")] if "turns" in fields else None
     return _built(
         fields.get("turns", node),
@@ -94,7 +94,7 @@ def _script(node: Node) -> Script:
 
 def _when(fields: Mapping[str, Node]) -> When:
     if "when" in fields and "when_matches" in fields:
-        raise fields["when_matches"].error("a script has 'when' (contained text) or 'when_matches' (pattern), not both.")
+        raise fields["when_matches"].error("a script has either 'when' (a substring) or 'when_matches' (a pattern), not both.")
     if "when" in fields:
         return fields["when"].text("'when'")
     if "when_matches" not in fields:
@@ -103,11 +103,11 @@ def _when(fields: Mapping[str, Node]) -> When:
     try:
         return re.compile(pattern)
     except re.error as exc:
-        raise fields["when_matches"].error(f"'when_matches' is no regular expression: {exc}.") from exc
+        raise fields["when_matches"].error(f"'when_matches' is not a valid regular expression: {exc}.") from exc
 
 
 def turn_of(node: Node) -> Turn:
-    """Return the turn that a node of a document describes. Raises: anything that is not in the format → ScriptError."""
+    """Return the turn that a node describes. Raises: any deviation from the format → ScriptError."""
     if isinstance(node.value, tuple):
         return _built(node, lambda: turn(*[_step(item) for item in node.items("a turn")]))
     return _built(node, lambda: turn(_step(node)))
@@ -118,47 +118,47 @@ def _step(node: Node) -> Step:
         return say(node.value)
     if not isinstance(node.value, Mapping):
         raise node.error(f"a step must be a mapping such as {{say: done}}; got {node.describe()}.")
-    words = [name for name in node.value if name in STEP_FIELDS]
-    if len(words) > 1:
+    kinds = [name for name in node.value if name in STEP_FIELDS]
+    if len(kinds) > 1:
         raise node.error(
-            f"a step has one step word; got {' and '.join(map(repr, words))}.",
+            f"a step has exactly one kind; got {' and '.join(map(repr, kinds))}.",
             "fix       make a list of steps: [{think: ...}, {say: ...}]",
         )
-    if not words:
+    if not kinds:
         name = next(iter(node.value), "")
         at = node.value.get(name, node)
-        raise at.error(f"{name!r} is no step.", f"known     {', '.join(nearest_first(name, STEP_FIELDS))}")
-    fields = node.fields(f"a {words[0]!r} step", STEP_FIELDS[words[0]])
-    return _built(fields[words[0]], lambda: _made(words[0], fields))
+        raise at.error(f"{name!r} is not a step.", f"known     {', '.join(nearest_first(name, STEP_FIELDS))}")
+    fields = node.fields(f"a {kinds[0]!r} step", STEP_FIELDS[kinds[0]])
+    return _built(fields[kinds[0]], lambda: _make_step(kinds[0], fields))
 
 
-def _made(word: str, fields: Mapping[str, Node]) -> Step:
-    value = fields[word]
-    if word == "call":
+def _make_step(kind: str, fields: Mapping[str, Node]) -> Step:
+    value = fields[kind]
+    if kind == "call":
         return _call(fields)
-    if word == "fail":
+    if kind == "fail":
         times = fields["times"].plain() if "times" in fields else None
         message = fields["message"].text("'message'") if "message" in fields else "scripted failure"
         return fail(value.plain(), message, times=times)  # type: ignore[arg-type]  # `fail` checks both numbers
-    if word == "hang":
+    if kind == "hang":
         return hang(value.plain())  # type: ignore[arg-type]  # `hang` checks the number
-    if word == "empty_choices":
+    if kind == "empty_choices":
         if value.value not in (None, True):
             raise value.error(f"'empty_choices' takes no value; got {value.describe()}.")
         return empty_choices()
-    if word == "sampled":
+    if kind == "sampled":
         options = value.fields("'sampled'", SAMPLED_FIELDS)
         return sampled(**{name: option.plain() for name, option in options.items()})  # type: ignore[arg-type]  # `sampled` checks
-    text = value.text(f"{word!r}")
-    if word == "say":
+    text = value.text(f"{kind!r}")
+    if kind == "say":
         return say(text)
-    return think(text) if word == "think" else garbage(text)
+    return think(text) if kind == "think" else garbage(text)
 
 
 def _call(fields: Mapping[str, Node]) -> Step:
     tool = fields["call"].text("'call'")
     if "raw" in fields and "with" in fields:
-        raise fields["raw"].error("a 'call' step has 'with' (arguments) or 'raw' (their text), not both.")
+        raise fields["raw"].error("a 'call' step has either 'with' (arguments) or 'raw' (their text), not both.")
     if "raw" in fields:
         made = call_raw(tool, fields["raw"].text("'raw'"))
     else:
@@ -173,7 +173,7 @@ def _call(fields: Mapping[str, Node]) -> Step:
 
 
 def _built(node: Node, build: Callable[[], T]) -> T:
-    """Return what ``build`` makes; an error that names no line yet gets the node's."""
+    """Return the result of ``build``; adds the node's line to an error without one."""
     try:
         return build()
     except ScriptError as exc:

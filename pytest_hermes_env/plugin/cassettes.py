@@ -86,9 +86,9 @@ class Recorded:
 
     def keep(self) -> None:
         """Write it. Raises: it would hold a secret, or cannot be written → BadCassette."""
-        from pytest_hermes_env.cassette.save import keep_tape  # noqa: PLC0415 - only where it is used
+        from pytest_hermes_env.cassette.save import save_tape  # noqa: PLC0415 - only where it is used
 
-        keep_tape(self.path, self.tape, self.redactor)
+        save_tape(self.path, self.tape, self.redactor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,7 +253,7 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
             stack.enter_context(exclusive(path))
         upstream = request.getfixturevalue("hermes_upstream") if records else None
         session = _session(request, path, redactor, plays=not records or (mode == "new" and path.exists()), records=records)
-        session.name, session.again, session.matching = name, again, matching
+        session.name, session.record_command, session.matching = name, again, matching
         model = _model(upstream, session)
         with session:
             is_live = _is_live(upstream, request.config)
@@ -282,7 +282,7 @@ def _session(request: pytest.FixtureRequest, path: Path, redactor: Redactor, *, 
 
     return CassetteSession(
         name=str(path),
-        again="",
+        record_command="",
         player=Player(read_tape(path), request.getfixturevalue("hermes_matching"), redactor) if plays else None,
         recorder=Recorder() if records else None,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),

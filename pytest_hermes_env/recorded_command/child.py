@@ -130,18 +130,18 @@ class CommandCassette:
         path = Path(settings.cassette)
         return CassetteSession(
             name=settings.name,
-            again=settings.again,
+            record_command=settings.again,
             player=Player(read_tape(path), redactor=self._redactor) if settings.plays else None,
             recorder=None if settings.plays else Recorder(),
             tools=settings.tools,
-            allow="hermes-env replay --allow-leftovers -- ...",
+            allow_leftovers="hermes-env replay --allow-leftovers -- ...",
         )
 
     def give_tools(self, env: Any) -> None:
         """Let the tools of an environment pass the cassette, and watch its classes."""
         from pytest_hermes_env.layer import layer_of  # noqa: PLC0415
-        from pytest_hermes_env.rollout.builder import offered_tools  # noqa: PLC0415 - heavy
         from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam, offering  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
 
         session, layer = self._session, layer_of(type(env))
         session.watch.watch(layer.base)
@@ -152,10 +152,8 @@ class CommandCassette:
             self._stack.enter_context(ToolSeam(self._world, record=session.note_tool_call))
         if session.serves_tools:
             os.environ[TERMINAL_ENV] = self._world.backend
-            names = offered_tools(env.config, self._world.backend)
-            recorded = self._world.offered
-            withheld = [] if recorded is None else [name for name in names if name not in recorded]
-            self._stack.enter_context(offering([name for name in names if name not in withheld], withheld=withheld))
+            offer = tool_offer(env.config, self._world)
+            self._stack.enter_context(offering(offer.offered, withheld=offer.withheld))
 
     def _finish(self) -> None:
         if os.getpid() != self._process:  # a fork of the process that has the cassette
@@ -187,7 +185,7 @@ class CommandCassette:
             )
 
     def _keep(self) -> None:
-        from pytest_hermes_env.cassette.save import keep_tape  # noqa: PLC0415
+        from pytest_hermes_env.cassette.save import save_tape  # noqa: PLC0415
         from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
         settings = self._settings
@@ -197,7 +195,7 @@ class CommandCassette:
             model=self._model,
             test=settings.again,
         )
-        keep_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
+        save_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
 
     def _report(self, report: Report) -> None:
         report.write(self._place)

@@ -21,16 +21,13 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.access import LiveAccess
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
-__all__ = ["EnvironmentBuilder", "offered_tools", "shared_tokenizer"]
+__all__ = ["EnvironmentBuilder", "shared_tokenizer"]
 
 BACKEND = "TERMINAL_ENV"
 """The variable by which a layer tells hermes on what machine terminals run."""
 
 GROUP_SIZE = 2
 """Rollouts per group, unless the test says otherwise: the smallest size at which rollouts can meet."""
-
-OF_THE_DESKTOP = frozenset({"read_terminal", "close_terminal"})
-"""Tools of toolset ``terminal`` that hermes offers in its desktop application only; no rollout has them."""
 
 _tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
@@ -153,12 +150,11 @@ class EnvironmentBuilder:
         """Let the seam's world answer the tools of the environment that was just built."""
         from pytest_hermes_env.rollout.turns import counting_turns  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
+        from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
 
         os.environ[BACKEND] = seam.world.backend
-        names = offered_tools(settings, seam.world.backend)
-        recorded = getattr(seam.world, "offered", None)
-        withheld = [] if recorded is None else [name for name in names if name not in recorded]
-        self._world.enter_context(offering([name for name in names if name not in withheld], withheld=withheld))
+        offer = tool_offer(settings, seam.world)
+        self._world.enter_context(offering(offer.offered, withheld=offer.withheld))
         if layer.base not in self._counted:
             self._counted.add(layer.base)
             self._world.enter_context(counting_turns(layer, seam.turns))
@@ -318,20 +314,3 @@ def initial_config(env_class: Any) -> Any:
         returned.close()  # or Python would warn of it, in some later test
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()
-
-
-def offered_tools(config: Any, backend: str) -> list[str]:
-    """Return the tools that a double lets hermes offer, although a key, a browser or a terminal of this machine is absent.
-
-    These are the tools of the toolsets that the configuration names: all of them where the double answers everything, else
-    those of toolsets of which hermes would offer nothing here.
-    """
-    import model_tools  # noqa: PLC0415 - hermes is heavy
-    import toolsets  # noqa: PLC0415
-
-    names = [name for name in getattr(config, "enabled_toolsets", None) or () if toolsets.validate_toolset(name)]
-    if backend == "local":
-        names = [name for name in names if not model_tools.get_tool_definitions(enabled_toolsets=[name], quiet_mode=True)]
-    else:
-        names += ["terminal", "file"]
-    return sorted({tool for name in names for tool in toolsets.resolve_toolset(name)} - OF_THE_DESKTOP)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.inference.templates import DEFAULT_TEMPLATE, template_named, template_of_family
-from pytest_hermes_env.inference.tool_call_formats import FAMILIES, family_named
+from pytest_hermes_env.inference.tool_call_formats import CALL_FORMATS, call_format
 
 __all__ = ["ServerKind", "choose_kind"]
 
@@ -62,9 +62,9 @@ def choose_kind(
     template = template or spoken
     parser = str(fields.get(PARSER, getattr(config, PARSER, "hermes"))).removeprefix(THEIRS)
     if template is None:
-        family_named(parser)
+        call_format(parser)
         return ServerKind(server_type=chosen_type, template=template_of_family(parser).name, family=parser)
     own = template_named(template).family
     return ServerKind(
-        server_type=chosen_type, template=template, family=parser if PARSER in fields and parser in FAMILIES else own
+        server_type=chosen_type, template=template, family=parser if PARSER in fields and parser in CALL_FORMATS else own
     )

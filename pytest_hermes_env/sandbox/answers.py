@@ -9,13 +9,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
-from pytest_hermes_env.sandbox.shell import Outcome
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.machine import InMemoryMachine
+from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "takes", "wants_sandbox"]
 
@@ -37,7 +35,7 @@ class CommandCall:
     text: str
     words: tuple[str, ...]
     arguments: Mapping[str, Any]
-    sandbox: FakeSandbox
+    sandbox: InMemoryMachine
 
 
 @dataclass(frozen=True, kw_only=True)

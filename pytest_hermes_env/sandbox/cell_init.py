@@ -1,12 +1,12 @@
-"""The program that holds a confined world open: no network but its own loopback, all files read-only but one directory.
+"""The init program of a cell: no network but a private loopback, every file read-only except below one directory.
 
-Run as a program of its own, on Linux: ``python -I -S holder.py WORLD EMPTY BLANK [HIDDEN ...]``. It makes user, mount, pid,
-network and IPC namespaces, arranges them, prints one line of JSON, and ends. The first process of the pid namespace stays until
-its standard input ends; then the kernel kills every process that was started in this world, however it detached itself.
+Run as a program, on Linux: ``python -I -S cell_init.py WRITABLE EMPTY_DIRECTORY EMPTY_FILE [HIDDEN ...]``. It creates user,
+mount, pid, network and IPC namespaces, sets them up, prints one line of JSON, and ends. The first process of the pid namespace
+stays until its standard input ends; then the kernel kills every process in the cell, detached ones included.
 
-Place in the flow: `cell.Cell` starts it where bubblewrap is not at hand, and joins each command to its namespaces.
+Place in the flow: `cell.Cell` starts it where bubblewrap is not installed, and joins each command to its namespaces.
 
-Nobody inside holds a capability: the one user who is mapped is not root, so nothing that is arranged here can be undone.
+No process in the cell has a capability: the only mapped user is not root, so no process can undo the set-up.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ SYS_MOUNT_SETATTR = 442
 SIOCSIFFLAGS, IFF_UP, IFF_RUNNING = 0x8914, 0x1, 0x40
 
 ORDINARY_USER = 1000
-"""Who root is inside: as root it would hold every capability there."""
+"""The user id of root in the cell: as root it would have every capability there."""
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""All of /dev that a command sees. Not the disks, which root could open; not the terminals of the user."""
+"""The devices that a command sees: no disks, which root could open, and no terminals of the user."""
 DEVICE_LINKS = (
     ("fd", "/proc/self/fd"),
     ("stdin", "/proc/self/fd/0"),
@@ -63,24 +63,25 @@ class MountAttributes(ctypes.Structure):
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def main(world: str, empty: str, blank: str, *hidden: str) -> None:
-    """Let ``world`` be held open until standard input ends. ``hidden`` places show ``empty``, if directories, or ``blank``.
+def main(writable: str, empty_directory: str, empty_file: str, *hidden: str) -> None:
+    """Run the cell until standard input ends. ``hidden`` directories show ``empty_directory``, hidden files ``empty_file``.
 
     Prints ``{"pid": n}``, the host's id of the process whose namespaces a command joins, or ``{"error": reason}``.
     """
     try:
-        with _step("unshare"):
+        with _naming_step("unshare"):
             _make_namespaces()
-        readable, writable = os.pipe()
+        report, send = os.pipe()
         first = os.fork()
     except OSError as error:
         print(json.dumps({"error": _reason(error)}), flush=True)  # noqa: T201 - the parent reads it
         return
     if first == 0:
-        _be_first(world, [(empty if os.path.isdir(place) else blank, place) for place in hidden], writable)
-    os.close(writable)
-    with open(readable, encoding="utf-8") as report:
-        error_text = report.read()
+        covers = [(empty_directory if os.path.isdir(path) else empty_file, path) for path in hidden]
+        _run_as_init(writable, covers, send)
+    os.close(send)
+    with open(report, encoding="utf-8") as file:
+        error_text = file.read()
     print(json.dumps({"error": error_text} if error_text else {"pid": first}), flush=True)  # noqa: T201
     if error_text:
         os.waitpid(first, 0)
@@ -88,7 +89,7 @@ def main(world: str, empty: str, blank: str, *hidden: str) -> None:
 
 def _make_namespaces() -> None:
     user, group = os.geteuid(), os.getegid()
-    _check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC))
+    _raise_on_error(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC))
     for name, content in (
         ("uid_map", f"{user or ORDINARY_USER} {user} 1"),
         ("setgroups", "deny"),
@@ -98,10 +99,10 @@ def _make_namespaces() -> None:
             file.write(content)
 
 
-def _be_first(world: str, covers: list[tuple[str, str]], report: int) -> None:
-    """Be process 1 of the pid namespace: arrange the world, report, reap, and end when standard input does."""
+def _run_as_init(writable: str, covers: list[tuple[str, str]], report: int) -> None:
+    """Run as process 1 of the pid namespace: set up the mounts, report, reap, and end when standard input does."""
     try:
-        _arrange(world, covers)
+        _set_up_mounts(writable, covers)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     except OSError as error:
         os.write(report, _reason(error).encode())
@@ -112,18 +113,18 @@ def _be_first(world: str, covers: list[tuple[str, str]], report: int) -> None:
     os._exit(0)
 
 
-def _arrange(world: str, covers: list[tuple[str, str]]) -> None:
+def _set_up_mounts(writable: str, covers: list[tuple[str, str]]) -> None:
     _mount("", "/", "", MS_REC | MS_PRIVATE)
     _make_devices()
     _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY)
-    _change("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)
-    for cover, place in covers:
-        with _allowed_to_be_out_of_reach():
-            _mount(cover, place, "", MS_BIND)
-    for source, place in ((world, world), (os.path.join(world, "shm"), "/dev/shm")):  # noqa: S108 - that is its name
-        _mount(source, place, "", MS_BIND)
-        _change(place, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY)
-    with _step("loopback"), socket.socket() as any_socket:
+    _change_attributes("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)
+    for cover, path in covers:
+        with _ignoring_unreachable():
+            _mount(cover, path, "", MS_BIND)
+    for source, path in ((writable, writable), (os.path.join(writable, "shm"), "/dev/shm")):  # noqa: S108 - that is its name
+        _mount(source, path, "", MS_BIND)
+        _change_attributes(path, MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY)
+    with _naming_step("loopback"), socket.socket() as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP | IFF_RUNNING))
 
 
@@ -139,30 +140,30 @@ def _make_devices() -> None:
     os.mkdir("/dev/shm")  # noqa: S108 - that is its name
 
 
-def _mount(source: str, place: str, kind: str, flags: int, data: str = "") -> None:
-    texts = [os.fsencode(text) if text else None for text in (source, place, kind)]
-    with _step(f"mount {place}"):
-        _check(libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None))
+def _mount(source: str, path: str, kind: str, flags: int, data: str = "") -> None:
+    texts = [os.fsencode(text) if text else None for text in (source, path, kind)]
+    with _naming_step(f"mount {path}"):
+        _raise_on_error(libc.mount(*texts, ctypes.c_ulong(flags), os.fsencode(data) if data else None))
 
 
-def _change(place: str, added: int, removed: int) -> None:
-    """Change what is allowed at ``place`` and everything mounted below it."""
+def _change_attributes(path: str, added: int, removed: int) -> None:
+    """Change the attributes of the mount at ``path`` and of all mounts below it."""
     attributes = MountAttributes(added, removed, 0, 0)
     numbers = [ctypes.c_long(number) for number in (SYS_MOUNT_SETATTR, AT_FDCWD, AT_RECURSIVE)]
-    with _step(f"mount_setattr {place}"):
-        arguments = (numbers[0], numbers[1], os.fsencode(place), numbers[2], ctypes.byref(attributes))
-        _check(libc.syscall(*arguments, ctypes.c_size_t(ctypes.sizeof(attributes))))
+    with _naming_step(f"mount_setattr {path}"):
+        arguments = (numbers[0], numbers[1], os.fsencode(path), numbers[2], ctypes.byref(attributes))
+        _raise_on_error(libc.syscall(*arguments, ctypes.c_size_t(ctypes.sizeof(attributes))))
 
 
-def _check(returned: int) -> None:
+def _raise_on_error(returned: int) -> None:
     if returned != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
 
 
 @contextlib.contextmanager
-def _step(name: str) -> Iterator[None]:
-    """Say in an error which step failed."""
+def _naming_step(name: str) -> Iterator[None]:
+    """Name the failed step in an OSError."""
     try:
         yield
     except OSError as error:
@@ -170,8 +171,8 @@ def _step(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _allowed_to_be_out_of_reach() -> Iterator[None]:
-    """Let a place be that no command can reach either: below a directory that only root may enter."""
+def _ignoring_unreachable() -> Iterator[None]:
+    """Ignore a path that commands cannot reach either: it is below a directory that only root may enter."""
     try:
         yield
     except OSError as error:

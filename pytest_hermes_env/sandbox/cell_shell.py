@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import UsageError, shorten
 
-__all__ = ["PASSED_VARIABLES", "check_variables", "write_entrance"]
+__all__ = ["PASSED_VARIABLES", "check_variables", "write_shell"]
 
 PASSED_VARIABLES = (
     "COLUMNS",
@@ -41,7 +41,7 @@ hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-_OUTER = """\
+_SHELL_SCRIPT = """\
 #!/bin/sh
 # Runs bash for hermes: with few variables, and where this machine allows it, confined.
 own={directory}
@@ -53,7 +53,7 @@ exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
   {command} "$@"
 """
 
-_INNER = """\
+_ENTER_SCRIPT = """\
 #!/bin/sh
 # A process that joins another world begins in its root directory.
 { [ -n "$1" ] && cd -- "$1" 2> /dev/null; } || cd -- "$HOME" || exit 126
@@ -73,19 +73,19 @@ def check_variables(variables: Mapping[str, str]) -> None:
             )
 
 
-def write_entrance(directory: Path, *, bash: str, joining: Sequence[str], variables: Mapping[str, str]) -> Path:
+def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], variables: Mapping[str, str]) -> Path:
     """Write the shell into ``directory``, which must be out of the commands' reach, and return its path.
 
-    ``bash`` is the real one. ``joining`` are the words that enter the confined world, none where there is none. ``variables``
+    ``bash`` is the real one. ``enter_command`` are the words that enter the confined world, none where there is none. ``variables``
     are what every command sees; `PASSED_VARIABLES` keep the value that hermes gives.
     """
     directory.mkdir()
     inner = directory / "enter"
-    inner.write_text(_INNER, encoding="utf-8")
-    entering = [*joining, "/bin/sh", str(inner)] if joining else []
-    words = [*(shlex.quote(word) for word in entering), *(['"$PWD"'] if joining else []), shlex.quote(bash)]
+    inner.write_text(_ENTER_SCRIPT, encoding="utf-8")
+    entering = [*enter_command, "/bin/sh", str(inner)] if enter_command else []
+    words = [*(shlex.quote(word) for word in entering), *(['"$PWD"'] if enter_command else []), shlex.quote(bash)]
     given = {**variables, "SHELL": bash}
-    text = _OUTER.format(
+    text = _SHELL_SCRIPT.format(
         directory=shlex.quote(str(directory)),
         given=" ".join(shlex.quote(f"{name}={value}") for name, value in given.items()),
         passed=" ".join(f'${{{name}+"{name}=${name}"}}' for name in PASSED_VARIABLES if name not in given),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground, hidden_places
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout, hidden_paths
 
 __all__ = ["UNCONFINED", "Confinement", "available", "probe", "require_confinement"]
 
@@ -46,12 +46,12 @@ class Confinement:
             return f"local sandbox: confined by {self.kind} (no network, file system read-only but the sandbox)"
         return f"local sandbox: NOT confined ({self.reason})"
 
-    def cell(self, ground: Ground) -> Cell | None:
-        """Return a world on ``ground``, not yet started, or None where nothing confines."""
+    def cell(self, layout: CellLayout) -> Cell | None:
+        """Return a world on ``layout``, not yet started, or None where nothing confines."""
         if self.kind == "none":
             return None
         bwrap = (shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else ""
-        return Cell(ground, bwrap=bwrap, hidden=hidden_places(os.environ, Path.cwd(), ground.world))
+        return Cell(layout, bwrap=bwrap, hidden=hidden_paths(os.environ, Path.cwd(), layout.writable))
 
 
 UNCONFINED = Confinement(kind="none", reason="not asked for")
@@ -101,13 +101,13 @@ def _problem_of(confinement: Confinement) -> str:
     """Run commands in a confined world and return why it is of no use, or nothing when it is."""
     with tempfile.TemporaryDirectory(prefix="pytest-hermes-probe-") as directory:
         base = Path(os.path.realpath(directory))
-        cell = confinement.cell(Ground.prepare(base))
+        cell = confinement.cell(CellLayout.prepare(base))
         if cell is None:
             return "nothing to try"
         try:
             cell.start()
-            inside = _succeeds([*cell.joining(), "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
-            outside = _succeeds([*cell.joining(), "/bin/sh", "-c", ': > "$0"', str(base / "probe")])
+            inside = _succeeds([*cell.enter_command(), "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
+            outside = _succeeds([*cell.enter_command(), "/bin/sh", "-c", ': > "$0"', str(base / "probe")])
         except CellError as error:
             return str(error)
         finally:

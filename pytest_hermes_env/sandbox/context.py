@@ -13,36 +13,14 @@ import posixpath
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
+from pytest_hermes_env.sandbox.machine import Machine
 from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
-__all__ = ["FakeToolContext", "Machine"]
-
-
-class Machine(Protocol):
-    """One machine that a tool context stands on: its tools, and its files as bytes."""
-
-    @property
-    def cwd(self) -> str:
-        """The session's directory: where relative paths lead."""
-
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return the result of one tool call as text."""
-
-    def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: OSError where there is none."""
-
-    def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
-
-    def list_files(self, directory: str) -> list[str]:
-        """Return the names of all files below a directory, relative to it. Raises: OSError where there is none."""
-
-    def release(self) -> None:
-        """Give back what the machine holds."""
+__all__ = ["FakeToolContext"]
 
 
 class _ForVerifier:

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
-from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
@@ -72,7 +72,7 @@ class FakeSandbox:
                 "  fix       FakeSandbox(unscripted='not found')"
             )
         tree = Files(files, cwd=cwd)
-        machine = Machine(files=tree, shell=Shell(tree, cwd=tree.cwd), home=tree.cwd)
+        machine = MachineState(files=tree, shell=Shell(tree, cwd=tree.cwd), home=tree.cwd)
         self._begin(Toolbox(machine, commands=Scripts(), tools=Scripts(), web=Web(), unscripted=unscripted))
         self._allow_leftovers = allow_leftovers
 

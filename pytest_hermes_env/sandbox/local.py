@@ -18,12 +18,13 @@ from typing import Any, ClassVar, Literal, Self
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
-from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground
-from pytest_hermes_env.sandbox.cell_shell import check_variables, write_entrance
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
+from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.machine_independence import VARIABLES
 from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["LocalRollout", "LocalSandbox"]
@@ -61,7 +62,7 @@ class LocalSandbox:
         answers that nobody asked for are no problem.
         Raises: a variable that cannot be given to a command → UsageError.
         """
-        self._outside = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
+        self._scripted = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
         self.confinement = confinement or available()
         self._variables = dict(variables or {})
         check_variables(self._variables)
@@ -70,7 +71,7 @@ class LocalSandbox:
         self._directories: dict[str, str] = {}
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
-        self._ground: Ground | None = None
+        self._layout: CellLayout | None = None
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
@@ -88,18 +89,18 @@ class LocalSandbox:
     @property
     def not_found(self) -> tuple[str, ...]:
         """The tools that were asked for and are not there, in order, where they may be missing."""
-        return self._outside.not_found
+        return self._scripted.not_found
 
     @property
     def root(self) -> Path:
         """The only directory that commands may write to. Raises: the sandbox is not active → UsageError."""
-        if self._ground is None:
+        if self._layout is None:
             raise UsageError(
                 "this LocalSandbox is not active.\n"
                 "  expected  a sandbox between start() and stop()\n"
                 "  fix       with LocalSandbox() as sandbox: ..., or take the fixture local_sandbox"
             )
-        return self._ground.world
+        return self._layout.writable
 
     @property
     def home(self) -> Path:
@@ -134,12 +135,12 @@ class LocalSandbox:
                     f"  seen      {called(answer)}, which takes the sandbox, too, for `{name}`\n"
                     "  fix       def answer(arguments): ...; the files of a rollout are those that its tools write"
                 )
-        self._outside.on_tool(name, result, **how)
+        self._scripted.on_tool(name, result, **how)
         return self
 
     def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
         """Let pages and searches exist, as `FakeSandbox.web` does; nothing else of the web does."""
-        self._outside.web(pages, searches=searches)
+        self._scripted.web(pages, searches=searches)
         return self
 
     def verify(self) -> None:
@@ -147,10 +148,10 @@ class LocalSandbox:
 
         Raises: UnexpectedToolCall, NotAToolResult, UsageError, LeftoverAnswers.
         """
-        error = as_error([*self._problems, *self._outside.problems], who="the sandbox") if self._problems else None
+        error = as_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
         if error is not None:
             raise error
-        self._outside.verify()
+        self._scripted.verify()
 
     def start(self) -> Self:
         """Make the sandbox and take over.
@@ -194,9 +195,9 @@ class LocalSandbox:
         """Return the machine of ``task_id`` for use without a rollout: for a `FakeToolContext`, say."""
         return LocalMachine(self, task_id)
 
-    def answer_from_outside(self, task_id: str, name: str, arguments: dict[str, Any]) -> str:
+    def answer_scripted(self, task_id: str, name: str, arguments: dict[str, Any]) -> str:
         """Return what the author scripted for a tool. Raises: nothing → UnexpectedToolCall."""
-        return self._outside.sandbox_of(task_id).call(name, arguments)
+        return self._scripted.sandbox_of(task_id).call(name, arguments)
 
     def open(self, task_id: str) -> str:
         """Make hermes ready for a tool call of ``task_id`` and return its working directory.
@@ -211,7 +212,7 @@ class LocalSandbox:
                 self._is_kept_inside = True
             directory = sessions.open_session(task_id, lambda: self._directory_for(task_id, root))
         if self.confinement.is_in_force and not Path(os.path.realpath(directory)).is_relative_to(root):
-            self._problems.append(Problem(error=UsageError, text=_outside_of(root, directory, task_id)))
+            self._problems.append(Problem(error=UsageError, text=_outside_text(root, directory, task_id)))
             raise self._problems[-1].exception()
         return directory
 
@@ -231,17 +232,17 @@ class LocalSandbox:
         """Make everything; ``resources`` then knows how to undo it."""
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
         resources.callback(remove_tree, base)
-        self._ground = Ground.prepare(base)
-        resources.callback(setattr, self, "_ground", None)
-        joining = self._start_cell(self._ground, resources)
+        self._layout = CellLayout.prepare(base)
+        resources.callback(setattr, self, "_layout", None)
+        enter_command = self._start_cell(self._layout, resources)
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
-        self._shell = write_entrance(base / "bin", bash=bash, joining=joining, variables=variables)
+        self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         resources.enter_context(changed_variables(self._changes()))
         resources.callback(self._end_sessions)
 
-    def _start_cell(self, ground: Ground, resources: contextlib.ExitStack) -> list[str]:
-        self._cell = self.confinement.cell(ground)
+    def _start_cell(self, layout: CellLayout, resources: contextlib.ExitStack) -> list[str]:
+        self._cell = self.confinement.cell(layout)
         if self._cell is None:
             return []
         try:
@@ -254,7 +255,7 @@ class LocalSandbox:
                 "  fix       leave the confinement out: then the best one that works here is taken"
             ) from error
         resources.callback(self._cell.stop)
-        return self._cell.joining()
+        return self._cell.enter_command()
 
     def _changes(self) -> dict[str, str | None]:
         """Return what the test process's variables must be so that hermes works inside; None is unset."""
@@ -269,7 +270,7 @@ class LocalSandbox:
             "TERMINAL_SANDBOX_DIR": temporary,  # where our layer makes the directories of rollouts
             "TERMINAL_HOME_MODE": "real",  # the file tools then take ~ for the home that the next variable names
             "HERMES_REAL_HOME": str(self.home),
-            "SUDO_PASSWORD": None,  # hermes would type it into a command that says sudo
+            **VARIABLES,
         }
 
     def _end_sessions(self) -> None:
@@ -296,10 +297,10 @@ class LocalRollout:
         if name in LOCAL_TOOLS:
             self._world.open(self._task_id or "default")
             return None
-        return self._world.answer_from_outside(self._task_id, name, arguments)
+        return self._world.answer_scripted(self._task_id, name, arguments)
 
 
-def _outside_of(root: Path, directory: str, task_id: str) -> str:
+def _outside_text(root: Path, directory: str, task_id: str) -> str:
     return (
         "a rollout is to work outside of the local sandbox, where its commands cannot write.\n"
         f"  expected  a working directory below {root}, or none: then the rollout gets one of its own\n"

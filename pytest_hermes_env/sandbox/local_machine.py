@@ -14,10 +14,8 @@ import os
 import posixpath
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.local import LocalSandbox
+from pathlib import Path
+from typing import Any, Protocol
 
 __all__ = ["LocalMachine"]
 
@@ -30,10 +28,31 @@ TIMED_OUT = 124
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
 
+class _ToolCaller(Protocol):
+    def call(self, name: str, arguments: dict[str, Any]) -> str | None:
+        """Return a scripted result, or None where hermes' own tool answers."""
+
+
+class _World(Protocol):
+    """What a machine needs of its `LocalSandbox`."""
+
+    @property
+    def home(self) -> Path: ...
+
+    @property
+    def shell(self) -> Path: ...
+
+    def open(self, task_id: str) -> str: ...
+
+    def release(self, task_id: str) -> None: ...
+
+    def sandbox_of(self, task_id: str) -> _ToolCaller: ...
+
+
 class LocalMachine:
     """The machine of one task_id. Nothing is started before the first call."""
 
-    def __init__(self, world: LocalSandbox, task_id: str) -> None:
+    def __init__(self, world: _World, task_id: str) -> None:
         self._world = world
         self.task_id = task_id
 

@@ -15,8 +15,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError
+from pytest_hermes_env.sandbox.machine_independence import no_sudo, without_optional_programs
 
 __all__ = ["close_session", "keep_inside", "kill_all_in", "open_session", "sessions_in"]
 
@@ -29,12 +31,15 @@ def keep_inside(shell: Path) -> Iterator[None]:
     """Keep hermes from doing anything for a session outside of ``shell``, while the context lasts.
 
     Its language servers are switched off: they would run beside the sandbox, and some of them run what a project tells them
-    to. The start-up files of the user's own shell are not sourced: people export keys in them.
+    to. The start-up files of the user's own shell are not sourced: people export keys in them. Its file tools use no program
+    that a machine may lack, and it does not start sudo.
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
     _load_hermes()
     from agent import lsp  # type: ignore[import-untyped]  # noqa: PLC0415 - hermes is heavy, and ships no types
+    from tools import terminal_tool  # noqa: PLC0415
     from tools.environments import local  # noqa: PLC0415
+    from tools.file_operations import ShellFileOperations  # noqa: PLC0415
 
     for found in (local._find_bash(), local._find_shell()):  # noqa: SLF001 - hermes has no public name for it
         if found != str(shell):
@@ -44,7 +49,12 @@ def keep_inside(shell: Path) -> Iterator[None]:
                 f"  seen      {found}\n"
                 "  fix       leave PATH and SHELL as they are while a LocalSandbox is active"
             )
-    replaced = ((lsp, "get_service", _no_service), (local, "_read_terminal_shell_init_config", _no_init_files))
+    replaced: tuple[tuple[Any, str, Any], ...] = (
+        (lsp, "get_service", _no_service),
+        (local, "_read_terminal_shell_init_config", _no_init_files),
+        (ShellFileOperations, "_has_command", without_optional_programs(ShellFileOperations._has_command)),  # noqa: SLF001
+        (terminal_tool, "_sudo_nopasswd_works", no_sudo),
+    )
     before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
     try:
         for module, name, value in replaced:

@@ -8,14 +8,29 @@ Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for what la
 
 from __future__ import annotations
 
-from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OWN
+from pytest_hermes_env.sandbox.bash.compounds import run_compound
 from pytest_hermes_env.sandbox.bash.grammar import parse
-from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Outcome, Runner
+from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.runner import Answer, Handlers, Knows, Runner
+from pytest_hermes_env.sandbox.bash.scripts import run_file
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, State, first_variables
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source
+from pytest_hermes_env.sandbox.bash.substitution import substituted
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Outcome", "Shell", "UnknownCommand", "UnsupportedSyntax"]
+__all__ = ["Shell"]
+
+HANDLERS = Handlers(
+    builtins=BUILTINS,
+    bash_builtins=frozenset(OWN),
+    compound=run_compound,
+    program=run_program,
+    script_file=run_file,
+    substitution=substituted,
+)
 
 LINES_BEFORE = 2
 """Lines of hermes' wrapper above the command. bash counts on from the line where the command ends."""
@@ -68,7 +83,7 @@ class Shell:
             self.running_in = runner.state.cwd
             return answer(text, words) if answer is not None else None
 
-        runner = Runner(self.files, state, answer=asked, knows=self.knows)
+        runner = Runner(self.files, state, HANDLERS, answer=asked, knows=self.knows)
         runner.check(script)
         lasts = True
         try:

@@ -98,12 +98,12 @@ def miss_of_all(differs: str) -> str:
     return missed("a request is not in the cassette.", where, differs)
 
 
-MENDED = """the same conversations were given other rewards than in the recording.
+MENDED = """the rewards of the same conversations differ from the recording.
   cassette  @
   rewards   rollout 1: recorded 1.0, now 0.5
             rollout 2: recorded 0.5, now 0.25
             rollout 4: recorded 1.0, now 0.5
-  fix       undo the change of compute_reward, or, if it is meant, record again: record it again"""
+  fix       undo the change of compute_reward, or, if it is intended, record again: record it again"""
 VERIFIER = "; ".join(
     f"rollout {number}, outside of its agent loop (nearest: call {call})" for number, call in ((1, 4), (2, 8), (3, 12), (4, 18))
 )

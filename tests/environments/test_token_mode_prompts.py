@@ -22,7 +22,7 @@ from environments.exact_tokens import TokenModeError
 from environments.token_mode import RolloutServer, TokenMode
 from environments.tool_call_parsers import PARSER_REGISTRY, ToolCallParser
 from pytest_hermes_env.inference import TEMPLATES, call, say, think, turn
-from pytest_hermes_env.inference.sampled_turn import open_voice
+from pytest_hermes_env.inference.sampled_turn import load_sampler
 from pytest_hermes_env.rollout.builder import shared_tokenizer
 
 TOOLS = [
@@ -601,7 +601,7 @@ replies = st.builds(
 @given(st.lists(replies, min_size=1, max_size=4))
 def test_any_conversation_is_one_sequence_of_what_was_sampled(template, conversation):
     """Thoughts, prose and calls with any text in them, with the end of the turn or without."""
-    voice = open_voice(template=template)
+    voice = load_sampler(template=template)
     sampled, calls = [], 0
     for reply, has_end in conversation:
         sample = voice.sample(reply, earlier_calls=calls)

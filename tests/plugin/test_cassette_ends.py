@@ -128,7 +128,7 @@ def test_key(ask):
 
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["BadCassette: */test_key.json: this cassette was not written, because it would hold what looks like a secret."]
+        ["BadCassette: */test_key.json: this cassette was not written, because it would contain what looks like a secret."]
     )
     assert not list((suite.path / "cassettes").rglob("*.json"))
 

@@ -245,11 +245,11 @@ def test_group(make_env, fake_sandbox, request, monkeypatch):
     rewarded.assert_outcomes(passed=1, errors=1)
     rewarded.stdout.fnmatch_lines(
         [
-            "RewardChanged: the same conversations were given other rewards than in the recording.",
+            "RewardChanged: the rewards of the same conversations differ from the recording.",
             "  cassette  cassettes/test_a_whole_rollout_needs_no_sandbox/test_group.json",
             "  rewards   rollout 1: recorded 1.0, now 0.5",
             "            rollout 2: recorded 1.0, now 0.5",
-            "  fix       undo the change of compute_reward, or, if it is meant, record again: "
+            "  fix       undo the change of compute_reward, or, if it is intended, record again: "
             "pytest --hermes-record=rewrite *::test_group",
         ]
     )

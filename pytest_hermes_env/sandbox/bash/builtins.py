@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.sandbox.bash.launchers import LAUNCHERS
 from pytest_hermes_env.sandbox.bash.lookup import LOOKUP, which
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.saying import USAGES, Builtin, bad_option, say, unsupported
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned
 from pytest_hermes_env.sandbox.bash.streams import Streams
 from pytest_hermes_env.sandbox.bash.variables import VARIABLES
 from pytest_hermes_env.sandbox.files import HOME
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["BUILTINS", "OWN"]
 

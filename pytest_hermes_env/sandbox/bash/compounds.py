@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem
 from pytest_hermes_env.sandbox.bash.conditions import BadExpression, holds
 from pytest_hermes_env.sandbox.bash.globs import expression
 from pytest_hermes_env.sandbox.bash.redirection import Refused
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.state import Jump, State
 from pytest_hermes_env.sandbox.bash.streams import Streams
 from pytest_hermes_env.sandbox.bash.tree import ArithmeticCommand, Case, Condition, CountingLoop, For, Group, If, Loop
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["run_compound"]
 

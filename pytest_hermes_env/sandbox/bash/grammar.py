@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.braces import braced
-from pytest_hermes_env.sandbox.bash.lexer import Lexer, Token
+from pytest_hermes_env.sandbox.bash.lexer import Lexer
 from pytest_hermes_env.sandbox.bash.reading import lines_of
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
@@ -36,6 +36,7 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Simple,
     SyntaxProblem,
     Text,
+    Token,
     Word,
 )
 from pytest_hermes_env.sandbox.bash.tree import (

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.saying import Builtin, unsupported
 from pytest_hermes_env.sandbox.bash.scripts import run_script, run_text
 from pytest_hermes_env.sandbox.bash.state import Place
 from pytest_hermes_env.sandbox.bash.streams import Source, Streams
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["LAUNCHERS"]
 

@@ -23,10 +23,11 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Part,
     Script,
     Text,
+    Token,
     Word,
 )
 
-__all__ = ["Lexer", "Token"]
+__all__ = ["Lexer"]
 
 OPERATOR = re.compile(r"&&|\|\||;;&|;;|;&|;|\|&|\||&(?!>)|\(|\)")
 REDIRECTION = re.compile(r"([0-9]*)(<<<|<<-|<<|<&|<>|>>|>&|>\||<(?!\()|>(?!\()|(?<![0-9])&>>|(?<![0-9])&>)")
@@ -40,27 +41,6 @@ HEADS = frozenset({"for", "select", "function"})
 """Reserved words after which a name stands."""
 BETWEEN = RESERVED - HEADS - {"in", "coproc"}
 """Reserved words behind which another may follow."""
-
-
-@dataclass(slots=True)
-class Token:
-    """One token. ``kind``: word, operator, newline, redirect, or compound, whose ``node`` is already read.
-
-    ``body`` is a here-document's, ``warning`` its line and its delimiter when that is not there.
-    """
-
-    kind: str
-    text: str
-    start: int
-    end: int
-    line: int
-    word: Word | None = None
-    node: Case | Condition | ArithmeticCommand | Counting | None = None
-    fd: int | None = None
-    body: Word | None = None
-    warning: tuple[int, str] | None = None
-    is_reserved: bool = False
-    is_assignment: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,14 +6,11 @@ import errno
 import os
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnsupportedSyntax
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
 from pytest_hermes_env.sandbox.commands import COMMANDS, Process, UnsupportedOption
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["run_program"]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_hermes_env.sandbox.bash.tree import Script, SyntaxProblem
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.lexer import Token
+from pytest_hermes_env.sandbox.bash.tree import Script, SyntaxProblem, Token
 
 __all__ = ["Build", "Reading", "Unreadable", "lines_of"]
 

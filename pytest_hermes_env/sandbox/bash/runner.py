@@ -5,25 +5,20 @@ Place in the flow: `Shell.run` makes one `Runner` for each line. Commands of a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OWN
 from pytest_hermes_env.sandbox.bash.command_names import commands_of
-from pytest_hermes_env.sandbox.bash.compounds import run_compound
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.grammar import parse
 from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.programs import run_program
 from pytest_hermes_env.sandbox.bash.quoting import shown
 from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected
-from pytest_hermes_env.sandbox.bash.scripts import run_file
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, Returned, State
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
-from pytest_hermes_env.sandbox.bash.substitution import substituted
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
     Function,
@@ -36,8 +31,9 @@ from pytest_hermes_env.sandbox.bash.tree import (
 )
 from pytest_hermes_env.sandbox.commands import COMMANDS
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Outcome", "Runner"]
+__all__ = ["Answer", "Handlers", "Knows", "Runner"]
 
 MOST_STEPS = 10_000
 """Commands that one line may run: a loop without an end is refused."""
@@ -49,20 +45,23 @@ DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a terminal shows of a command line: output and complaints in their order, and the exit code.
-
-    ``errors`` is what an answered command says on stderr; a line's outcome has all of it in ``output``.
-    """
-
-    output: str
-    exit_code: int = 0
-    errors: str = ""
-
-
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handlers:
+    """What a runner calls for the parts of a script that it does not run itself; each is given the runner.
+
+    ``bash_builtins`` are those of ``builtins`` that are bash's own, and no programs.
+    """
+
+    builtins: Mapping[str, Callable[[Runner, tuple[str, ...], Streams], int]]
+    bash_builtins: frozenset[str]
+    compound: Callable[[Runner, Any, Streams], int]
+    program: Callable[[Runner, tuple[str, ...], Streams], int]
+    script_file: Callable[[Runner, tuple[str, ...], str, Streams], int]
+    substitution: Callable[[Runner, Script, Streams], str]
 
 
 class Runner:
@@ -71,9 +70,12 @@ class Runner:
     ``last_substitution`` is the exit code of the last ``$(...)`` of a command, ``traces`` how many signs a line of ``set -x`` has.
     """
 
-    def __init__(self, files: Files, state: State, *, answer: Answer | None = None, knows: Knows | None = None) -> None:
+    def __init__(
+        self, files: Files, state: State, handlers: Handlers, *, answer: Answer | None = None, knows: Knows | None = None
+    ) -> None:
         self.files = files
         self.state = state
+        self._handlers = handlers
         self.answer = answer
         self.knows = knows
         self.last_substitution = 0
@@ -100,17 +102,15 @@ class Runner:
 
     def is_known(self, name: str) -> bool:
         """Return whether a name is a function's, a builtin's or a program's."""
-        return name in self.state.functions or name in BUILTINS or self.program_name(name) in COMMANDS
+        return name in self.state.functions or name in self._handlers.builtins or self.program_name(name) in COMMANDS
 
-    @staticmethod
-    def is_builtin(name: str) -> bool:
+    def is_builtin(self, name: str) -> bool:
         """Return whether a name is one of bash's own commands."""
-        return name in OWN
+        return name in self._handlers.bash_builtins
 
-    @staticmethod
-    def is_program(name: str) -> bool:
+    def is_program(self, name: str) -> bool:
         """Return whether a name is a program's."""
-        return name in COMMANDS or (name in BUILTINS and name not in OWN)
+        return name in COMMANDS or (name in self._handlers.builtins and not self.is_builtin(name))
 
     @staticmethod
     def program_name(name: str) -> str:
@@ -213,7 +213,7 @@ class Runner:
         return Expander(
             self.files,
             self.state,
-            substitute=lambda script: substituted(self, script, streams),
+            substitute=lambda script: self._handlers.substitution(self, script, streams),
             complain=lambda text: self.complain(streams, text),
         )
 
@@ -235,7 +235,7 @@ class Runner:
             self.state.functions[node.name] = (node, self.state.place)
             code = 0
         else:
-            code = run_compound(self, node, streams)
+            code = self._handlers.compound(self, node, streams)
         self.state.status = code
         return code
 
@@ -387,13 +387,13 @@ class Runner:
         name = words[0]
         if name in self.state.functions:
             return self._call(name, words, streams)
-        builtin = BUILTINS.get(self.program_name(name))
+        builtin = self._handlers.builtins.get(self.program_name(name))
         if builtin is not None:
             return builtin(self, words, streams)
         if self.program_name(name) in COMMANDS:
-            return run_program(self, words, streams)
+            return self._handlers.program(self, words, streams)
         if "/" in name:
-            return run_file(self, words, text, streams)
+            return self._handlers.script_file(self, words, text, streams)
         raise UnknownCommand(words, text)
 
     def _call(self, name: str, words: tuple[str, ...], streams: Streams) -> int:

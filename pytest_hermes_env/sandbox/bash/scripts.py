@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnknownCommand
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, State
 from pytest_hermes_env.sandbox.bash.streams import Streams
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["run_file", "run_script", "run_text"]
 

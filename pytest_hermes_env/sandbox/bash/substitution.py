@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pytest_hermes_env.sandbox.bash.redirection import Refused
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
 from pytest_hermes_env.sandbox.bash.tree import Script, Simple
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["substituted"]
 

@@ -38,6 +38,7 @@ __all__ = [
     "SyntaxProblem",
     "Test",
     "Text",
+    "Token",
     "Word",
     "word_of",
 ]
@@ -315,3 +316,24 @@ class Script:
     lines: int
     problem: SyntaxProblem | None = None
     warnings: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(slots=True)
+class Token:
+    """One token. ``kind``: word, operator, newline, redirect, or compound, whose ``node`` is already read.
+
+    ``body`` is a here-document's, ``warning`` its line and its delimiter when that is not there.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    line: int
+    word: Word | None = None
+    node: Case | Condition | ArithmeticCommand | Counting | None = None
+    fd: int | None = None
+    body: Word | None = None
+    warning: tuple[int, str] | None = None
+    is_reserved: bool = False
+    is_assignment: bool = False

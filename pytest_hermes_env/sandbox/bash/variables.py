@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem
 from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.saying import NAME, Builtin, bad_option, say, unsupported
 from pytest_hermes_env.sandbox.bash.state import Abandoned
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.bash.runner import Runner
 
 __all__ = ["VARIABLES"]
 

@@ -16,16 +16,14 @@ import re
 import sys
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.errors import ShadowedModule
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.linting import lint, lint_change
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.writing import BOM, Written, is_dos, put, text_of, with_dos_lines
 from pytest_hermes_env.sandbox.files import HOME
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
 __all__ = ["patch"]
 
@@ -35,7 +33,7 @@ _HEADER = re.compile(r"^\*\*\*\s*(?:Update|Add|Delete)\s+File:\s*(.+)$", re.MULT
 _MOVE = re.compile(r"^\*\*\*\s*Move\s+File:\s*(.+?)\s*->\s*(.+)$", re.MULTILINE)
 
 
-def patch(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+def patch(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     """Answer ``patch``: ``mode`` replace (``path``, ``old_string``, ``new_string``, ``replace_all``) or patch (``patch``)."""
     mode, path, text = arguments.get("mode", "replace"), arguments.get("path"), arguments.get("patch")
     if path is not None and not isinstance(path, str):
@@ -74,7 +72,7 @@ def patch(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _apply(machine: Machine, arguments: dict[str, Any], mode: object, path: str | None, text: object) -> dict[str, Any]:
+def _apply(machine: MachineState, arguments: dict[str, Any], mode: object, path: str | None, text: object) -> dict[str, Any]:
     if mode == "replace":
         old, new = arguments.get("old_string"), arguments.get("new_string")
         if not path:
@@ -87,7 +85,7 @@ def _apply(machine: Machine, arguments: dict[str, Any], mode: object, path: str 
     return {"error": f"Unknown mode: {mode}"}
 
 
-def _replace(machine: Machine, path: str, old: object, new: object, *, replace_all: bool) -> dict[str, Any]:
+def _replace(machine: MachineState, path: str, old: object, new: object, *, replace_all: bool) -> dict[str, Any]:
     absolute = machine.resolve(path)
     if error := rules.protected_error(absolute, HOME):
         return {"success": False, "error": error}
@@ -119,7 +117,7 @@ def _replace(machine: Machine, path: str, old: object, new: object, *, replace_a
     return {**result, "files_modified": [absolute], "lint": lint_change(absolute, content, replaced)}
 
 
-def _apply_v4a(machine: Machine, text: str) -> dict[str, Any]:
+def _apply_v4a(machine: MachineState, text: str) -> dict[str, Any]:
     parser = _hermes("tools.patch_parser")
     operations, error = parser.parse_v4a_patch(text)
     if error:
@@ -129,7 +127,7 @@ def _apply_v4a(machine: Machine, text: str) -> dict[str, Any]:
     return result
 
 
-def _add_hint(machine: Machine, result: dict[str, Any], path: str | None) -> None:
+def _add_hint(machine: MachineState, result: dict[str, Any], path: str | None) -> None:
     failures = 0
     if path:
         absolute = machine.resolve(path)
@@ -180,7 +178,7 @@ class _Verdict:
 class _FileOperations:
     """The machine's files as hermes' patch functions want them."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: MachineState) -> None:
         self._machine = machine
 
     def read_file_raw(self, path: str) -> _Content:

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_hermes_env.sandbox.fake_tools.reading import integer
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 
 __all__ = ["Process", "Processes"]
 

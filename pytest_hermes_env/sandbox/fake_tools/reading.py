@@ -7,16 +7,15 @@ tools/read_extract.py.
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.notebooks import render_notebook
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
-
-__all__ = ["EMPTY", "MOST_LINES", "integer", "numbered", "page_of", "read_file"]
+__all__ = ["EMPTY", "MOST_LINES", "numbered", "page_of", "read_file"]
 
 MOST_LINES = 2000
 """Lines that one read gives at most."""
@@ -45,7 +44,7 @@ EMPTY: dict[str, Any] = {
 """A read without anything; hermes' answers to failed reads have these keys, too."""
 
 
-def read_file(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+def read_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     """Answer ``read_file``: ``path``, ``offset`` (a line, from 1), ``limit`` (lines)."""
     path = arguments.get("path", "")
     if not isinstance(path, str):
@@ -111,15 +110,7 @@ def numbered(text: str, first: int = 1) -> str:
     return "\n".join(f"{number}|{line}" for number, line in enumerate(lines, first))
 
 
-def integer(value: object, default: int) -> int:
-    """Return what a model sent as a number, or ``default`` where it is none."""
-    try:
-        return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
-    except (TypeError, ValueError):
-        return default
-
-
-def _read(machine: Machine, path: str, absolute: str, offset: int, limit: int) -> dict[str, Any]:
+def _read(machine: MachineState, path: str, absolute: str, offset: int, limit: int) -> dict[str, Any]:
     if not path or not machine.files.is_file(absolute):
         return _not_found(machine, absolute if path.startswith("~") else path)
     data = machine.files.read(absolute)
@@ -167,7 +158,7 @@ def _document_page(text: str, offset: int, limit: int, *, size: int) -> dict[str
     return result
 
 
-def _not_found(machine: Machine, path: str) -> dict[str, Any]:
+def _not_found(machine: MachineState, path: str) -> dict[str, Any]:
     result = {**EMPTY, "error": f"File not found: {path}"}
     directory = posixpath.dirname(path) or "."
     place = machine.resolve(directory)

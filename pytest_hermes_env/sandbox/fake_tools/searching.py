@@ -13,15 +13,13 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
-from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.fake_tools.writing import text_of
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
 __all__ = ["search_files"]
 
@@ -38,7 +36,7 @@ _FORMAT = "path-grouped: each file path on its own line, followed by indented '<
 _NEWLINE = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 
 
-def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any] | str:
+def search_files(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | str:
     """Answer ``search_files``. A truncated result is text: hermes writes a hint after the JSON."""
     result = _search(machine, arguments)
     if not result.get("truncated"):
@@ -48,7 +46,7 @@ def search_files(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any] 
     return f"{json.dumps(result, ensure_ascii=False)}\n\n[Hint: Results truncated. {hint}]"
 
 
-def _search(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+def _search(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     pattern, path = arguments.get("pattern", ""), arguments.get("path", ".")
     target = {"grep": "content", "find": "files"}.get(arguments.get("target", "content"), arguments.get("target", "content"))
     offset, limit = _page(arguments)
@@ -86,7 +84,7 @@ def _page(arguments: dict[str, Any]) -> tuple[int, int]:
     return max(0, integer(arguments.get("offset", 0), 0)), max(1, integer(arguments.get("limit", 50), 50))
 
 
-def _by_name(machine: Machine, pattern: str, path: str, offset: int, limit: int) -> dict[str, Any]:
+def _by_name(machine: MachineState, pattern: str, path: str, offset: int, limit: int) -> dict[str, Any]:
     last = pattern.rsplit("/", 1)[-1]
     glob = last if last.startswith("*") else f"*{last}"
     names = [(shown, absolute) for shown, absolute in _visible(machine, path) if _fits(absolute, glob)]
@@ -101,7 +99,7 @@ def _by_name(machine: Machine, pattern: str, path: str, offset: int, limit: int)
 
 
 def _by_content(
-    machine: Machine, pattern: str, path: str, arguments: dict[str, Any], offset: int, limit: int
+    machine: MachineState, pattern: str, path: str, arguments: dict[str, Any], offset: int, limit: int
 ) -> dict[str, Any]:
     try:
         wanted = re.compile(pattern)
@@ -168,7 +166,7 @@ def _dense(rows: list[tuple[str, int, str]]) -> str:
     return "\n".join(text)
 
 
-def _visible(machine: Machine, path: str) -> Iterator[tuple[str, str]]:
+def _visible(machine: MachineState, path: str) -> Iterator[tuple[str, str]]:
     """Yield the files below ``path`` that are not hidden, as (path as ripgrep shows it, absolute path)."""
     root = machine.resolve(path)
     start = root if path.startswith(("~", *machine.aliases)) else path
@@ -188,7 +186,7 @@ def _fits(absolute: str, glob: str) -> bool:
     return fnmatch.fnmatchcase(posixpath.basename(absolute), glob)
 
 
-def _not_found(machine: Machine, path: str) -> str:
+def _not_found(machine: MachineState, path: str) -> str:
     text = f"Path not found: {path}"
     parent, wanted = posixpath.dirname(path) or ".", posixpath.basename(path).lower()
     place = machine.resolve(parent)

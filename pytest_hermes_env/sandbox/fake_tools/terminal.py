@@ -11,20 +11,19 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called
 from pytest_hermes_env.sandbox.fake_tools import rules
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off, shown, without_escapes
-from pytest_hermes_env.sandbox.fake_tools.reading import integer
 from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
+from pytest_hermes_env.sandbox.machine import InMemoryMachine
+from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, raised, unscripted_command, unscripted_line
-from pytest_hermes_env.sandbox.shell import Outcome, Shell
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake import FakeSandbox
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.shell import Shell
 
 __all__ = ["Fault", "Terminal"]
 
@@ -67,7 +66,7 @@ class _Run:
 
     line: str
     arguments: Mapping[str, Any]
-    sandbox: FakeSandbox
+    sandbox: InMemoryMachine
     shell: Shell
     missing: dict[str, int]
     broken_json: bool = False
@@ -76,12 +75,12 @@ class _Run:
 class Terminal:
     """The terminal of one sandbox. ``missed`` takes the commands that were not there; without it they are refused."""
 
-    def __init__(self, machine: Machine, scripts: Scripts, *, missed: list[str] | None) -> None:
+    def __init__(self, machine: MachineState, scripts: Scripts, *, missed: list[str] | None) -> None:
         self._machine = machine
         self._scripts = scripts
         self._missed = missed
 
-    def call(self, arguments: Mapping[str, Any], sandbox: FakeSandbox) -> dict[str, Any] | str:
+    def call(self, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> dict[str, Any] | str:
         """Answer ``terminal``; ``sandbox`` is what functions that answer are given.
 
         Raises: what cannot be answered → UnexpectedToolCall; a scripted exception.
@@ -154,7 +153,7 @@ class Terminal:
             result["watch_patterns"] = list(patterns)
         return cut_off(result) if run.broken_json else result
 
-    def _begin(self, command: str, arguments: Mapping[str, Any], sandbox: FakeSandbox) -> _Run:
+    def _begin(self, command: str, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> _Run:
         line = command
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)

@@ -6,10 +6,9 @@ Source: hermes-agent 0.19, tools/todo_tool.py. In a rollout the agent loop itsel
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 
 __all__ = ["todo"]
 
@@ -21,7 +20,7 @@ MOST = 256
 _CUT = "… [truncated]"
 
 
-def todo(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+def todo(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     """Answer ``todo``: ``todos`` replaces the list, or changes it with ``merge``; without ``todos`` the list is read."""
     given = arguments.get("todos")
     if isinstance(given, str):

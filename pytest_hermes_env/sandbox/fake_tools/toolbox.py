@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
-from pytest_hermes_env.sandbox.fake_tools.machine import Machine
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
 from pytest_hermes_env.sandbox.fake_tools.patching import patch
 from pytest_hermes_env.sandbox.fake_tools.reading import read_file
@@ -18,17 +18,15 @@ from pytest_hermes_env.sandbox.fake_tools.terminal import Terminal
 from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
+from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 __all__ = ["Toolbox", "Unscripted"]
 
 Unscripted = Literal["refuse", "not found"]
 """What becomes of a command or a tool that nobody scripted: refused loudly, or not there."""
 
-_ON_MACHINE: dict[str, Callable[[Machine, dict[str, Any]], dict[str, Any] | str]] = {
+_ON_MACHINE: dict[str, Callable[[MachineState, dict[str, Any]], dict[str, Any] | str]] = {
     "read_file": read_file,
     "write_file": write_file,
     "patch": patch,
@@ -50,7 +48,7 @@ class Toolbox:
     ``missed`` has the commands and tools that were not there, where they may be missing.
     """
 
-    def __init__(self, machine: Machine, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
+    def __init__(self, machine: MachineState, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
         self.machine = machine
         self.commands = commands
         self.tools = tools
@@ -69,7 +67,7 @@ class Toolbox:
             unscripted=self._unscripted,
         )
 
-    def answer(self, name: str, arguments: dict[str, Any], sandbox: FakeSandbox) -> str:
+    def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
         """Return the result of one call as text. ``sandbox`` is what handlers are given.
 
         Raises: what cannot be answered → UnexpectedToolCall; a handler's fault → NotAToolResult; a scripted exception.
@@ -119,7 +117,7 @@ def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
     return {"error": f"Unknown tool: {name}"}
 
 
-def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: FakeSandbox) -> str:
+def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
     if answer.slow_s:
         time.sleep(answer.slow_s)
     if answer.raises is not None:
@@ -134,7 +132,7 @@ def _from_script(name: str, answer: Answer, arguments: dict[str, Any], sandbox: 
     return _as_text(given, who, broken_json=answer.broken_json)
 
 
-def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sandbox: FakeSandbox) -> object:
+def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> object:
     try:
         return handler(arguments, sandbox) if wants_sandbox(handler) else handler(arguments)
     except HermesEnvError:

@@ -14,16 +14,14 @@ import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.errors import UsageError, shorten
-from pytest_hermes_env.sandbox.fake_tools.reading import integer
+from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.sandbox_errors import Problem, unknown_page
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
 __all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]
 
@@ -71,7 +69,9 @@ class Web:
         for query, hits in searches.items():
             self._searches[_query(query)] = _hits(query, hits)
 
-    def call(self, name: str, machine: Machine, arguments: dict[str, Any], *, strict: bool) -> dict[str, Any] | str | Problem:
+    def call(
+        self, name: str, machine: MachineState, arguments: dict[str, Any], *, strict: bool
+    ) -> dict[str, Any] | str | Problem:
         """Answer a tool. A Problem: the page or search does not exist; unless ``strict``, web_extract tells of each page."""
         if name == "web_search":
             return self._search(arguments)
@@ -94,7 +94,7 @@ class Web:
         found = [{**hit, "position": position} for position, hit in enumerate(hits[:limit], start=1)]
         return _text({"success": True, "data": {"web": found}})
 
-    def _extract(self, machine: Machine, arguments: dict[str, Any], *, strict: bool) -> dict[str, Any] | str | Problem:
+    def _extract(self, machine: MachineState, arguments: dict[str, Any], *, strict: bool) -> dict[str, Any] | str | Problem:
         budget = min(max(integer(arguments.get("char_limit"), EXTRACT_CHARACTERS), 2000), 500_000)
         results = []
         for place, url in enumerate(_urls(arguments)):
@@ -111,7 +111,7 @@ class Web:
                 results.append(_extracted(url, error="Extract backend returned no result for this URL"))
         return _text({"results": results}) if results else {"error": "Content was inaccessible or not found"}
 
-    def _navigate(self, machine: Machine, arguments: dict[str, Any]) -> dict[str, Any] | Problem:
+    def _navigate(self, machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any] | Problem:
         url = str(arguments.get("url", ""))
         page = self._pages.get(_same(url))
         if page is None:
@@ -127,7 +127,7 @@ class Web:
             )
         return {**result, "snapshot": _cut_snapshot(machine, page.text), "element_count": 0}
 
-    def _snapshot(self, machine: Machine) -> dict[str, Any]:
+    def _snapshot(self, machine: MachineState) -> dict[str, Any]:
         if not machine.opened:
             return {"success": False, "error": "Failed to get snapshot"}
         page = self._pages[_same(machine.opened[-1])]
@@ -174,7 +174,7 @@ def _scroll(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"success": True, "scrolled": direction}
 
 
-def _back(machine: Machine) -> dict[str, Any]:
+def _back(machine: MachineState) -> dict[str, Any]:
     if len(machine.opened) <= 1:
         return {"success": False, "error": "Failed to go back"}
     machine.opened.pop()
@@ -234,7 +234,7 @@ def _without_images(text: str) -> str:
     return _BARE_IMAGE.sub("[IMAGE]", named)
 
 
-def _cut_page(machine: Machine, url: str, text: str, budget: int) -> str:
+def _cut_page(machine: MachineState, url: str, text: str, budget: int) -> str:
     """Return a page's text, a long one as its beginning and its end, with a note where all of it lies."""
     if len(text) <= budget:
         return text
@@ -257,7 +257,7 @@ def _cut_page(machine: Machine, url: str, text: str, budget: int) -> str:
     return f"{head}\n\n[... middle omitted — see footer ...]\n\n{tail}\n\n{footer}"
 
 
-def _cut_snapshot(machine: Machine, text: str) -> str:
+def _cut_snapshot(machine: MachineState, text: str) -> str:
     """Return a page as the browser shows it, cut at the end of a line."""
     if len(text) <= SNAPSHOT_CHARACTERS:
         return text
@@ -275,7 +275,7 @@ def _cut_snapshot(machine: Machine, text: str) -> str:
     return "\n".join([*shown, note])
 
 
-def _store(machine: Machine, name: str, text: str) -> str:
+def _store(machine: MachineState, name: str, text: str) -> str:
     path = posixpath.join(CACHE, name)
     machine.files[path] = text
     return path

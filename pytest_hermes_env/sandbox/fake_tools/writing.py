@@ -9,15 +9,13 @@ import contextlib
 import itertools
 import posixpath
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.linting import lint_change, refusal
+from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import UNCHANGED
 from pytest_hermes_env.sandbox.files import HOME
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.sandbox.fake_tools.machine import Machine
 
 __all__ = ["BOM", "SHELL", "Written", "is_dos", "put", "text_of", "with_dos_lines", "write_file"]
 
@@ -49,7 +47,7 @@ class Written:
         return {name: value for name, value in fields.items() if value is not None}
 
 
-def write_file(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
+def write_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:
     """Answer ``write_file``: ``path``, ``content``."""
     path, content = arguments.get("path"), arguments.get("content")
     if not path or not isinstance(path, str):
@@ -84,7 +82,7 @@ def write_file(machine: Machine, arguments: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def put(machine: Machine, path: str, content: str) -> Written:
+def put(machine: MachineState, path: str, content: str) -> Written:
     """Write text as hermes' file tools do: line ends and a byte order mark stay as the file had them. ``path``: as shown."""
     absolute = machine.resolve(path)
     if refused := rules.protected_error(absolute, HOME) or refusal(path, content):
@@ -104,7 +102,7 @@ def put(machine: Machine, path: str, content: str) -> Written:
     return Written(bytes_written=written, dirs_created=bool(posixpath.dirname(path)), lint=verdict)
 
 
-def text_of(machine: Machine, absolute: str) -> str | None:
+def text_of(machine: MachineState, absolute: str) -> str | None:
     """Return a file's text, bytes that are none replaced as hermes' terminal replaces them; None where no file is."""
     return machine.files.read(absolute).decode(errors="replace") if machine.files.is_file(absolute) else None
 
@@ -119,7 +117,7 @@ def with_dos_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n")
 
 
-def _store(machine: Machine, absolute: str, data: bytes) -> int:
+def _store(machine: MachineState, absolute: str, data: bytes) -> int:
     """Put bytes into a file and return the size of what is there then; hermes drops its temporary file into a directory."""
     if machine.files.is_dir(absolute):
         machine.files.write(posixpath.join(absolute, _TEMPORARY), data)

@@ -12,7 +12,7 @@ import pytest
 from pytest_hermes_env.cassette import atomic_files as keeping
 from pytest_hermes_env.cassette.atomic_files import exclusive, replace_file
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.save import keep_tape
+from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, Tape
 from pytest_hermes_env.errors import BadCassette
 
@@ -115,12 +115,12 @@ def test_a_secret_that_was_missed_stops_the_writing(tmp_path):
     redactor.text = lambda text: text
 
     with pytest.raises(BadCassette) as caught:
-        keep_tape(path, Tape(header=Header(recorded_at="", recorded_from=f"with {token}")), redactor)
+        save_tape(path, Tape(header=Header(recorded_at="", recorded_from=f"with {token}")), redactor)
 
     assert str(caught.value) == (
-        f"{path}: this cassette was not written, because it would hold what looks like a secret.\n"
+        f"{path}: this cassette was not written, because it would contain what looks like a secret.\n"
         "  seen      line 4: hugging-face-token in header.recorded_from\n"
-        "  fix       keep it out of the rollout, or name it: add its shape to the patterns of the redaction,\n"
-        "            or its value to what is known to be secret"
+        "  fix       remove it from the rollout, add a pattern for it to the redaction,\n"
+        "            or add its value to the known secrets"
     )
     assert list(tmp_path.iterdir()) == []

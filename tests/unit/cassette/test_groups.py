@@ -135,7 +135,8 @@ def test_a_rollout_too_many_is_said_to_be_one(recorded: tuple[Path, dict[int, An
 
     assert str(miss.value) == (
         "a rollout began that is not in the cassette.\n"
-        f"  expected  4 that begin so, as in {path}\n"
-        "  seen      one more: is group_size larger, or another item asked for?\n"
-        "  fix       undo the change, or record again: record it again"
+        f"  expected  4 with this beginning, as in {path}\n"
+        "  seen      one more: is group_size larger, or is it another item?\n"
+        "  fix       undo the change, or record again: record it again\n"
+        "  repeated  5 times"
     )

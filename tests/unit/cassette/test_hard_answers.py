@@ -191,11 +191,11 @@ def test_a_request_that_was_given_up_is_given_up_again(
 
     assert recorded == played == "given up"
     assert re.sub(r"\d+\.\d s", "N s", str(miss.value)) == (
-        "a request was given up before its answer came, and now it is waited for.\n"
+        "a request was cancelled before its answer arrived in the recording, but not in this run.\n"
         "  where     outside of any rollout\n"
         f"  cassette  {path}\n"
-        "  expected  its task is cancelled, as after N s in the recording: there is no answer to play\n"
-        "  seen      N s later it is not\n"
+        "  expected  its task is cancelled, as after N s in the recording: no answer was recorded\n"
+        "  seen      not cancelled after N s\n"
         "  fix       undo the change, or record again: record it again"
     )
 

@@ -131,15 +131,15 @@ def test_equal_requests_get_their_own_answers(tmp_path: Path) -> None:
     with pytest.raises(CassetteMiss) as miss, replaying(path):  # noqa: PT012 - once at the call, once at the end
         for _ in range(3):
             asyncio.run(ask(GONE))
-        with pytest.raises(openai.BadRequestError, match="more often than it is recorded"):
+        with pytest.raises(openai.BadRequestError, match="more often than it was recorded"):
             asyncio.run(ask(GONE))
 
     assert played == recorded == [["a"], ["b"], ["c"]]
     assert str(miss.value) == (
-        "POST /chat/completions was asked for more often than it is recorded.\n"
+        "POST /chat/completions was repeated more often than it was recorded.\n"
         "  where     outside of any rollout\n"
         f"  expected  3 times, as in {path}\n"
-        "  seen      the very same once more: is there a retry, or a second judge question?\n"
+        "  seen      the same call once more: is there a retry, or a second judge question?\n"
         "  fix       undo the change, or record again: record it again"
     )
 
@@ -171,8 +171,8 @@ def test_recordings_that_nobody_asked_for_fail(tmp_path: Path) -> None:
     assert str(left.value) == (
         "1 recording of the cassette was not used.\n"
         f"  cassette  {path}\n"
-        "  left over call 1, outside of any rollout: POST /chat/completions\n"
-        "  fix       record again: record it again; if it is meant:\n"
+        "  unused    call 1, outside of any rollout: POST /chat/completions\n"
+        "  fix       record again: record it again; if this is intended:\n"
         "            @pytest.mark.hermes_cassette(allow_leftovers=True)"
     )
 
@@ -255,7 +255,7 @@ def test_other_traffic_passes_on_this_computer_and_goes_nowhere_else(tmp_path: P
 
         with replaying(path, allow_leftovers=True):
             here = asyncio.run(elsewhere(f"{server.url}/status"))
-            with pytest.raises(httpx.ConnectError, match=r"sends nothing to example\.invalid"):
+            with pytest.raises(httpx.ConnectError, match=r"sends no requests to example\.invalid"):
                 asyncio.run(elsewhere("http://example.invalid/status"))
 
     assert here == 404

@@ -158,6 +158,6 @@ def test_an_unscripted_request_is_not_retried_by_the_client() -> None:
         text = run(ask(server))
 
     assert (text.splitlines()[0], len(server.journal)) == (
-        "UnexpectedRequest: the model was asked, but it has no script.",
+        "UnexpectedRequest: the model received a request, but it has no script.",
         1,
     )

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from pytest_hermes_env.errors import UnexpectedRequest
 from pytest_hermes_env.inference import TEMPLATES, MockServer, empty_choices, fail, garbage, hang, sampled, turn
-from pytest_hermes_env.inference.logprobs import logprob, runners_up, seed_of
+from pytest_hermes_env.inference.logprobs import alternatives, logprob, seed_of
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
 Connect = Callable[..., Any]
@@ -141,7 +141,7 @@ def test_vllm_answers_whole() -> None:
     with MockServer(["The answer"], template="chatml") as mock:
         seen = post(mock, {"prompt": {"prompt_token_ids": PROMPT_IDS}, "logprobs": 2, "max_tokens": 99})
         own = odds(mock, ANSWER_IDS)
-        rows = [[(token, one), *runners_up(one, token, 1, SIZE)] for token, one in zip(ANSWER_IDS, own, strict=True)]
+        rows = [[(token, one), *alternatives(one, token, 1, SIZE)] for token, one in zip(ANSWER_IDS, own, strict=True)]
 
         assert seen == {
             "text": ["The answer"],
@@ -226,7 +226,7 @@ def test_vllm_scores_a_prompt(connect: Connect) -> None:
         kinds = [exchange.kind for exchange in mock.journal]
         own = odds(mock, whole, start=0)
 
-    rows = [[(token, one), *runners_up(one, token, 1, SIZE)] for token, one in zip(whole[1:], own[1:], strict=True)]
+    rows = [[(token, one), *alternatives(one, token, 1, SIZE)] for token, one in zip(whole[1:], own[1:], strict=True)]
 
     assert (seen, own[len(PROMPT_IDS) :], kinds) == (
         {
@@ -286,16 +286,16 @@ class Unreadable:
     seen: str
 
 
-PROMPT_FORMS = "'prompt' must be text, or an object with 'prompt_token_ids' or 'prompt', and not empty"
+PROMPT_FORMS = "'prompt' must be a string, or an object with 'prompt_token_ids' or 'prompt', and not empty"
 UNREADABLE = (
     Unreadable(
         body={"model": "m", "api_key": "secret"},
-        what="it has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)",
+        what="the body has neither 'prompt' (vLLM) nor 'input_ids' or 'text' (SGLang)",
         seen="{'model': 'm', 'api_key': '[redacted]'}",
     ),
     Unreadable(
         body={"prompt": "x", "stream": True},
-        what="'stream' is not supported here, and neither VLLMServer nor SGLangServer streams",
+        what="'stream' is not supported, and neither VLLMServer nor SGLangServer streams",
         seen="{'prompt': 'x', 'stream': True}",
     ),
     Unreadable(body={"prompt": ["a", "b"]}, what=PROMPT_FORMS, seen="['a', 'b']"),
@@ -303,30 +303,26 @@ UNREADABLE = (
     Unreadable(body={"prompt": {"prompt_token_ids": [1, -1]}}, what=PROMPT_FORMS, seen="[1, -1]"),
     Unreadable(body={"prompt": {"prompt_token_ids": [True]}}, what=PROMPT_FORMS, seen="[True]"),
     Unreadable(body={"prompt": {}}, what=PROMPT_FORMS, seen="None"),
-    Unreadable(body={"prompt": "x", "max_tokens": 0}, what="'max_tokens' must be a whole number from 1", seen="0"),
-    Unreadable(body={"prompt": "x", "logprobs": True}, what="'logprobs' must be a whole number from 0", seen="True"),
-    Unreadable(
-        body={"prompt": "x", "prompt_logprobs": "1"}, what="'prompt_logprobs' must be a whole number from 0", seen="'1'"
-    ),
+    Unreadable(body={"prompt": "x", "max_tokens": 0}, what="'max_tokens' must be an integer from 1", seen="0"),
+    Unreadable(body={"prompt": "x", "logprobs": True}, what="'logprobs' must be an integer from 0", seen="True"),
+    Unreadable(body={"prompt": "x", "prompt_logprobs": "1"}, what="'prompt_logprobs' must be an integer from 0", seen="'1'"),
     Unreadable(
         body={"input_ids": [[1], 2]},
         what="'input_ids' must be token ids, or a list of such lists, and not empty",
         seen="2",
     ),
-    Unreadable(body={"text": ""}, what="'text' must be text, or a list, and not empty", seen="''"),
+    Unreadable(body={"text": ""}, what="'text' must be a string, or a list of strings, and not empty", seen="''"),
     Unreadable(
         body={"text": "x", "sampling_params": [{}]},
-        what="'sampling_params' must be an object, the same for every prompt",
+        what="'sampling_params' must be one object for all prompts",
         seen="[{}]",
     ),
     Unreadable(
         body={"text": "x", "sampling_params": {"max_new_tokens": -1}},
-        what="'max_new_tokens' must be a whole number from 0",
+        what="'max_new_tokens' must be an integer from 0",
         seen="-1",
     ),
-    Unreadable(
-        body={"text": "x", "logprob_start_len": 0.5}, what="'logprob_start_len' must be a whole number from -1", seen="0.5"
-    ),
+    Unreadable(body={"text": "x", "logprob_start_len": 0.5}, what="'logprob_start_len' must be an integer from -1", seen="0.5"),
 )
 
 
@@ -341,7 +337,7 @@ def test_a_body_that_means_nothing_is_refused(case: Unreadable) -> None:
     expected = (
         f"the request to /generate cannot be read: {case.what}.\n"
         f"  seen      {case.seen}\n"
-        "  fix       send what VLLMServer or SGLangServer of atroposlib sends; see docs/reference/mock-model.md"
+        "  fix       send a request like VLLMServer or SGLangServer of atroposlib; see docs/reference/mock-model.md"
     )
 
     assert (str(caught.value), answer["error"]["message"]) == (expected, f"UnexpectedRequest: {expected}")
@@ -357,7 +353,7 @@ def test_a_model_without_a_tokenizer_says_how_to_get_one() -> None:
     assert str(caught.value) == (
         "the model was asked for tokens at /generate, but it has no tokenizer.\n"
         "  request   {'prompt': 'x', 'api_key': '[redacted]'}\n"
-        "  fix       name its chat template, MockServer(script, template='chatml'), or its tokenizer: tokenizer=path"
+        "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
     )
 
 
@@ -369,9 +365,9 @@ def test_ids_of_another_tokenizer_are_refused(paths: dict[str, Path]) -> None:
             mock.verify()
 
     assert str(caught.value) == (
-        "the request to /generate holds the token id 151644, which the mock model's tokenizer does not have.\n"
+        "the request to /generate contains the token id 151644, which the mock model's tokenizer does not have.\n"
         f"  expected  ids up to {SIZE - 1} (template chatml)\n"
-        "  fix       give both sides one tokenizer: MockServer(tokenizer=path), and tokenizer_name=path for the client"
+        "  fix       use one tokenizer on both sides: MockServer(tokenizer=path), and tokenizer_name=path for the client"
     )
 
 

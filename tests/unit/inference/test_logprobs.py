@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_hermes_env.inference.logprobs import logprob, runners_up, seed_of
+from pytest_hermes_env.inference.logprobs import alternatives, logprob, seed_of
 
 SEEDS = st.integers(0, 2**64 - 1)
 PLACES = st.integers(0, 200_000)
@@ -38,10 +38,10 @@ def test_logprobs_are_the_same_in_every_run() -> None:
 
 
 @given(seed=SEEDS, place=PLACES, token=st.integers(0, 99), count=st.integers(0, 120))
-def test_runners_up_leave_the_sampled_token_the_likeliest(seed: int, place: int, token: int, count: int) -> None:
+def test_the_sampled_token_stays_the_most_likely(seed: int, place: int, token: int, count: int) -> None:
     """Other tokens, each once, ever less likely, and all probabilities together at most 1."""
     own = logprob(seed, place, token)
-    others = runners_up(own, token, count, 100)
+    others = alternatives(own, token, count, 100)
     odds = [value for _, value in others]
 
     assert len({token, *(other for other, _ in others)}) == min(count, 99) + 1

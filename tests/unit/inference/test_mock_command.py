@@ -130,12 +130,12 @@ def test_an_unexpected_request_makes_the_command_fail(script: Path) -> None:
 
     lines = output.splitlines()
     assert (lines[0], lines[2:4], lines[5][:50], errors, process.returncode) == (
-        "/v1/nope: 404 UnexpectedRequest: GET /v1/nope is no endpoint of the mock model.",
+        "/v1/nope: 404 UnexpectedRequest: the mock model has no endpoint GET /v1/nope.",
         [
             "stopped after 2 requests, 1 of them unexpected",
-            "UnexpectedRequest: the mock model met 2 problems.",
+            "UnexpectedRequest: the mock model reports 2 problems.",
         ],
-        "1. UnexpectedRequest: GET /v1/nope is no endpoint ",
+        "1. UnexpectedRequest: the mock model has no endpoi",
         "",
         1,
     )
@@ -164,7 +164,7 @@ def test_a_port_in_use_is_a_usage_error(script: Path) -> None:
         "",
         f"hermes-env mock: ServerStartError: the mock server cannot listen on 127.0.0.1:{server.port}: "
         "Address already in use.\n"
-        "  fix       stop what listens there, or use port 0, which takes a free port\n",
+        "  fix       stop the process that listens there, or use port 0 to pick a free port\n",
         2,
     )
 

@@ -11,12 +11,12 @@ from tokenizers import Tokenizer, models
 
 from pytest_hermes_env.errors import ScriptError, UsageError
 from pytest_hermes_env.inference import TEMPLATES, TurnLike, call, sampled, say, think, turn
-from pytest_hermes_env.inference.sampled_turn import Sample, open_voice
+from pytest_hermes_env.inference.sampled_turn import Sample, load_sampler
 from pytest_hermes_env.inference.steps import as_turn
 from pytest_hermes_env.inference.templates import template_named
 from pytest_hermes_env.inference.tokens import tokenizer_json
 
-CHATML = open_voice(template="chatml")
+CHATML = load_sampler(template="chatml")
 TOKENIZER = Tokenizer.from_str(tokenizer_json(TEMPLATES["chatml"]))
 END = TOKENIZER.token_to_id("<|im_end|>")
 TEXT = "Hello, terminal 🙂"
@@ -44,9 +44,9 @@ FULL: dict[str, str] = {
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_turn_is_written_as_the_family_does(name: str) -> None:
     """Thought, answer and call stand in the order and with the marks of the family, and end with its token for calls."""
-    voice, template = open_voice(template=name), TEMPLATES[name]
-    made = voice.sample(turn(think("hm"), say("Yes."), call("ls")))
-    ending = voice.decode([made.ids[-1]])
+    sampler, template = load_sampler(template=name), TEMPLATES[name]
+    made = sampler.sample(turn(think("hm"), say("Yes."), call("ls")))
+    ending = sampler.decode([made.ids[-1]])
 
     assert (made.text, ending, made.finish, made.matched) == (FULL[name], template.end_of_calls, "stop", made.ids[-1])
 
@@ -72,8 +72,8 @@ def test_parts_that_are_absent_leave_nothing(case: str) -> None:
 
 def test_an_answer_ends_with_the_token_for_answers() -> None:
     """GLM's models end an answer and a call by beginning the next message, each its own."""
-    voice = open_voice(template="glm")
-    endings = [voice.decode([voice.sample(as_turn(said)).ids[-1]]) for said in ("Yes.", call("ls"))]
+    sampler = load_sampler(template="glm")
+    endings = [sampler.decode([sampler.sample(as_turn(said)).ids[-1]]) for said in ("Yes.", call("ls"))]
 
     assert endings == ["<|user|>", "<|observation|>"]
 
@@ -111,9 +111,9 @@ def test_more_drift_than_there_are_tokens_is_refused() -> None:
         sample("é", sampled(drift=2))
 
     assert str(caught.value) == (
-        "sampled(drift=2) wants 2 tokens in two parts, but this answer has 0 that can be parted.\n"
+        "sampled(drift=2) splits 2 tokens, but only 0 of this answer can be split.\n"
         "  seen      'é'\n"
-        "  fix       say more, or want less drift"
+        "  fix       make the answer longer, or reduce drift"
     )
 
 
@@ -174,20 +174,20 @@ def test_parts_between_special_tokens_decode_as_the_whole_does() -> None:
 
 def test_a_tokenizer_is_recognised_by_its_configuration_or_its_tokens(paths: dict[str, Path], tmp_path: Path) -> None:
     """Our own tokenizers say which template they have; of another one the special tokens tell."""
-    own = {name: open_voice(tokenizer=path).template.name for name, path in paths.items()}
+    own = {name: load_sampler(tokenizer=path).template.name for name, path in paths.items()}
     foreign = {}
     for name, path in paths.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "tokenizer.json").write_bytes((path / "tokenizer.json").read_bytes())
-        foreign[name] = open_voice(tokenizer=tmp_path / name).template.name
+        foreign[name] = load_sampler(tokenizer=tmp_path / name).template.name
 
     assert (own, foreign) == ({name: name for name in paths}, {name: name for name in paths} | {"qwen3": "chatml"})
 
 
 def test_the_format_of_calls_may_be_another_one() -> None:
     """A family goes before the template's own; alone it brings its template."""
-    voices = [open_voice(template="qwen3", family="qwen3_coder"), open_voice(family="glm47"), open_voice()]
-    seen = [(voice.template.name, voice.family) for voice in voices]
+    samplers = [load_sampler(template="qwen3", family="qwen3_coder"), load_sampler(family="glm47"), load_sampler()]
+    seen = [(sampler.template.name, sampler.family) for sampler in samplers]
 
     assert seen == [("qwen3", "qwen3_coder"), ("glm", "glm47"), ("chatml", "hermes")]
 
@@ -195,11 +195,11 @@ def test_the_format_of_calls_may_be_another_one() -> None:
 def test_a_tokenizer_that_is_not_there_is_named(tmp_path: Path) -> None:
     """A directory without tokenizer.json fails with its path and what to do."""
     with pytest.raises(UsageError) as caught:
-        open_voice(tokenizer=tmp_path)
+        load_sampler(tokenizer=tmp_path)
 
     assert str(caught.value) == (
         f"the mock model cannot load a tokenizer from {tmp_path}: No such file or directory (os error 2).\n"
-        "  fix       name a directory with a tokenizer.json, such as build_tokenizer() writes"
+        "  fix       pass a directory with a tokenizer.json, such as build_tokenizer() writes"
     )
 
 
@@ -214,23 +214,23 @@ def test_a_tokenizer_of_an_unknown_template_is_refused(tmp_path: Path) -> None:
     """What no template fits says so, with the known ones."""
     path = plain_tokenizer(tmp_path)
     with pytest.raises(UsageError) as caught:
-        open_voice(tokenizer=path)
+        load_sampler(tokenizer=path)
 
     assert str(caught.value) == (
-        f"the mock model does not know the chat template of the tokenizer in {path}: it has the special tokens of none.\n"
+        f"the chat template of the tokenizer in {path} is unknown: its special tokens match no known template.\n"
         "  known     chatml, qwen3, mistral, llama3, deepseek, glm, kimi\n"
-        "  fix       name the one that writes messages as it does: template='...'"
+        "  fix       pass the template that writes messages the same way: template='...'"
     )
 
 
 def test_a_template_whose_end_the_tokenizer_does_not_have_is_refused(tmp_path: Path) -> None:
     """A wrong template shows at once, not as text that never ends."""
     with pytest.raises(UsageError) as caught:
-        open_voice(tokenizer=plain_tokenizer(tmp_path), template="kimi")
+        load_sampler(tokenizer=plain_tokenizer(tmp_path), template="kimi")
 
     assert str(caught.value) == (
-        "the tokenizer does not have the token '<|im_end|>', with which a kimi model ends its turn.\n"
-        "  fix       name the template that it belongs to: template='...', one of chatml, qwen3, mistral, llama3, deepseek, glm, kimi"
+        "the tokenizer does not have '<|im_end|>', the end-of-turn token of the template kimi.\n"
+        "  fix       pass the tokenizer's own template: template='...', one of chatml, qwen3, mistral, llama3, deepseek, glm, kimi"
     )
 
 
@@ -239,13 +239,13 @@ def test_a_tokenizer_without_bytes_cannot_break_a_character(tmp_path: Path) -> N
     tokenizer = Tokenizer(models.BPE(vocab={"a": 0, "b": 1}, merges=[]))
     tokenizer.add_special_tokens(["<|im_end|>"])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    voice = open_voice(tokenizer=tmp_path, template="chatml")
+    sampler = load_sampler(tokenizer=tmp_path, template="chatml")
     with pytest.raises(UsageError) as caught:
-        voice.sample(as_turn(["ab", sampled(broken_utf8=True)]))
+        sampler.sample(as_turn(["ab", sampled(broken_utf8=True)]))
 
     assert str(caught.value) == (
-        "this tokenizer has no token for the byte 0xf0, so no answer can end inside a character.\n"
-        "  fix       leave out broken_utf8, or take a byte-level tokenizer, such as that of build_tokenizer()"
+        "this tokenizer has no token for the byte 0xf0, so no answer can end within a character.\n"
+        "  fix       remove broken_utf8, or use a byte-level tokenizer, such as the one from build_tokenizer()"
     )
 
 
@@ -253,5 +253,5 @@ def test_an_unknown_template_or_family_is_refused() -> None:
     """Misspelt names fail before a tokenizer is loaded."""
     with pytest.raises(UsageError, match="there is no chat template 'x'"):
         template_named("x")
-    with pytest.raises(UsageError, match="cannot write tool calls in the format 'x'"):
-        open_voice(family="x")
+    with pytest.raises(UsageError, match="has no tool-call format 'x'"):
+        load_sampler(family="x")

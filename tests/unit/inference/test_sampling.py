@@ -35,11 +35,11 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: sampled(drift=-1),
-        error="sampled(drift=...) takes a number of tokens from 0, or True for one; got int -1.",
+        error="sampled(drift=...) takes an integer from 0, or True for one token; got int -1.",
     ),
     Impossible(
         make=lambda: sampled(max_tokens=0),
-        error="sampled(max_tokens=...) takes a whole number from 1, or None for no limit; got int 0.",
+        error="sampled(max_tokens=...) takes an integer from 1, or None for no limit; got int 0.",
     ),
     Impossible(
         make=lambda: sampled(logprobs="some"),  # type: ignore[arg-type]
@@ -47,12 +47,12 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: turn("a", sampled(), sampled(end=False)),
-        error="a turn has at most one sampled step; got say 'a' + sampled (as usual) + sampled (end=False).",
+        error="a turn has at most one sampled step; got say 'a' + sampled (default) + sampled (end=False).",
     ),
     Impossible(
         make=lambda: turn(garbage("x"), sampled(end=False)),
-        error="garbage 'x' is a whole answer, so only hang() can stand beside it; got garbage 'x' + sampled (end=False).\n"
-        "  fix       put the other steps into a turn of their own; for a failure that a retry gets past, use fail(500, times=1)",
+        error="garbage 'x' is a complete answer, so only hang() can be combined with it; got garbage 'x' + sampled (end=False).\n"
+        "  fix       put the other steps into a separate turn; for a failure that a retry overcomes, use fail(500, times=1)",
     ),
 )
 
@@ -71,7 +71,7 @@ def test_a_step_describes_what_is_unusual() -> None:
     described = [str(sampled()), str(sampled(drift=True, logprobs="short")), str(turn("ok", sampled(end=False, max_tokens=3)))]
 
     assert (described, sampled(drift=True)) == (
-        ["sampled (as usual)", "sampled (drift=1, logprobs='short')", "say 'ok' + sampled (end=False, max_tokens=3)"],
+        ["sampled (default)", "sampled (drift=1, logprobs='short')", "say 'ok' + sampled (end=False, max_tokens=3)"],
         Sampled(drift=1),
     )
 

@@ -99,7 +99,7 @@ IMPOSSIBLE = (
     Impossible(
         make=Script,
         error="a script needs turns, or a judge.\n"
-        "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') where only a judge is asked",
+        "  fix       Script([call('terminal', command='ls'), say('done')]), or Script(judge='0.5') to answer judge questions only",
     ),
     Impossible(
         make=lambda: Script([], judge="0.5"),
@@ -107,31 +107,31 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: Script(3),  # type: ignore[arg-type]
-        error="a script is a list of turns or a function of the conversation; got int 3.\n"
+        error="a script must be a list of turns or a function of the conversation; got int 3.\n"
         "  fix       Script([call('terminal', command='ls'), say('done')])",
     ),
     Impossible(
         make=lambda: Script(slow),  # type: ignore[arg-type]
-        error="a script may be a plain function of the conversation; got the async function slow.\n"
+        error="a script must be a plain function of the conversation; got the async function slow.\n"
         "  fix       def script(conversation): return say('done')",
     ),
     Impossible(
         make=lambda: Script(["x"], judge=int),  # type: ignore[arg-type]
-        error="a judge may be a plain function of the conversation; got the class int.\n"
+        error="a judge must be a plain function of the conversation; got the class int.\n"
         "  fix       def judge(conversation): return say('done')",
     ),
     Impossible(
         make=lambda: Script(["x"], when=7),  # type: ignore[arg-type]
-        error="`when` is text, a compiled pattern or a predicate on the first user message; got int 7.",
+        error="`when` must be a string, a compiled pattern or a predicate on the first user message; got int 7.",
     ),
     Impossible(
         make=lambda: Script(["x"], name=""),
-        error="the name of a script is text; got str ''.",
+        error="the name of a script must be a non-empty string; got str ''.",
     ),
     Impossible(
         make=lambda: as_scripts([Script(["x"]), "y"]),
-        error="give either turns or scripts, not both in one list.\n"
-        "  seen      str 'y' beside a script\n"
+        error="a list holds either turns or scripts, not both.\n"
+        "  seen      str 'y' next to a script\n"
         "  fix       wrap the turns: [Script([...]), Script([...])]",
     ),
     Impossible(

@@ -144,7 +144,7 @@ def test_a_port_in_use_is_named() -> None:
 
     assert str(caught.value) == (
         f"the mock server cannot listen on 127.0.0.1:{first.port}: Address already in use.\n"
-        "  fix       stop what listens there, or use port 0, which takes a free port"
+        "  fix       stop the process that listens there, or use port 0 to pick a free port"
     )
 
 
@@ -154,7 +154,7 @@ def test_a_port_that_is_none_is_refused(port: object) -> None:
     with pytest.raises(ServerStartError) as caught:
         MockServer(port=port).start()  # type: ignore[arg-type]  # what is tested
 
-    assert str(caught.value) == (f"the mock server cannot listen on port {port!r}: a port is a number from 0 to 65535.")
+    assert str(caught.value) == (f"the mock server cannot listen on port {port!r}: a port is an integer from 0 to 65535.")
 
 
 def test_a_server_that_never_started_has_no_address() -> None:

@@ -90,17 +90,15 @@ NO_STEP = (
     "\n  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
     "or a list of them for one turn"
 )
-BESIDE = (
-    "\n  fix       put the other steps into a turn of their own; for a failure that a retry gets past, use fail(500, times=1)"
-)
+BESIDE = "\n  fix       put the other steps into a separate turn; for a failure that a retry overcomes, use fail(500, times=1)"
 CIRCLE: list[object] = []
 CIRCLE.append(CIRCLE)
 
 IMPOSSIBLE = (
-    Impossible(make=lambda: say(3), error="say() takes text; got int 3."),  # type: ignore[arg-type]
-    Impossible(make=lambda: think(None), error="think() takes text; got NoneType None."),  # type: ignore[arg-type]
-    Impossible(make=lambda: garbage(b"x"), error="garbage() takes text; got bytes b'x'."),  # type: ignore[arg-type]
-    Impossible(make=lambda: call(""), error="call() takes the name of a tool first; got str ''."),
+    Impossible(make=lambda: say(3), error="say() takes a string; got int 3."),  # type: ignore[arg-type]
+    Impossible(make=lambda: think(None), error="think() takes a string; got NoneType None."),  # type: ignore[arg-type]
+    Impossible(make=lambda: garbage(b"x"), error="garbage() takes a string; got bytes b'x'."),  # type: ignore[arg-type]
+    Impossible(make=lambda: call(""), error="the first argument of call() must be the name of a tool; got str ''."),
     Impossible(
         make=lambda: call("a", x={1}),
         error="the arguments of call('a', ...) cannot be written as JSON: "
@@ -116,11 +114,11 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: call_raw("a", {}),  # type: ignore[arg-type]
-        error="call_raw() takes text; got dict {}.",
+        error="call_raw() takes a string; got dict {}.",
     ),
     Impossible(
         make=lambda: unoffered(say("x")),  # type: ignore[arg-type]
-        error="unoffered() takes a call, as in unoffered(call('nope')); got Say Say(text='x').",
+        error="unoffered() takes a call, such as unoffered(call('nope')); got Say Say(text='x').",
     ),
     Impossible(make=lambda: fail(200), error="fail() takes an HTTP error status from 400 to 599; got int 200."),
     Impossible(make=lambda: fail(600), error="fail() takes an HTTP error status from 400 to 599; got int 600."),
@@ -130,7 +128,7 @@ IMPOSSIBLE = (
     ),
     Impossible(
         make=lambda: fail(500, times=0),
-        error="fail(times=...) takes a whole number from 1, or None for always; got int 0.",
+        error="fail(times=...) takes an integer from 1, or None for always; got int 0.",
     ),
     Impossible(make=lambda: hang(-1), error="hang() takes a finite number of seconds from 0; got int -1."),
     Impossible(make=lambda: hang(float("nan")), error="hang() takes a finite number of seconds from 0; got float nan."),
@@ -138,16 +136,17 @@ IMPOSSIBLE = (
     Impossible(make=lambda: as_turn([]), error="a turn needs at least one step, such as say('done')."),
     Impossible(
         make=lambda: as_turn(3),  # type: ignore[arg-type]
-        error="a turn is made of steps, and int 3 is none." + NO_STEP,
+        error="a turn is made of steps; got int 3." + NO_STEP,
     ),
     Impossible(make=lambda: turn("a", "b"), error="a turn has at most one say step; got say 'a' + say 'b'."),
     Impossible(
         make=lambda: turn(fail(500), "b"),
-        error="fail 500 is a whole answer, so only hang() can stand beside it; got fail 500 + say 'b'." + BESIDE,
+        error="fail 500 is a complete answer, so only hang() can be combined with it; got fail 500 + say 'b'." + BESIDE,
     ),
     Impossible(
         make=lambda: turn(empty_choices(), garbage("x")),
-        error="empty choices is a whole answer, so only hang() can stand beside it; got empty choices + garbage 'x'." + BESIDE,
+        error="empty choices is a complete answer, so only hang() can be combined with it; got empty choices + garbage 'x'."
+        + BESIDE,
     ),
 )
 

@@ -12,10 +12,10 @@ from jinja2 import TemplateError
 from transformers import AutoTokenizer
 
 from pytest_hermes_env.inference import TEMPLATES, Turn, TurnLike, build_tokenizer, call, say, think, turn
-from pytest_hermes_env.inference.sampled_turn import open_voice
+from pytest_hermes_env.inference.sampled_turn import load_sampler
 from pytest_hermes_env.inference.steps import as_turn
 from pytest_hermes_env.inference.templates import FAULTY_TEMPLATES, template_of_family
-from pytest_hermes_env.inference.tool_call_formats import FAMILIES
+from pytest_hermes_env.inference.tool_call_formats import CALL_FORMATS
 from pytest_hermes_env.inference.wire import assistant_message
 
 TOOL = {
@@ -226,7 +226,7 @@ def test_what_a_model_samples_is_what_its_template_writes(every: dict[str, Any],
     following = RESULTS if end == template.end_of_calls and made.every(type(call("x"))) else [{"role": "user", "content": "x"}]
     history = render(every[name], [*START, message(made), *following], tools=[TOOL])
 
-    assert history.startswith(prompt + open_voice(template=name).text_of(made) + end)
+    assert history.startswith(prompt + load_sampler(template=name).text_of(made) + end)
 
 
 KEEPS_THOUGHTS = {"chatml": (True, True), "qwen3": (True, False), "deepseek": (False, False), "glm": (True, False)}
@@ -235,7 +235,7 @@ KEEPS_THOUGHTS = {"chatml": (True, True), "qwen3": (True, False), "deepseek": (F
 @pytest.mark.parametrize("name", KEEPS_THOUGHTS)
 def test_templates_keep_or_strip_thoughts(every: dict[str, Any], name: str) -> None:
     """A think block of an earlier answer stays, or goes as soon as a user speaks again, or goes always."""
-    thinking = {"role": "assistant", "content": open_voice(template=name).text_of(turn(think("hm"), say("Yes.")))}
+    thinking = {"role": "assistant", "content": load_sampler(template=name).text_of(turn(think("hm"), say("Yes.")))}
     recent = render(every[name], [*START, thinking, *RESULTS], prompt=True)
     older = render(every[name], [*START, thinking, {"role": "user", "content": "More."}], prompt=True)
 
@@ -301,7 +301,7 @@ def test_mistral_takes_a_system_message_at_the_beginning_only(every: dict[str, A
 
 def test_every_family_has_a_template() -> None:
     """A format leads to the template whose models write it, and to ChatML where it has none of its own."""
-    chosen = {family: template_of_family(family).name for family in FAMILIES}
+    chosen = {family: template_of_family(family).name for family in CALL_FORMATS}
 
     assert chosen == {
         "hermes": "chatml",

@@ -312,7 +312,7 @@ def test_calls_are_checked_against_the_tools_in_the_prompt(connect: Connect) -> 
         400,
         "turn 1 of the script calls the tool 'terminal', which this request does not offer.\n"
         "  offered   no tools\n"
-        "  fix       offer the tool in the request; if this is a judge question, give the script an answer for it: judge=...",
+        "  fix       offer the tool in the request; if this is a judge question, give the script an answer to it: judge=...",
         200,
     )
 
@@ -340,7 +340,7 @@ def test_drift_that_cannot_be_fails_like_other_mistakes_of_the_script() -> None:
     """What cannot be sampled is told at the request and again in verify."""
     with MockServer([turn("é", sampled(drift=5))], template="chatml") as mock:
         answer = httpx.post(f"{mock.url}/generate", json={"prompt": "x"})
-        with pytest.raises(ScriptError, match=r"sampled\(drift=5\) wants 5 tokens in two parts"):
+        with pytest.raises(ScriptError, match=r"sampled\(drift=5\) splits 5 tokens"):
             mock.verify()
 
     assert answer.status_code == 400

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.inference import call, call_raw
-from pytest_hermes_env.inference.tool_call_formats import FAMILIES, family_named
+from pytest_hermes_env.inference.tool_call_formats import CALL_FORMATS, call_format
 
 CALLS = (call("terminal", command='say "é"\n', timeout=5), call_raw("read_file", '{"path": '))
 HERMES = """\
@@ -76,10 +76,10 @@ say "é"
 WRITTEN["deepseek_v31"] = WRITTEN["deepseek_v3_1"]
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", CALL_FORMATS)
 def test_every_family_writes_calls_in_its_own_format(name: str) -> None:
     """Two calls of one turn, the second with malformed arguments, after two calls in earlier turns."""
-    text = FAMILIES[name](CALLS, 2)
+    text = CALL_FORMATS[name](CALLS, 2)
 
     assert text == WRITTEN[name]
 
@@ -87,10 +87,10 @@ def test_every_family_writes_calls_in_its_own_format(name: str) -> None:
 def test_an_unknown_family_is_named_with_the_known_ones() -> None:
     """A misspelt format says what there is."""
     with pytest.raises(UsageError) as caught:
-        family_named("hermess")
+        call_format("hermess")
 
     assert str(caught.value) == (
-        "the mock model cannot write tool calls in the format 'hermess'.\n"
+        "the mock model has no tool-call format 'hermess'.\n"
         "  known     hermes, qwen, longcat, mistral, llama3_json, llama4_json, deepseek_v3, deepseek_v3_1, deepseek_v31, "
         "kimi_k2, glm45, glm47, qwen3_coder"
     )

@@ -96,5 +96,5 @@ def test_an_unknown_path_is_remembered() -> None:
     status = asyncio.run(run())
 
     assert status == 404
-    with pytest.raises(Exception, match="GET /v1/embeddings is no endpoint of the mock model"):
+    with pytest.raises(Exception, match="the mock model has no endpoint GET /v1/embeddings"):
         server.verify()

@@ -64,35 +64,35 @@ UNCOVERED = {
         text="the model was asked for turn 2 of this conversation, but its script has 1 turn.\n"
         "  script    1. call terminal(command='ls')\n"
         "  request   last message: user 'grade this'\n"
-        "  fix       add a second turn; if this is a judge question (it offers no tools), give judge=...",
+        "  fix       add a second turn; if this is a judge question (it offers no tools), pass judge=...",
     ),
     "an agent asks who only judges": Uncovered(
         script=Script(judge="0.5"),
         text="the model was asked for turn 1 of a conversation with tools, but its script only answers judge questions.\n"
         "  script    judge questions only: say '0.5'\n"
         "  request   last message: user 'hello'\n"
-        "  fix       give it turns, too: Script([say('done')], judge=...)",
+        "  fix       add turns to the script: Script([say('done')], judge=...)",
     ),
     "no script at all": Uncovered(
         script=None,
-        text="the model was asked, but it has no script.\n"
+        text="the model received a request, but it has no script.\n"
         "  request   last message: user 'hello'\n"
         "  fix       give the mock server a script, such as MockServer([say('done')])",
     ),
     "nothing matches": Uncovered(
         script=[Script(["x"], when="apple"), Script(["y"], when="pear", name="pears")],
-        text="no script is for this conversation.\n"
+        text="no script matches this conversation.\n"
         "  scripts   script 1: first user message contains 'apple'\n"
         "            script 'pears': first user message contains 'pear'\n"
         "  request   first user message 'hello'\n"
-        "  fix       add a Script whose `when` matches that message, or one without `when`, which is for any",
+        "  fix       add a Script whose `when` matches that message, or one without `when`, which matches any",
     ),
     "unknown tool": Uncovered(
         script=[call("raed_file", path="a")],
         error=ScriptError,
         text="turn 1 of the script calls the tool 'raed_file', which this request does not offer.\n"
         "  offered   read_file, terminal\n"
-        "  fix       call an offered tool, or use unoffered(call(...)) if the model shall make that mistake",
+        "  fix       call an offered tool, or use unoffered(call(...)) if the model should make this mistake",
     ),
     "unknown tool without tools": Uncovered(
         script=[call_raw("terminal", "{")],
@@ -101,15 +101,15 @@ UNCOVERED = {
         text="turn 1 of the script calls the tool 'terminal', which this request does not offer.\n"
         "  offered   no tools\n"
         "  fix       offer the tool in the request; if this is a judge question, "
-        "give the script an answer for it: judge=...",
+        "give the script an answer to it: judge=...",
     ),
     "unknown argument": Uncovered(
         script=Script([call("terminal", comand="ls")], name="typo"),
         error=ScriptError,
-        text="turn 1 of the script 'typo' gives the tool 'terminal' the argument 'comand', "
+        text="turn 1 of the script 'typo' calls the tool 'terminal' with the argument 'comand', "
         "which its schema does not have.\n"
         "  known     command, timeout\n"
-        "  fix       use a known argument, or unoffered(call(...)) if the model shall make that mistake",
+        "  fix       use a known argument, or unoffered(call(...)) if the model should make this mistake",
     ),
     "a judge calls a tool": Uncovered(
         script=Script(["x"], judge=call("terminal")),
@@ -118,20 +118,20 @@ UNCOVERED = {
         text="the judge calls the tool 'terminal', which this request does not offer.\n"
         "  offered   no tools\n"
         "  fix       offer the tool in the request; if this is a judge question, "
-        "give the script an answer for it: judge=...",
+        "give the script an answer to it: judge=...",
     ),
     "a function raises": Uncovered(
         script=raising,
         error=ScriptError,
         text="the script function raising at turn 1 raised KeyError: 'path'.\n"
         f"  at        test_verify.py:{raising.__code__.co_firstlineno + 2}\n"
-        "  fix       correct the function; it gets the conversation and returns a turn, such as say('done')",
+        "  fix       correct the function; it takes the conversation and returns a turn, such as say('done')",
     ),
     "a function returns nonsense": Uncovered(
         script=nonsense,
         error=ScriptError,
-        text="the script function nonsense at turn 1 returned no turn: "
-        "a turn is made of steps, and dict {'say': 'x'} is none.\n"
+        text="the script function nonsense at turn 1 did not return a turn: "
+        "a turn is made of steps; got dict {'say': 'x'}.\n"
         "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
         "or a list of them for one turn",
     ),
@@ -141,14 +141,14 @@ UNCOVERED = {
         text="the request to /v1/chat/completions cannot be read: "
         "'messages' must be a list with at least one message.\n"
         "  seen      None\n"
-        "  fix       send what OpenAI's API takes; see docs/reference/mock-model.md",
+        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md",
     ),
     "a message without role": Uncovered(
         script=["x"],
         messages=[{"content": "x"}],
         text="the request to /v1/chat/completions cannot be read: each message must be an object with a 'role'.\n"
         "  seen      {'content': 'x'}\n"
-        "  fix       send what OpenAI's API takes; see docs/reference/mock-model.md",
+        "  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md",
     ),
 }
 
@@ -191,29 +191,28 @@ class Unread:
     text: str
 
 
-FIX = "\n  fix       send what OpenAI's API takes; see docs/reference/mock-model.md"
+FIX = "\n  fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md"
 UNREAD = (
     Unread(
         path="/v1/chat/completions",
         content=b"{nope",
-        text="the request to /v1/chat/completions cannot be read: the body is no JSON "
+        text="the request to /v1/chat/completions cannot be read: the body is not JSON "
         "(Expecting property name enclosed in double quotes: line 1 column 2 (char 1)).\n  seen      {nope" + FIX,
     ),
     Unread(
         path="/v1/chat/completions",
         content=b"[]",
-        text="the request to /v1/chat/completions cannot be read: the body is no JSON object.\n  seen      []" + FIX,
+        text="the request to /v1/chat/completions cannot be read: the body must be a JSON object.\n  seen      []" + FIX,
     ),
     Unread(
         path="/v1/chat/completions",
         content=b'{"messages": [{"role": "user"}], "n": 0}',
-        text="the request to /v1/chat/completions cannot be read: 'n' must be a whole number from 1 to 1024.\n"
-        "  seen      0" + FIX,
+        text="the request to /v1/chat/completions cannot be read: 'n' must be an integer from 1 to 1024.\n  seen      0" + FIX,
     ),
     Unread(
         path="/v1/completions",
         content=b'{"prompt": [null]}',
-        text="the request to /v1/completions cannot be read: 'prompt' must be text, token ids, or a list of them.\n"
+        text="the request to /v1/completions cannot be read: 'prompt' must be a string, token ids, or a list of them.\n"
         "  seen      [None]" + FIX,
     ),
 )
@@ -240,7 +239,7 @@ def test_an_unknown_endpoint_is_a_404_and_fails_in_verify(method: str, path: str
 
     assert (status, str(caught.value)) == (
         404,
-        f"{method} {path} is no endpoint of the mock model.\n"
+        f"the mock model has no endpoint {method} {path}.\n"
         "  expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
         "  fix       point the client at the server's base_url, which ends in /v1",
     )
@@ -255,8 +254,8 @@ def test_left_over_turns_fail(ask: Ask) -> None:
 
     assert str(caught.value) == (
         "the script has 3 turns, but no conversation went beyond turn 1.\n"
-        "  left over 2. say 'a'   3. say 'b'\n"
-        "  fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
+        "  unused    2. say 'a'   3. say 'b'\n"
+        "  fix       remove them, or let the conversation continue; if this is intended, mark the test hermes_allow_leftovers"
     )
 
 
@@ -269,9 +268,9 @@ def test_left_over_turns_after_a_failure_name_the_likely_intent(ask: Ask) -> Non
 
     assert str(caught.value) == (
         "the script has 2 turns, but no conversation went beyond turn 1.\n"
-        "  left over 2. say 'a'\n"
-        "  fix       turn 1 fails each time it is asked; "
-        "if a retry shall get past it: turn(fail(500, times=1), ...)"
+        "  unused    2. say 'a'\n"
+        "  fix       turn 1 fails on every attempt; "
+        "to let a retry succeed, use turn(fail(500, times=1), ...)"
     )
 
 
@@ -284,8 +283,8 @@ def test_a_script_that_only_judged_has_left_over_turns(ask: Ask) -> None:
 
     assert str(caught.value) == (
         "the script has 1 turn, but it only answered judge questions.\n"
-        "  left over 1. say 'x'\n"
-        "  fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
+        "  unused    1. say 'x'\n"
+        "  fix       remove them, or let the conversation continue; if this is intended, mark the test hermes_allow_leftovers"
     )
 
 
@@ -299,7 +298,7 @@ def test_a_script_may_only_judge(ask: Ask) -> None:
     assert (answer.json()["choices"][0]["message"]["content"], str(caught.value)) == (
         "1.0",
         "the script 2 was never used.\n"
-        "  for       first user message contains 'other'\n"
+        "  matches   first user message contains 'other'\n"
         "  script    judge questions only: the function <lambda>\n"
         "  seen      'hello'\n"
         "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers",
@@ -313,14 +312,14 @@ def test_a_script_for_every_conversation_that_never_spoke_fails() -> None:
 
     assert str(caught.value) == (
         "the script was never used.\n"
-        "  for       any conversation\n"
+        "  matches   any conversation\n"
         "  script    1. say 'y'\n"
-        "  seen      no conversation at all\n"
-        "  fix       let the model be asked, remove the script, or mark the test hermes_allow_leftovers"
+        "  seen      no conversation\n"
+        "  fix       let the test send a request to the model, remove the script, or mark the test hermes_allow_leftovers"
     )
 
 
-@pytest.mark.parametrize(("asked", "seen"), [((), "no conversation at all"), (("a", "ab"), "'a', 'ab'")])
+@pytest.mark.parametrize(("asked", "seen"), [((), "no conversation"), (("a", "ab"), "'a', 'ab'")])
 def test_a_script_that_never_spoke_fails(ask: Ask, asked: tuple[str, ...], seen: str) -> None:
     """A script that no conversation matched is an error, which names the conversations that came."""
     with MockServer(Script(["y"], when="z", name="zed"), judge="judged") as server:
@@ -331,7 +330,7 @@ def test_a_script_that_never_spoke_fails(ask: Ask, asked: tuple[str, ...], seen:
 
     assert str(caught.value) == (
         "the script 'zed' was never used.\n"
-        "  for       first user message contains 'z'\n"
+        "  matches   first user message contains 'z'\n"
         "  script    1. say 'y'\n"
         f"  seen      {seen}\n"
         "  fix       correct its `when`, remove the script, or mark the test hermes_allow_leftovers"
@@ -349,21 +348,21 @@ def test_all_problems_are_in_one_error_and_equal_ones_once(ask: Ask) -> None:
             server.verify()
 
     assert str(caught.value) == (
-        "the mock model met 3 problems.\n"
+        "the mock model reports 3 problems.\n"
         "\n"
         "1. UnexpectedRequest: the request to /v1/chat/completions cannot be read: "
-        "'n' must be a whole number from 1 to 1024.\n"
+        "'n' must be an integer from 1 to 1024.\n"
         "     seen      0\n"
-        "     fix       send what OpenAI's API takes; see docs/reference/mock-model.md\n"
-        "     came      3 times\n"
+        "     fix       send a request in the format of OpenAI's API; see docs/reference/mock-model.md\n"
+        "     repeated  3 times\n"
         "\n"
-        "2. UnexpectedRequest: GET /x is no endpoint of the mock model.\n"
+        "2. UnexpectedRequest: the mock model has no endpoint GET /x.\n"
         "     expected  POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health\n"
         "     fix       point the client at the server's base_url, which ends in /v1\n"
         "\n"
         "3. LeftoverTurns: the script has 2 turns, but no conversation went beyond turn 1.\n"
-        "     left over 2. say 'more'\n"
-        "     fix       remove them, or let the conversation run on; if the test means it, mark it hermes_allow_leftovers"
+        "     unused    2. say 'more'\n"
+        "     fix       remove them, or let the conversation continue; if this is intended, mark the test hermes_allow_leftovers"
     )
 
 
@@ -375,7 +374,7 @@ def test_a_single_problem_that_came_often_is_counted(ask: Ask) -> None:
         with pytest.raises(UnexpectedRequest) as caught:
             server.verify()
 
-    assert str(caught.value).endswith("MockServer([say('done')])\n  came      2 times")
+    assert str(caught.value).endswith("MockServer([say('done')])\n  repeated  2 times")
 
 
 def test_reset_forgets_requests_and_keeps_scripts(ask: Ask) -> None:

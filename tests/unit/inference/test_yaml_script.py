@@ -108,7 +108,7 @@ WRONG = (
     Wrong(
         file="turns:\n  - say: a\n  - sya: b\n",
         line=3,
-        error="'sya' is no step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think",
+        error="'sya' is not a step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think",
     ),
     Wrong(
         file="turns:\n  - sampled: {drfit: 1}\n",
@@ -118,7 +118,7 @@ WRONG = (
     Wrong(
         file="turns:\n  - [{sampled: {drift: -1}}, a]\n",
         line=2,
-        error="sampled(drift=...) takes a number of tokens from 0, or True for one; got int -1.",
+        error="sampled(drift=...) takes an integer from 0, or True for one token; got int -1.",
     ),
     Wrong(
         file="turn:\n  - say: a\n",
@@ -136,19 +136,19 @@ WRONG = (
         line=1,
         error="a script file must be a mapping; got a list [{'say': 'a'}].\n  known     " + "{known}",
     ),
-    Wrong(file="name: x\n", line=1, error="a script needs the field 'turns', or 'judge'.\n  fix       turns: [{say: done}]"),
+    Wrong(file="name: x\n", line=1, error="a script needs the field 'turns' or 'judge'.\n  fix       turns: [{say: done}]"),
     Wrong(file="turns: []\n", line=1, error="a script needs at least one turn, such as Script([say('done')])."),
     Wrong(file="turns: {say: a}\n", line=1, error="'turns' must be a list; got a mapping {'say': 'a'}."),
     Wrong(file="turns:\n  - 3\n", line=2, error="a step must be a mapping such as {say: done}; got int 3."),
     Wrong(
         file="turns:\n  - {say: a}\n  - say: yes\n",
         line=3,
-        error="'say' must be text; got bool True.\n  fix       put the value in quotes",
+        error="'say' must be a string; got bool True.\n  fix       put the value in quotes",
     ),
     Wrong(
         file="turns:\n  - think: a\n    say: b\n",
         line=2,
-        error="a step has one step word; got 'think' and 'say'.\n  fix       make a list of steps: [{think: ...}, {say: ...}]",
+        error="a step has exactly one kind; got 'think' and 'say'.\n  fix       make a list of steps: [{think: ...}, {say: ...}]",
     ),
     Wrong(
         file="turns:\n  -\n    - say: a\n    - say: b\n",
@@ -170,18 +170,18 @@ WRONG = (
     Wrong(
         file="turns:\n  - {call: a, with: {}, raw: x}\n",
         line=2,
-        error="a 'call' step has 'with' (arguments) or 'raw' (their text), not both.",
+        error="a 'call' step has either 'with' (arguments) or 'raw' (their text), not both.",
     ),
     Wrong(file="turns:\n  - {call: a, unoffered: 1}\n", line=2, error="'unoffered' must be true or false; got int 1."),
     Wrong(
         file="turns: [a]\nwhen: x\nwhen_matches: y\n",
         line=3,
-        error="a script has 'when' (contained text) or 'when_matches' (pattern), not both.",
+        error="a script has either 'when' (a substring) or 'when_matches' (a pattern), not both.",
     ),
     Wrong(
         file="turns: [a]\nwhen_matches: '('\n",
         line=2,
-        error="'when_matches' is no regular expression: missing ), unterminated subpattern at position 0.",
+        error="'when_matches' is not a valid regular expression: missing ), unterminated subpattern at position 0.",
     ),
     Wrong(file="scripts: []\n", line=1, error="'scripts' needs at least one entry."),
     Wrong(
@@ -189,9 +189,9 @@ WRONG = (
         line=3,
         error="the field 'when' belongs inside an entry of 'scripts'.",
     ),
-    Wrong(file="turns: [a]\nturns: [b]\n", line=2, error="the field 'turns' is here a second time."),
-    Wrong(file="turns: [a\nname: x\n", line=2, error="this is no YAML: expected ',' or ']', but got ':'."),
-    Wrong(file="turns: !!python/object:os.system x\n", line=1, error="this is no YAML: {tag}"),
+    Wrong(file="turns: [a]\nturns: [b]\n", line=2, error="duplicate field 'turns'."),
+    Wrong(file="turns: [a\nname: x\n", line=2, error="invalid YAML: expected ',' or ']', but got ':'."),
+    Wrong(file="turns: !!python/object:os.system x\n", line=1, error="invalid YAML: {tag}"),
     Wrong(file="turns: &a [*a]\n", line=1, error="this value contains itself."),
 )
 KNOWN = "name, when, when_matches, turns, judge, scripts"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.sandbox import cell as cells
-from pytest_hermes_env.sandbox.cell import Cell, CellError, Ground, bubblewrap_arguments, hidden_places
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout, bubblewrap_arguments, hidden_paths
 from pytest_hermes_env.sandbox.confinement import Confinement
 
 UNSHARE = Confinement(kind="unshare")
@@ -29,19 +29,19 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ground(tmp_path):
+def layout(tmp_path):
     """What a world stands on, in a directory of the test."""
-    return Ground.prepare(Path(os.path.realpath(tmp_path)))
+    return CellLayout.prepare(Path(os.path.realpath(tmp_path)))
 
 
 class Inside:
     """Runs commands in a world."""
 
-    def __init__(self, cell: Cell, ground: Ground) -> None:
-        self.cell, self.ground = cell, ground
+    def __init__(self, cell: Cell, layout: CellLayout) -> None:
+        self.cell, self.layout = cell, layout
 
     def words(self, script: str, *arguments: str) -> list[str]:
-        return [*self.cell.joining(), "/bin/sh", "-c", f'cd "{self.ground.world}"; {script}', "sh", *arguments]
+        return [*self.cell.enter_command(), "/bin/sh", "-c", f'cd "{self.layout.writable}"; {script}', "sh", *arguments]
 
     def run(self, script: str, *arguments: str) -> tuple[int, str]:
         ran = subprocess.run(self.words(script, *arguments), check=False, capture_output=True, text=True)
@@ -49,12 +49,12 @@ class Inside:
 
 
 @pytest.fixture
-def inside(kind, ground):
+def inside(kind, layout):
     """A started world."""
-    cell = Confinement(kind=kind).cell(ground)
+    cell = Confinement(kind=kind).cell(layout)
     assert cell is not None
     cell.start()
-    yield Inside(cell, ground)
+    yield Inside(cell, layout)
     cell.stop()
 
 
@@ -64,13 +64,13 @@ def test_only_the_world_can_be_written_to(inside, tmp_path):
 
     outcomes = [
         inside.run('echo new > "$1"', place)[0]
-        for place in (f"{inside.ground.world}/new", "/dev/shm/new", f"{tmp_path}/given", f"{tmp_path}/new", "/new", "/dev/new")
+        for place in (f"{inside.layout.writable}/new", "/dev/shm/new", f"{tmp_path}/given", f"{tmp_path}/new", "/new", "/dev/new")
     ]
 
     assert outcomes == [0, 0, *[outcomes[2]] * 4]
     assert outcomes[2] != 0
     assert (tmp_path / "given").read_text() == "before"
-    assert (inside.ground.world / "new").read_text() == "new\n"
+    assert (inside.layout.writable / "new").read_text() == "new\n"
 
 
 def test_what_can_be_read_outside_can_be_read_inside(inside, tmp_path):
@@ -126,7 +126,7 @@ def test_first_process_has_no_variables(inside):
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_hidden_places_show_nothing(tmp_path, monkeypatch, ground):
+def test_hidden_places_show_nothing(tmp_path, monkeypatch, layout):
     """Keys in the home and in the directory of the tests cannot be read."""
     home = tmp_path / "person"
     (home / ".ssh").mkdir(parents=True)
@@ -134,9 +134,9 @@ def test_hidden_places_show_nothing(tmp_path, monkeypatch, ground):
     (home / ".netrc").write_text("key")
     (home / "notes").write_text("no key")
     monkeypatch.setenv("HOME", str(home))
-    cell = UNSHARE.cell(ground)
+    cell = UNSHARE.cell(layout)
     cell.start()
-    seen = Inside(cell, ground).run(f"cd {home}; cat .netrc notes; ls .ssh")
+    seen = Inside(cell, layout).run(f"cd {home}; cat .netrc notes; ls .ssh")
     cell.stop()
 
     assert seen == (0, "no key")
@@ -182,8 +182,8 @@ def test_stopping_does_not_wait_for_the_dead(inside, tmp_path):
     script = (
         "import ctypes, os, subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
         "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans are this process's, who does not reap them
-        "cell = Cell(Ground.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
-        "words = [*cell.joining(), 'sh', '-c', 'echo begun; exec sleep 300.125']\n"
+        "cell = Cell(CellLayout.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
+        "words = [*cell.enter_command(), 'sh', '-c', 'echo begun; exec sleep 300.125']\n"
         "command = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True); command.stdout.readline()\n"
         "os.killpg(command.pid, 9); command.wait(); command.stdout.close(); cell.stop(); print('stopped')"
     )
@@ -198,9 +198,9 @@ def test_world_ends_with_the_process_that_started_it(inside, tmp_path):
     """A test run that is killed leaves no world behind, whatever still runs in it."""
     script = (
         "import subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
-        "cell = Cell(Ground.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
-        "subprocess.run([*cell.joining(), 'sh', '-c', 'setsid sleep 300.875 > /dev/null 2>&1 &'], check=True)\n"
-        "print(cell.joining()[2], flush=True); input()"
+        "cell = Cell(CellLayout.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
+        "subprocess.run([*cell.enter_command(), 'sh', '-c', 'setsid sleep 300.875 > /dev/null 2>&1 &'], check=True)\n"
+        "print(cell.enter_command()[2], flush=True); input()"
     )
     words = [sys.executable, "-c", script, str(tmp_path / "other"), inside.cell._bwrap]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
@@ -214,14 +214,14 @@ def test_world_ends_with_the_process_that_started_it(inside, tmp_path):
     assert ended
 
 
-def test_stopping_twice_or_before_the_start_does_nothing(ground):
+def test_stopping_twice_or_before_the_start_does_nothing(layout):
     """Whoever cleans up need not know how far it came."""
-    cell = Cell(ground)
+    cell = Cell(layout)
 
     cell.stop()
     cell.stop()
 
-    assert cell.joining() == []
+    assert cell.enter_command() == []
 
 
 @pytest.mark.parametrize(
@@ -234,26 +234,26 @@ def test_stopping_twice_or_before_the_start_does_nothing(ground):
     ],
 )
 @pytest.mark.usefixtures("namespaces")
-def test_world_that_does_not_start_says_why(ground, tmp_path, bwrap, reason):
+def test_world_that_does_not_start_says_why(layout, tmp_path, bwrap, reason):
     """The reason is the last thing that was said, in one line."""
     for name, script in (("silent", "exit 0"), ("verbose", f"echo first >&2; echo bwrap: {'x' * 300} >&2; exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     if not bwrap:
-        shutil.rmtree(ground.world)
-    cell = Cell(ground, bwrap=bwrap.format(tmp=tmp_path))
+        shutil.rmtree(layout.writable)
+    cell = Cell(layout, bwrap=bwrap.format(tmp=tmp_path))
 
     with pytest.raises(CellError) as raised:
         cell.start()
 
-    assert str(raised.value) == reason.format(world=ground.world)
+    assert str(raised.value) == reason.format(world=layout.writable)
 
 
 def test_bubblewrap_is_asked_for_the_same_world():
     """Its command line, word for word."""
-    ground = Ground(world=Path("/w"), empty=Path("/e"), blank=Path("/b"))
+    layout = CellLayout(writable=Path("/w"), empty_directory=Path("/e"), empty_file=Path("/b"))
 
-    arguments = bubblewrap_arguments(ground, ["/etc/hostname", "/usr"], info=5, as_root=False)
+    arguments = bubblewrap_arguments(layout, ["/etc/hostname", "/usr"], info=5, as_root=False)
 
     assert " ".join(arguments) == (
         "--unshare-user --unshare-pid --unshare-net --unshare-ipc --info-fd 5 "
@@ -263,15 +263,15 @@ def test_bubblewrap_is_asked_for_the_same_world():
         "--symlink /proc/self/fd /dev/fd --symlink /proc/self/fd/0 /dev/stdin --symlink /proc/self/fd/1 /dev/stdout "
         "--symlink /proc/self/fd/2 /dev/stderr --dir /dev/shm --remount-ro /dev "
         "--ro-bind /b /etc/hostname --ro-bind /e /usr --bind /w /w --bind /w/shm /dev/shm "
-        "-- /bin/sh -c " + cells.WAITING
+        "-- /bin/sh -c " + cells.WAIT_SCRIPT
     )
 
 
 def test_root_is_an_ordinary_user_in_bubblewrap():
     """As root it would hold every capability there."""
-    ground = Ground(world=Path("/w"), empty=Path("/e"), blank=Path("/b"))
+    layout = CellLayout(writable=Path("/w"), empty_directory=Path("/e"), empty_file=Path("/b"))
 
-    arguments = bubblewrap_arguments(ground, [], info=5, as_root=True)
+    arguments = bubblewrap_arguments(layout, [], info=5, as_root=True)
 
     assert arguments[:5] == ["--unshare-user", "--uid", "1000", "--gid", "1000"]
 
@@ -289,10 +289,10 @@ def test_hidden_places_are_those_that_hold_keys_or_lead_out(tmp_path, monkeypatc
     (home / ".aws").symlink_to("nowhere")
     world = home / ".docker" / "tmp" / "world"
     world.mkdir(parents=True)
-    monkeypatch.setattr(cells, "DOORS", str(run))
+    monkeypatch.setattr(cells, "SOCKET_DIRECTORY", str(run))
     environment = {"HOME": str(home), "HERMES_HOME": str(hermes), "SSH_AUTH_SOCK": str(tmp_path / "agent")}
 
-    places = hidden_places(environment, project, world)
+    places = hidden_paths(environment, project, world)
 
     names = ("hermes/.env", "home/.ssh", "home/real_netrc", "project/.env", "run/docker.sock", "run/user")
     assert places == [str(tmp_path / name) for name in names]
@@ -300,13 +300,13 @@ def test_hidden_places_are_those_that_hold_keys_or_lead_out(tmp_path, monkeypatc
 
 def test_holder_reports_what_it_was_refused(tmp_path):
     """The program on its own answers with one line of JSON."""
-    ground = Ground.prepare(tmp_path)
+    layout = CellLayout.prepare(tmp_path)
     words = [
         sys.executable,
         "-I",
         "-S",
-        cells.HOLDER,
-        *(str(place) for place in (tmp_path / "none", ground.empty, ground.blank)),
+        cells.INIT_PROGRAM,
+        *(str(place) for place in (tmp_path / "none", layout.empty_directory, layout.empty_file)),
     ]
 
     ran = subprocess.run(words, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -6,7 +6,8 @@ import pytest
 
 from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.shell import Outcome, Shell
+from pytest_hermes_env.sandbox.outcome import Outcome
+from pytest_hermes_env.sandbox.shell import Shell
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ items:
         "commands": (("ls 3", Answer(output="${HOME}", exit_code=2)),),
         "tools": (("web_search", {"hits": ["a", "b"]}),),
     }
-    with pytest.raises(BadCases, match="'say' must be text; got a mapping"):
+    with pytest.raises(BadCases, match="'say' must be a string; got a mapping"):
         gold.of(ITEM)
     assert late.of(ITEM) == Transcript(turns=(turn(say("late")),), judge=(turn(say("outer")),), **around)
 
@@ -125,7 +125,7 @@ WRONG = {
     ),
     "items: [{index: 0, gold: {turns: [{say: x}], sandbox: docker}}]": "1: 'sandbox' is one of fake and local; got 'docker'.",
     "items: [{index: 0, gold: [{sya: x}]}]": (
-        "1: 'sya' is no step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think"
+        "1: 'sya' is not a step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think"
     ),
     "items: [{index: 0, others: {Bad Name: [{say: x}]}}]": (
         "1: 'Bad Name' cannot name a case: take lower-case letters, digits and _, such as wrong_place"

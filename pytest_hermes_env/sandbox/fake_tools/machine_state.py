@@ -10,11 +10,11 @@ from pytest_hermes_env.sandbox.fake_tools.read_tracker import ReadTracker
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.shell import Shell
 
-__all__ = ["Machine"]
+__all__ = ["MachineState"]
 
 
 @dataclass(kw_only=True)
-class Machine:
+class MachineState:
     """The state of one in-memory machine.
 
     ``home`` is where rollouts begin. ``aliases``: directories of this computer that mean ``home``. ``patch_failures``: how often
@@ -32,10 +32,10 @@ class Machine:
     todos: list[dict[str, str]] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
 
-    def copy(self, task_id: str) -> Machine:
+    def copy(self, task_id: str) -> MachineState:
         """Return an independent machine in the same state, for the rollout ``task_id``."""
         files = self.files.copy()
-        return Machine(
+        return MachineState(
             files=files,
             shell=self.shell.copy(files),
             home=self.home,

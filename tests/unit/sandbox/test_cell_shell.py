@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES, check_variables, write_entrance
+from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES, check_variables, write_shell
 
 BASH = shutil.which("bash") or "/bin/bash"
 KEYS = {
@@ -29,7 +29,7 @@ KEYS = {
 @pytest.fixture
 def shell(tmp_path):
     """A shell that enters no other world."""
-    return write_entrance(tmp_path / "it's own", bash=BASH, joining=[], variables={"HOME": "/home/of it", "TMPDIR": "/t"})
+    return write_shell(tmp_path / "it's own", bash=BASH, enter_command=[], variables={"HOME": "/home/of it", "TMPDIR": "/t"})
 
 
 def variables(shell: Path, given: dict[str, str]) -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_variables_that_are_not_set_stay_unset(shell):
 def test_variable_of_the_sandbox_wins(tmp_path):
     """What the author gives is what every command sees."""
     given = {"LANG": "de_DE.UTF-8", "HF_TOKEN": "a 'test' key; $HOME"}
-    shell = write_entrance(tmp_path / "bin", bash=BASH, joining=[], variables=given)
+    shell = write_shell(tmp_path / "bin", bash=BASH, enter_command=[], variables=given)
 
     seen = variables(shell, {"PATH": "/usr/bin:/bin", "LANG": "C", "HF_TOKEN": "real"})
 
@@ -101,8 +101,8 @@ def test_arguments_input_exit_code_and_directory_come_through(shell, tmp_path):
 
 def test_joining_begins_in_the_directory_of_the_caller(tmp_path):
     """A process that joins another world is in its root directory; the command is not. What cannot be reached is left for HOME."""
-    joining = ["/bin/sh", "-c", 'cd /; exec "$@"', "joined"]
-    shell = write_entrance(tmp_path / "bin", bash=BASH, joining=joining, variables={"HOME": str(tmp_path)})
+    enter_command = ["/bin/sh", "-c", 'cd /; exec "$@"', "joined"]
+    shell = write_shell(tmp_path / "bin", bash=BASH, enter_command=enter_command, variables={"HOME": str(tmp_path)})
     gone = tmp_path / "gone"
     gone.mkdir()
     words = [str(shell), "-c", 'pwd; printf "%s|" "$@"', "bash", "a b"]

@@ -1,0 +1,78 @@
+"""Problems that a double collects while a test runs, and the one error that reports them all.
+
+The mock model, the fake sandbox and the replay raise a problem where it happens, and keep it for the end of the test: agent
+loops and retries swallow exceptions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_hermes_env.errors import HermesEnvError
+
+__all__ = ["Problem", "combined_error", "ordinal", "plural"]
+
+MAX_PLACES = 5
+"""How many places of one problem a message lists."""
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One problem: the class of its error, its text, and where it occurred. ``where`` is empty if the text needs no place."""
+
+    error: type[HermesEnvError]
+    text: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.error.__name__}: {self.text}"
+
+    def exception(self) -> HermesEnvError:
+        """Return the problem as an exception of its class."""
+        return self.error(_described(self, [self.where]))
+
+
+def combined_error(problems: Iterable[Problem], *, who: str) -> HermesEnvError | None:
+    """Return one error for all problems, of the class of the first one; None if there are none.
+
+    Problems that differ only in their place are listed once: clients retry, and a group sends the same request many times.
+    ``who``: the double that reports them, such as "the mock model".
+    """
+    places: dict[tuple[type[HermesEnvError], str], list[str]] = {}
+    for problem in problems:
+        places.setdefault((problem.error, problem.text), []).append(problem.where)
+    distinct = [(Problem(error=error, text=text), where) for (error, text), where in places.items()]
+    if not distinct:
+        return None
+    first, where = distinct[0]
+    if len(distinct) == 1:
+        return first.error(_described(first, where))
+    entries = (
+        f"\n\n{number}. {problem.error.__name__}: {_described(problem, where)}"
+        for number, (problem, where) in enumerate(distinct, start=1)
+    )
+    return first.error(f"{who} reports {len(distinct)} problems." + "".join(entries).replace("\n  ", "\n     "))
+
+
+def ordinal(number: int) -> str:
+    """Return ``first``, ``second``, ``third`` … for a number from 1."""
+    return ORDINALS[number - 1] if number <= len(ORDINALS) else f"{number}th"
+
+
+def plural(word: str, count: int) -> str:
+    """Return the word, with an ``s`` unless the count is 1."""
+    return word if count == 1 else f"{word}s"
+
+
+def _described(problem: Problem, places: Sequence[str]) -> str:
+    """Return the text of a problem with its places after the first line, or, if it has none, with its count at the end."""
+    counted = Counter(place for place in places if place)
+    if not counted:
+        return problem.text + (f"\n  repeated  {len(places)} times" if len(places) > 1 else "")
+    listed = [place if count == 1 else f"{place} ({count} times)" for place, count in counted.items()]
+    more = f"; and {len(listed) - MAX_PLACES} more" if len(listed) > MAX_PLACES else ""
+    headline, *rest = problem.text.split("\n")
+    return "\n".join([headline, f"  where     {'; '.join(listed[:MAX_PLACES])}{more}", *rest])
