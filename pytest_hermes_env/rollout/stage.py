@@ -23,8 +23,7 @@ from pytest_hermes_env.rollout.event_loop import Hung
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
 from pytest_hermes_env.rollout.sampling import replies_of
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN
+from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN, Scenario
 
 __all__ = ["CHAT", "Policy", "Stage"]
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
-from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN, Scenario
+from pytest_hermes_env.rollout.scenarios.family import Family
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.cases import ItemCases, Rung

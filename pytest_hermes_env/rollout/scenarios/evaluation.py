@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.faults import Faults
 from pytest_hermes_env.rollout.journal import Journal, recording
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN
+from pytest_hermes_env.rollout.scenarios.family import Family
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN
+from pytest_hermes_env.rollout.scenarios.family import Family
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
