@@ -171,8 +171,8 @@ PATCHES: tuple[Patch, ...] = (
         lasts="to the end of the recorded or replayed process",
     ),
     Patch(
-        targets=("importlib.machinery.SourceFileLoader.get_code",),
-        does="import one file with other contents",
+        targets=("importlib.machinery.SourceFileLoader.get_code", "SourceTree.text_of"),
+        does="import and read one file with other contents",
         why="a mutation is tried without changing the user's files",
         lasts="to the end of the process that tries one mutant",
     ),

@@ -64,5 +64,5 @@ def _read_as(given: str, wanted: str, text: bytes) -> None:
     def text_of(self: SourceTree, file: str) -> bytes:
         return text if os.path.realpath(file) == wanted else real(self, file)
 
-    SourceTree.text_of = text_of  # type: ignore[method-assign]
+    assign("SourceTree.text_of", text_of, owner=SourceTree)
     sys.dont_write_bytecode = True
