@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from pytest_hermes_env.patches import assign
+
 __all__ = ["LoopBoundTransport", "release", "tame"]
 
 
@@ -66,11 +68,11 @@ def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None, *, retr
         method: Any = getattr(kind, name, None)
         if hasattr(method, "retry_with"):
             once = method.retry_with(stop=stop_after_attempt(1), reraise=True)
-            setattr(server, name, once.__get__(server))
+            assign("APIServer.*", once.__get__(server), owner=server, name=name)
     client = getattr(server, "openai", None)
     if client is not None:
         http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout)
-        server.openai = client.copy(max_retries=retries, http_client=http_client)
+        assign("APIServer.openai", client.copy(max_retries=retries, http_client=http_client), owner=server)
         _finish(client.close())
 
 

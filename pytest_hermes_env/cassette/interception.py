@@ -15,11 +15,10 @@ import contextlib
 import functools
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any, Protocol
-from unittest import mock
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -31,6 +30,7 @@ from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_reques
 from pytest_hermes_env.cassette.key_shapes import secrets_sent
 from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
+from pytest_hermes_env.patches import intercept
 
 __all__ = ["Exchange", "Exchanges", "endpoint_of", "intercepting", "is_loopback", "is_miss"]
 
@@ -212,56 +212,44 @@ def intercepting(exchanges: Exchanges, *transports: type) -> Iterator[None]:
     deck = Deck(exchanges)
     with contextlib.ExitStack() as patches:
         for kind in (httpx.AsyncHTTPTransport, *transports):
-            real = vars(kind)["handle_async_request"]
-            patches.enter_context(mock.patch.object(kind, "handle_async_request", _httpx_async(deck, real)))
-        sync: Any = httpx.HTTPTransport.handle_request
-        patches.enter_context(mock.patch.object(httpx.HTTPTransport, "handle_request", _httpx_sync(deck, sync)))
-        session: Any = aiohttp.ClientSession._request  # noqa: SLF001 - where vcrpy stands, too
-        patches.enter_context(mock.patch.object(aiohttp.ClientSession, "_request", _aiohttp(deck, session)))
+            handler = functools.partial(_httpx_async, deck)
+            patches.enter_context(intercept("httpx.AsyncHTTPTransport.handle_async_request", handler, owner=kind))
+        patches.enter_context(intercept("httpx.HTTPTransport.handle_request", functools.partial(_httpx_sync, deck)))
+        patches.enter_context(intercept("aiohttp.ClientSession._request", functools.partial(_aiohttp, deck)))
         yield
 
 
 # ---------------------------------------------------------------------- httpx
 
 
-def _httpx_async(deck: Deck, real: Any) -> Any:
+async def _httpx_async(deck: Deck, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
+    url = str(request.url)
+    if not endpoint_of(url):
+        _check(deck, request.url.host, httpx.ConnectError)
+        return await real(transport, request)  # type: ignore[no-any-return]
     stub: Any = vcr_handle_async_request(deck, real, httpx)
-
-    @functools.wraps(real)
-    async def handle_async_request(self: Any, request: httpx.Request) -> httpx.Response:
-        url = str(request.url)
-        if not endpoint_of(url):
-            _check(deck, request.url.host, httpx.ConnectError)
-            return await real(self, request)  # type: ignore[no-any-return]
-        try:
-            with deck.exchange(url, _httpx_error):
-                return _in_pieces(await stub(self, request))
-        except CassetteMiss as miss:
-            return _refusal(miss)
-        except _GivenUp as given_up:
-            return _refusal(deck.exchanges.waited(await given_up.wait(), given_up.seconds))
-
-    return handle_async_request
+    try:
+        with deck.exchange(url, _httpx_error):
+            return _in_pieces(await stub(transport, request))
+    except CassetteMiss as miss:
+        return _refusal(miss)
+    except _GivenUp as given_up:
+        return _refusal(deck.exchanges.waited(await given_up.wait(), given_up.seconds))
 
 
-def _httpx_sync(deck: Deck, real: Any) -> Any:
+def _httpx_sync(deck: Deck, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
+    url = str(request.url)
+    if not endpoint_of(url):
+        _check(deck, request.url.host, httpx.ConnectError)
+        return real(transport, request)  # type: ignore[no-any-return]
     stub: Any = vcr_handle_request(deck, real, httpx)
-
-    @functools.wraps(real)
-    def handle_request(self: Any, request: httpx.Request) -> httpx.Response:
-        url = str(request.url)
-        if not endpoint_of(url):
-            _check(deck, request.url.host, httpx.ConnectError)
-            return real(self, request)  # type: ignore[no-any-return]
-        try:
-            with deck.exchange(url, _httpx_error):
-                return _in_pieces(stub(self, request))
-        except CassetteMiss as miss:
-            return _refusal(miss)
-        except _GivenUp as given_up:  # of an asynchronous client: this one cannot
-            return _refusal(deck.exchanges.waited(0.0, given_up.seconds))
-
-    return handle_request
+    try:
+        with deck.exchange(url, _httpx_error):
+            return _in_pieces(stub(transport, request))
+    except CassetteMiss as miss:
+        return _refusal(miss)
+    except _GivenUp as given_up:  # recorded by an asynchronous client: this one cannot be cancelled
+        return _refusal(deck.exchanges.waited(0.0, given_up.seconds))
 
 
 def _refusal(miss: CassetteMiss) -> httpx.Response:
@@ -327,23 +315,18 @@ def _in_pieces(response: httpx.Response) -> httpx.Response:
 # ---------------------------------------------------------------------- aiohttp
 
 
-def _aiohttp(deck: Deck, real: Any) -> Any:
-    stub: Callable[..., Awaitable[Any]] = vcr_request(deck, real)
-
-    @functools.wraps(real)
-    async def request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
-        url = str(self._build_url(str_or_url))
-        if not endpoint_of(url):
-            _check(deck, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
-            return await real(self, method, str_or_url, **kwargs)
-        try:
-            with deck.exchange(url, _aiohttp_error):
-                return await stub(self, method, url, **kwargs)
-        except _GivenUp as given_up:
-            seconds, recorded_s = await given_up.wait(), given_up.seconds
-        raise deck.exchanges.waited(seconds, recorded_s)
-
-    return request
+async def _aiohttp(deck: Deck, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
+    url = str(session._build_url(str_or_url))  # noqa: SLF001 - resolves against the session's base URL
+    if not endpoint_of(url):
+        _check(deck, urlsplit(url).hostname or "", aiohttp.ClientConnectionError)
+        return await real(session, method, str_or_url, **kwargs)
+    stub: Any = vcr_request(deck, real)
+    try:
+        with deck.exchange(url, _aiohttp_error):
+            return await stub(session, method, url, **kwargs)
+    except _GivenUp as given_up:
+        seconds, recorded_s = await given_up.wait(), given_up.seconds
+    raise deck.exchanges.waited(seconds, recorded_s)
 
 
 def _aiohttp_error(reply: ModelReply) -> Exception:

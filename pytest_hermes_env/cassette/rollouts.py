@@ -1,23 +1,23 @@
-"""Says to which rollout a call belongs, and numbers rollouts in the order in which they begin.
+"""Assigns calls to rollouts, and numbers rollouts in the order in which they begin.
 
 A rollout begins where ``collect_trajectory`` begins, or, outside of that, where an agent loop's ``run`` does. A context variable
-carries it to all that the rollout awaits; tool calls, which may come from threads without one, are known by their task id.
+carries it to everything that the rollout awaits; tool calls, which may come from threads without one, are found by their task id.
 
-Place in the flow: a session of `session` watches the classes of the layers that are loaded, and those that make_env builds.
+Place in the flow: a cassette session watches the classes of all loaded layers, and those that make_env builds.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from pytest_hermes_env.cassette.matching import opening_of
+from pytest_hermes_env.patches import intercept
 
 __all__ = ["LiveRollout", "RolloutWatch", "same_reward"]
 
@@ -42,7 +42,7 @@ class LiveRollout:
         self.has_reward = False
 
     def describe(self) -> str:
-        """Return where the rollout is, in words."""
+        """Return where the rollout is, as a phrase for error messages."""
         place = (
             f"turn {self.turn}" if self.is_looping else ("outside of its agent loop" if self.has_looped else "its beginning")
         )
@@ -52,7 +52,7 @@ class LiveRollout:
 class RolloutWatch:
     """Watches environments while it is open: `current` is the rollout of the running task, `of` that of a tool call.
 
-    ``begin`` is told each rollout as it begins, and gives it its number.
+    ``begin`` is called with each rollout when it begins, and sets its number.
     """
 
     def __init__(self, begin: Callable[[LiveRollout], None]) -> None:
@@ -61,12 +61,13 @@ class RolloutWatch:
         self._current: ContextVar[LiveRollout | None] = ContextVar("hermes_env_rollout", default=None)
         self._rewarded: ContextVar[bool] = ContextVar("hermes_env_in_reward", default=False)
         self._by_task: dict[str, LiveRollout] = {}
-        self._patched: list[tuple[type, str, Any, Any]] = []
+        self._watched: dict[tuple[type, str], Any] = {}
+        self._patches = contextlib.ExitStack()
         self.rollouts: list[LiveRollout] = []
 
     @property
     def current(self) -> LiveRollout | None:
-        """The rollout that the running task belongs to; None outside of any."""
+        """The rollout that the running task belongs to; None outside of one."""
         return self._current.get()
 
     def of(self, task_id: str) -> LiveRollout | None:
@@ -86,7 +87,7 @@ class RolloutWatch:
                     self.watch(found)
 
     def watch(self, cls: type) -> None:
-        """Watch a class, those that it is built on and those that are built on it; classes that are watched stay so."""
+        """Watch a class, its bases and its subclasses; classes that are watched already stay watched."""
         for each in dict.fromkeys((*cls.__mro__, *_descendants(cls))):
             if any(ancestor.__name__ == BASE for ancestor in each.__mro__):
                 self._patch(each, "collect_trajectory", self._collecting)
@@ -95,19 +96,17 @@ class RolloutWatch:
                 self._patch(each, "run", self._running)
 
     def close(self) -> None:
-        """Put everything back."""
-        while self._patched:
-            cls, name, ours, real = self._patched.pop()
-            if vars(cls).get(name) is ours:
-                setattr(cls, name, real)
+        """Stop watching."""
+        self._patches.close()
+        self._watched.clear()
 
-    def _patch(self, cls: type, name: str, around: Callable[[Any], Any]) -> None:
-        real = vars(cls).get(name)
-        if not callable(real) or any(real is ours for _, _, ours, _ in self._patched):
-            return  # where a test put a method of its own since, that one is watched, too
-        ours = around(real)
-        setattr(cls, name, ours)
-        self._patched.append((cls, name, ours, real))
+    def _patch(self, cls: type, name: str, handler: Callable[..., Any]) -> None:
+        installed = vars(cls).get(name)
+        if not callable(installed) or self._watched.get((cls, name)) is installed:
+            return  # a method that a test has put in its place since then is watched, too
+        owner = LOOP if name == "run" else BASE
+        self._patches.enter_context(intercept(f"{owner}.{name}", handler, owner=cls))
+        self._watched[cls, name] = vars(cls)[name]
 
     def _start(self, opening: object, environment: type | None) -> LiveRollout:
         rollout = LiveRollout(opening_of(opening), environment)
@@ -116,65 +115,47 @@ class RolloutWatch:
             self._begin(rollout)
         return rollout
 
-    def _collecting(self, real: Any) -> Any:
-        @functools.wraps(real)
-        async def collect_trajectory(env: Any, *args: Any, **kwargs: Any) -> Any:
-            current = self._current.get()
-            if current is not None and current.is_collected:
-                return await real(env, *args, **kwargs)
-            rollout = self._start(args[0] if args else kwargs.get("item"), type(env))
-            rollout.is_collected = True
-            token = self._current.set(rollout)
-            try:
-                return await real(env, *args, **kwargs)
-            finally:
-                rollout.is_collected = False
-                self._current.reset(token)
+    async def _collecting(self, real: Any, env: Any, *args: Any, **kwargs: Any) -> Any:
+        current = self._current.get()
+        if current is not None and current.is_collected:
+            return await real(env, *args, **kwargs)
+        rollout = self._start(args[0] if args else kwargs.get("item"), type(env))
+        rollout.is_collected = True
+        token = self._current.set(rollout)
+        try:
+            return await real(env, *args, **kwargs)
+        finally:
+            rollout.is_collected = False
+            self._current.reset(token)
 
-        return collect_trajectory
+    async def _running(self, real: Any, loop: Any, *args: Any, **kwargs: Any) -> Any:
+        current = self._current.get()
+        if current is None or (current.has_looped and not current.is_collected and not current.is_looping):
+            current = self._start(args[0] if args else kwargs.get("messages"), None)
+            self._current.set(current)  # stays: what follows the loop in this task, its reward, belongs to it
+        self._by_task[str(getattr(loop, "task_id", ""))] = current
+        current.is_looping = current.has_looped = True
+        try:
+            return await real(loop, *args, **kwargs)
+        finally:
+            current.is_looping = False
 
-    def _running(self, real: Any) -> Any:
-        @functools.wraps(real)
-        async def run(loop: Any, *args: Any, **kwargs: Any) -> Any:
-            current = self._current.get()
-            if current is None or (current.has_looped and not current.is_collected and not current.is_looping):
-                current = self._start(args[0] if args else kwargs.get("messages"), None)
-                self._current.set(current)  # stays: what follows the loop in this task, its reward, belongs to it
-            self._by_task[str(getattr(loop, "task_id", ""))] = current
-            current.is_looping = current.has_looped = True
-            try:
-                return await real(loop, *args, **kwargs)
-            finally:
-                current.is_looping = False
-
-        return run
-
-    def _rewarding(self, real: Any) -> Any:
-        @functools.wraps(real)
-        async def compute_reward(env: Any, *args: Any, **kwargs: Any) -> Any:
-            rollout = self._current.get()
-            if rollout is None or self._rewarded.get():
-                return await real(env, *args, **kwargs)
-            rollout.environment = rollout.environment or type(env)
-            rollout.has_reward = True
-            with self._inside():
-                try:
-                    reward = await real(env, *args, **kwargs)
-                except Exception as error:
-                    rollout.reward_error = f"{type(error).__name__}: {error}"
-                    raise
-            rollout.reward = _number(reward)
-            return reward
-
-        return compute_reward
-
-    @contextlib.contextmanager
-    def _inside(self) -> Iterator[None]:
+    async def _rewarding(self, real: Any, env: Any, *args: Any, **kwargs: Any) -> Any:
+        rollout = self._current.get()
+        if rollout is None or self._rewarded.get():
+            return await real(env, *args, **kwargs)
+        rollout.environment = rollout.environment or type(env)
+        rollout.has_reward = True
         token = self._rewarded.set(True)
         try:
-            yield
+            reward = await real(env, *args, **kwargs)
+        except Exception as error:
+            rollout.reward_error = f"{type(error).__name__}: {error}"
+            raise
         finally:
             self._rewarded.reset(token)
+        rollout.reward = _number(reward)
+        return reward
 
 
 def _descendants(cls: type) -> list[type]:
@@ -193,7 +174,7 @@ def _number(value: object) -> float | None:
 
 
 def same_reward(one: float | None, other: float | None) -> bool:
-    """Tell whether two rewards are the same; NaN is the same as NaN."""
+    """Return whether two rewards are equal; NaN equals NaN."""
     if one is None or other is None:
         return one is other
     return one == other or (math.isnan(one) and math.isnan(other))

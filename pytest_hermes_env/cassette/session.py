@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
-from unittest import mock
 
 import tenacity
 
@@ -45,6 +44,7 @@ from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
 from pytest_hermes_env.failures import Problem, combined_error
+from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.types import World
 
 __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
@@ -339,20 +339,12 @@ def _no_retries_of_misses() -> Iterator[None]:
 
     Other errors are retried as usual.
     """
-    real, real_async = tenacity.BaseRetrying.iter, tenacity.AsyncRetrying.iter
 
-    def once(self: Any, retry_state: tenacity.RetryCallState) -> Any:
+    def once(real: Any, retrying: Any, retry_state: tenacity.RetryCallState) -> Any:
         _raise_miss(retry_state)
-        return real(self, retry_state)
+        return real(retrying, retry_state)
 
-    async def once_async(self: Any, retry_state: tenacity.RetryCallState) -> Any:
-        _raise_miss(retry_state)
-        return await real_async(self, retry_state)
-
-    with (
-        mock.patch.object(tenacity.BaseRetrying, "iter", once),
-        mock.patch.object(tenacity.AsyncRetrying, "iter", once_async),
-    ):
+    with intercept("tenacity.BaseRetrying.iter", once), intercept("tenacity.AsyncRetrying.iter", once):
         yield
 
 

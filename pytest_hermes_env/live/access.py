@@ -18,6 +18,7 @@ from pytest_hermes_env.errors import BudgetSpent
 from pytest_hermes_env.live.limits import Usage
 from pytest_hermes_env.live.metering import Meter, MeteredTransport, counted_here
 from pytest_hermes_env.live.providers import LiveServer
+from pytest_hermes_env.patches import assign
 
 __all__ = ["LiveAccess", "probe", "proxy_for"]
 
@@ -52,10 +53,10 @@ class LiveAccess:
         inner = clients.LoopBoundTransport(proxy=proxy_for(self.server.base_url))
         clients.tame(held, MeteredTransport(inner, self.meter), retries=RETRIES)
         for name in ("_chat_completion_wrapper", "_completion_wrapper"):
-            setattr(held, name, self._outspoken(getattr(held, name)))
+            assign("APIServer.*", self._outspoken(getattr(held, name)), owner=held, name=name)
         if self.server.server_type != "openai":  # these ask /generate, each time with an aiohttp session of their own
-            held._tokens_and_logprobs_completion_wrapper = self._counted(held._tokens_and_logprobs_completion_wrapper, _sampled)  # noqa: SLF001
-            held._get_logprobs_wrapper = self._counted(held._get_logprobs_wrapper, _read)  # noqa: SLF001
+            for name, usage_of in (("_tokens_and_logprobs_completion_wrapper", _sampled), ("_get_logprobs_wrapper", _read)):
+                assign("APIServer.*", self._counted(getattr(held, name), usage_of), owner=held, name=name)
 
     def _outspoken(self, method: Method) -> Method:
         """Return the method, raising BudgetSpent where the openai client makes a connection error of it."""

@@ -1,21 +1,24 @@
-"""Keeps a test from the network: no connection and no DNS query to a host other than this one, from any thread of the process.
+"""Blocks the network in a test: no connection and no DNS query to another host, from any thread of the process.
 
-The methods of ``socket.socket`` that name a peer, and the functions that resolve names, ask the guard first; asyncio, httpx,
-aiohttp, requests and urllib all pass there. What starts in another process does not, nor what is written in C and opens its own
-sockets (uvloop, grpc). A refusal is an `OSError`, as on a machine without a network; it is kept, too, since environments catch
-such errors, and fails the test at its end.
+The methods of ``socket.socket`` that name a peer, and the functions that resolve names, are intercepted; asyncio, httpx, aiohttp,
+requests and urllib all use them. Other processes are not covered, nor are C libraries that open their own sockets (uvloop, grpc).
+A refusal is an `OSError`, as on a machine without a network. Environments catch such errors, so refusals are also kept, and fail
+the test at its end.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import ipaddress
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
 from pytest_hermes_env.errors import NetworkBlocked
+from pytest_hermes_env.patches import intercept
 
 __all__ = ["ANY_HOST", "NetworkGuard", "is_this_machine"]
 
@@ -35,7 +38,7 @@ class _Refusal:
 class NetworkGuard:
     """A context in which only this machine and ``allowed`` hosts can be reached. ``*.example.org`` allows all below that name.
 
-    ``test`` is named in refusals, ``is_live`` words their way out. May be entered again after it was left.
+    ``test`` is named in refusals; ``is_live`` chooses the fix that they suggest. May be entered again after it was left.
     """
 
     def __init__(self, *, test: str, allowed: Iterable[str] = (), is_live: bool = False) -> None:
@@ -45,27 +48,17 @@ class NetworkGuard:
         self._resolved: set[str] = set()
         self._refusals: list[_Refusal] = []
         self._lock = threading.Lock()
-        self._own: dict[str, Any] = {}
-        self._methods: dict[str, Any] = {}
+        self._patches = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         for name in PEERS:
-            self._methods[name] = vars(socket.socket).get(name)  # another guard's, where a test runs tests
-            setattr(socket.socket, name, self._guarded_method(name))
+            self._patches.enter_context(intercept(f"socket.socket.{name}", functools.partial(self._connect, name)))
         for name in RESOLVERS:
-            self._own[name] = getattr(socket, name)
-            setattr(socket, name, self._guarded_function(name, self._own[name]))
+            self._patches.enter_context(intercept(f"socket.{name}", functools.partial(self._resolve, name)))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name, method in self._methods.items():
-            if method is None:
-                delattr(socket.socket, name)  # what it inherits from _socket.socket shows again
-            else:
-                setattr(socket.socket, name, method)
-        for name, function in self._own.items():
-            setattr(socket, name, function)
-        self._own.clear()
+        self._patches.close()
 
     @property
     def is_closed(self) -> bool:
@@ -73,44 +66,35 @@ class NetworkGuard:
         return not self._allowed and not self._is_live
 
     @property
-    def is_breached(self) -> bool:
-        """Whether something was refused."""
-        return bool(self._refusals)
+    def hosts(self) -> list[str]:
+        """The hosts that were refused, once each."""
+        with self._lock:
+            return list(dict.fromkeys(refusal.host for refusal in self._refusals))
 
     def verify(self) -> None:
         """Raise when something was refused. Raises: NetworkBlocked, naming every host."""
-        with self._lock:
-            refusals = list(dict.fromkeys(self._refusals))
-        if refusals:
-            hosts = list(dict.fromkeys(refusal.host for refusal in refusals))
+        if refusals := list(dict.fromkeys(self._refusals)):
+            hosts = self.hosts
             shown = "; ".join(refusal.what for refusal in refusals[:SHOWN])
             more = f"; and {len(refusals) - SHOWN} more" if len(refusals) > SHOWN else ""
             raise NetworkBlocked(self._text(f"this test reached for {', '.join(hosts)}", shown + more, hosts[0]))
 
-    def _guarded_method(self, name: str) -> Callable[..., Any]:
-        real = getattr(socket.socket, name)
+    def _connect(self, name: str, real: Any, held: socket.socket, *args: Any) -> Any:
+        if held.family in {socket.AF_INET, socket.AF_INET6}:
+            address = _peer(name, args)
+            if isinstance(address, tuple) and address:
+                self._check_peer(str(address[0]), f"{name} to {address[0]}:{address[1] if len(address) > 1 else '?'}")
+        return real(held, *args)
 
-        def method(held: socket.socket, *args: Any) -> Any:
-            if held.family in {socket.AF_INET, socket.AF_INET6}:
-                address = _peer(name, args)
-                if isinstance(address, tuple) and address:
-                    self._check_peer(str(address[0]), f"{name} to {address[0]}:{address[1] if len(address) > 1 else '?'}")
-            return real(held, *args)
-
-        return method
-
-    def _guarded_function(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def function(host: Any, *args: Any, **kwargs: Any) -> Any:
-            text = _text_of(host)
-            if name == "gethostbyaddr":
-                self._check_peer(text, f"{name}({text!r})")
-            is_listed = self._check_name(text, f"{name}({text!r})")
-            found = real(host, *args, **kwargs)
-            if is_listed:
-                self._resolved.update(_addresses(name, found))
-            return found
-
-        return function
+    def _resolve(self, name: str, real: Any, host: Any, *args: Any, **kwargs: Any) -> Any:
+        text = _text_of(host)
+        if name == "gethostbyaddr":
+            self._check_peer(text, f"{name}({text!r})")
+        is_listed = self._check_name(text, f"{name}({text!r})")
+        found = real(host, *args, **kwargs)
+        if is_listed:
+            self._resolved.update(_addresses(name, found))
+        return found
 
     def _check_name(self, host: str, what: str) -> bool:
         """Return whether the name is among the allowed. Raises: neither allowed, nor known without a DNS query → NetworkBlocked."""
@@ -138,7 +122,10 @@ class NetworkGuard:
     def _refuse(self, host: str, what: str) -> None:
         with self._lock:
             self._refusals.append(_Refusal(host=host, what=what))
-        raise NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
+        raise self._error(host, what)
+
+    def _error(self, host: str, what: str) -> OSError:
+        return NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
 
     def _text(self, happened: str, seen: str, host: str) -> str:
         out = (
@@ -174,13 +161,13 @@ def _text_of(host: Any) -> str:
 
 
 def _is_own_name(host: str) -> bool:
-    """Tell whether a name is one of this machine: resolved by its own files, mostly to loopback. What it gives is checked, too."""
+    """Return whether a name belongs to this machine: its own files resolve it, mostly to loopback. The result is checked, too."""
     name = host.lower().rstrip(".")
     return name in {"", "localhost", socket.gethostname().lower()} or name.endswith(".localhost")
 
 
 def is_this_machine(host: str) -> bool:
-    """Tell whether a host, a name or an address, is this machine, as far as that is known without a DNS query."""
+    """Return whether a host name or address is this machine, as far as that is known without a DNS query."""
     address = _as_address(host)
     return _is_own_name(host) if address is None else _is_this_machine(address)
 

@@ -1,19 +1,19 @@
-"""Counts the calls that an environment makes with clients of its own, such as a judge's ``AsyncOpenAI(base_url=...)``.
+"""Counts the calls that an environment makes with its own clients, such as a judge's ``AsyncOpenAI(base_url=...)``.
 
-Place in the flow: a live test enters `counting_own_clients` for all of its length. httpx (the openai client, both kinds), aiohttp and
-requests are taken where their requests leave, as a class; what the environment's own servers ask is counted by `MeteredTransport`
-already and passes. urllib and libraries with sockets of their own are not seen.
+Place in the flow: a live test runs inside `counting_own_clients`. Requests of httpx (both kinds of openai client), aiohttp and
+requests are intercepted where they leave the library; requests of the environment's servers are counted by `MeteredTransport`
+already and pass. urllib and libraries that open their own sockets are not seen.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 from urllib.parse import SplitResult, urlsplit
 
 import aiohttp
@@ -22,6 +22,7 @@ import httpx
 from pytest_hermes_env.live.limits import Usage
 from pytest_hermes_env.live.metering import EVENTS, Meter, MeteredTransport, is_counted_above, outcome_of, usage_of_events
 from pytest_hermes_env.live.network_guard import is_this_machine
+from pytest_hermes_env.patches import intercept
 
 __all__ = ["asks_a_model", "counting_own_clients"]
 
@@ -31,7 +32,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 def asks_a_model(url: str, base_url: str) -> bool:
-    """Tell whether a POST to ``url`` is to be counted: it asks a model, of the run's own server or of one on another machine.
+    """Return whether a POST to ``url`` is counted: it asks a model, on the run's own server or on another machine.
 
     Other ports of this machine are test doubles and cost nothing.
     """
@@ -48,7 +49,7 @@ def _origin(parts: SplitResult) -> tuple[str, int | None]:
 
 @contextlib.contextmanager
 def counting_own_clients(meter: Meter, base_url: str) -> Iterator[None]:
-    """Count what any client of this process asks a model while the context lasts; when a limit is reached, nothing is sent.
+    """Count every request of this process to a model while the context lasts; nothing is sent once a limit is reached.
 
     Raises: in the client's call, a limit is reached → BudgetSpent, which the openai client shows as its connection error.
     """
@@ -56,14 +57,16 @@ def counting_own_clients(meter: Meter, base_url: str) -> Iterator[None]:
     def counts(method: str, url: str) -> bool:
         return method.upper() == "POST" and not is_counted_above() and asks_a_model(url, base_url)
 
+    handlers: dict[str, Callable[..., Any]] = {
+        "httpx.AsyncHTTPTransport.handle_async_request": _httpx_async,
+        "httpx.HTTPTransport.handle_request": _httpx_sync,
+        "aiohttp.ClientSession._request": _aiohttp,
+    }
+    if importlib.util.find_spec("requests") is not None:  # not a dependency of ours
+        handlers["requests.adapters.HTTPAdapter.send"] = _requests
     with contextlib.ExitStack() as patches:
-        for owner, name, wrap in (
-            (httpx.AsyncHTTPTransport, "handle_async_request", _httpx_async),
-            (httpx.HTTPTransport, "handle_request", _httpx_sync),
-            (aiohttp.ClientSession, "_request", _aiohttp),
-            *_requests(),
-        ):
-            patches.enter_context(mock.patch.object(owner, name, wrap(meter, counts, getattr(owner, name))))
+        for target, handler in handlers.items():
+            patches.enter_context(intercept(target, functools.partial(handler, meter, counts)))
         yield
 
 
@@ -71,7 +74,7 @@ Counts = Callable[[str, str], bool]
 
 
 class _Call:
-    """One call from its beginning to its end. Raises: a limit is reached → BudgetSpent."""
+    """One call from start to end. Raises: a limit is reached → BudgetSpent."""
 
     def __init__(self, meter: Meter, body: Any) -> None:
         self._meter = meter
@@ -99,39 +102,31 @@ class _Through(httpx.AsyncBaseTransport):
         return response
 
 
-def _httpx_async(meter: Meter, counts: Counts, real: Any) -> Any:
-    @functools.wraps(real)
-    async def handle_async_request(self: Any, request: httpx.Request) -> httpx.Response:
-        if not counts(request.method, str(request.url)):
-            return await real(self, request)  # type: ignore[no-any-return]
-        return await MeteredTransport(_Through(self, real), meter, is_own_client=True).handle_async_request(request)
-
-    return handle_async_request
+async def _httpx_async(meter: Meter, counts: Counts, real: Any, held: Any, request: httpx.Request) -> httpx.Response:
+    if not counts(request.method, str(request.url)):
+        return await real(held, request)  # type: ignore[no-any-return]
+    return await MeteredTransport(_Through(held, real), meter, is_own_client=True).handle_async_request(request)
 
 
-def _httpx_sync(meter: Meter, counts: Counts, real: Any) -> Any:
-    @functools.wraps(real)
-    def handle_request(self: Any, request: httpx.Request) -> httpx.Response:
-        if not counts(request.method, str(request.url)):
-            return real(self, request)  # type: ignore[no-any-return]
-        call = _Call(meter, _json(request.read()))
-        try:
-            response: httpx.Response = real(self, request)
-            if response.headers.get("content-type", "").startswith(EVENTS) and response.is_success:
-                response.stream = _SyncTee(response.stream, lambda said: call.end(usage_of_events(said), response.status_code))
-                return response
-            _keep_body(response)
-        except BaseException as error:
-            call.end(None, type(error).__name__)
-            raise
-        call.answered(response.status_code, response.content)
-        return response
-
-    return handle_request
+def _httpx_sync(meter: Meter, counts: Counts, real: Any, held: Any, request: httpx.Request) -> httpx.Response:
+    if not counts(request.method, str(request.url)):
+        return real(held, request)  # type: ignore[no-any-return]
+    call = _Call(meter, _json(request.read()))
+    try:
+        response: httpx.Response = real(held, request)
+        if response.headers.get("content-type", "").startswith(EVENTS) and response.is_success:
+            response.stream = _SyncTee(response.stream, lambda said: call.end(usage_of_events(said), response.status_code))
+            return response
+        _keep_body(response)
+    except BaseException as error:
+        call.end(None, type(error).__name__)
+        raise
+    call.answered(response.status_code, response.content)
+    return response
 
 
 def _keep_body(response: httpx.Response) -> None:
-    """Read a response, and leave its bytes to whoever reads its stream again, as the recorder of a cassette does."""
+    """Read a response, and leave its bytes readable for others, such as the recorder of a cassette."""
     if isinstance(response.stream, httpx.SyncByteStream) and not response.is_closed:
         raw = b"".join(response.stream)
         response.stream.close()
@@ -140,7 +135,7 @@ def _keep_body(response: httpx.Response) -> None:
 
 
 class _SyncTee(httpx.SyncByteStream):
-    """A stream that passes its bytes on, and tells all of them when it is closed."""
+    """A stream that passes its bytes on, and reports all of them when it is closed."""
 
     def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
         self._stream = stream
@@ -159,55 +154,40 @@ class _SyncTee(httpx.SyncByteStream):
         self._stream.close()
 
 
-def _aiohttp(meter: Meter, counts: Counts, real: Any) -> Any:
-    @functools.wraps(real)
-    async def request(self: Any, method: str, str_or_url: Any, **kwargs: Any) -> Any:
-        if not counts(method, str(self._build_url(str_or_url))):
-            return await real(self, method, str_or_url, **kwargs)
-        call = _Call(meter, kwargs.get("json") or _json(kwargs.get("data")))
-        try:
-            response = await real(self, method, str_or_url, **kwargs)
-            if response.content_type == EVENTS and response.ok:
-                call.end(Usage(), response.status)  # its reader takes the chunks: what they say is not known
-                return response
-            content = await response.read()
-        except BaseException as error:
-            call.end(None, getattr(error, "status", 0) or type(error).__name__)
-            raise
-        call.answered(response.status, content)
-        return response
-
-    return request
-
-
-def _requests() -> list[tuple[Any, str, Any]]:
-    """Return where requests leave the library of that name, where it is installed."""
+async def _aiohttp(
+    meter: Meter, counts: Counts, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any
+) -> aiohttp.ClientResponse:
+    if not counts(method, str(session._build_url(str_or_url))):  # noqa: SLF001 - resolves against the session's base URL
+        return await real(session, method, str_or_url, **kwargs)  # type: ignore[no-any-return]
+    call = _Call(meter, kwargs.get("json") or _json(kwargs.get("data")))
     try:
-        from requests.adapters import HTTPAdapter  # type: ignore[import-untyped]  # noqa: PLC0415 - not a dependency of ours
-    except ImportError:
-        return []
-    return [(HTTPAdapter, "send", _requests_send)]
+        response: aiohttp.ClientResponse = await real(session, method, str_or_url, **kwargs)
+        if response.content_type == EVENTS and response.ok:
+            call.end(Usage(), response.status)  # its reader takes the chunks, so their usage is unknown
+            return response
+        content = await response.read()
+    except BaseException as error:
+        call.end(None, getattr(error, "status", 0) or type(error).__name__)
+        raise
+    call.answered(response.status, content)
+    return response
 
 
-def _requests_send(meter: Meter, counts: Counts, real: Any) -> Any:
-    @functools.wraps(real)
-    def send(self: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-        if not counts(request.method or "", request.url or ""):
-            return real(self, request, *args, **kwargs)
-        call = _Call(meter, _json(request.body))
-        try:
-            response = real(self, request, *args, **kwargs)
-            if response.headers.get("content-type", "").startswith(EVENTS) and response.ok:
-                call.end(Usage(), response.status_code)
-                return response
-            content = response.content
-        except BaseException as error:
-            call.end(None, type(error).__name__)
-            raise
-        call.answered(response.status_code, content)
-        return response
-
-    return send
+def _requests(meter: Meter, counts: Counts, real: Any, adapter: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+    if not counts(request.method or "", request.url or ""):
+        return real(adapter, request, *args, **kwargs)
+    call = _Call(meter, _json(request.body))
+    try:
+        response = real(adapter, request, *args, **kwargs)
+        if response.headers.get("content-type", "").startswith(EVENTS) and response.ok:
+            call.end(Usage(), response.status_code)
+            return response
+        content = response.content
+    except BaseException as error:
+        call.end(None, type(error).__name__)
+        raise
+    call.answered(response.status_code, content)
+    return response
 
 
 def _json(content: Any) -> Any:

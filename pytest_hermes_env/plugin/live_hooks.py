@@ -244,7 +244,7 @@ class LiveMode:
         __tracebackhide__ = True
         if GUARD not in item.stash:
             return (yield)
-        from pytest_hermes_env.atropos.hub_offline import hub_offline  # noqa: PLC0415
+        from pytest_hermes_env.atropos.dataset_hub import hub_offline  # noqa: PLC0415
 
         guard = item.stash[GUARD]
         with guard, hub_offline() if guard.is_closed else contextlib.nullcontext():

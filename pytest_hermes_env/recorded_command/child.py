@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.live.network_guard import NetworkGuard
+from pytest_hermes_env.patches import assign
 from pytest_hermes_env.recorded_command.process_settings import VARIABLE, Report, Settings
 
 __all__ = ["RECORDED", "prepare"]
@@ -47,7 +48,7 @@ def prepare(module: ModuleType, directory: str) -> None:
         if cls.__name__ == BASE:
             _watch(cls, cassette)
 
-    base.__init_subclass__ = classmethod(init_subclass)
+    assign("BaseEnv.__init_subclass__", classmethod(init_subclass), owner=base)
 
 
 def _watch(base: Any, cassette: CommandCassette) -> None:
@@ -60,7 +61,7 @@ def _watch(base: Any, cassette: CommandCassette) -> None:
         real(self, *args, **kwargs)
         cassette.give_tools(self)
 
-    base.__init__ = init
+    assign("HermesAgentBaseEnv.__init__", init, owner=base)
 
 
 class _ReplayGuard(NetworkGuard):
@@ -69,11 +70,6 @@ class _ReplayGuard(NetworkGuard):
     def _text(self, happened: str, seen: str, host: str) -> str:
         del host
         return f"{happened}: a replay reaches no other computer.\n  seen      {seen}"
-
-    @property
-    def hosts(self) -> list[str]:
-        """What was reached for."""
-        return list(dict.fromkeys(refusal.host for refusal in self._refusals))
 
 
 class CommandCassette:

@@ -148,7 +148,7 @@ class EnvironmentBuilder:
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
         """Let the seam's world answer the tools of the environment that was just built."""
-        from pytest_hermes_env.rollout.turns import counting_turns  # noqa: PLC0415
+        from pytest_hermes_env.rollout.watchers.turns import counting_turns  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
         from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
 

@@ -29,7 +29,7 @@ from pytest_hermes_env.rollout.cases import (
 )
 from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
-from pytest_hermes_env.rollout.tool_backend import another_world
+from pytest_hermes_env.rollout.tool_backend import new_world_like
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage
@@ -153,7 +153,7 @@ class _Player:
 
 async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> Rung:
     label = f"{blank.name} of {blank.item}"
-    stage.world = another_world(stage.world)
+    stage.world = new_world_like(stage.world)
     is_fake = hasattr(stage.world, "on")
     if transcript.sandbox and is_fake != (transcript.sandbox == "fake"):
         return replace(blank, unavailable=f"{label} needs --hermes-sandbox {transcript.sandbox}")

@@ -1,17 +1,19 @@
-"""The event loop that scenarios run in: an environment can neither stop it nor end it with SystemExit, and who blocks it is seen.
+"""The event loop that scenarios run in: an environment can neither stop it nor end it with SystemExit, and blocking it is recorded.
 
-It remembers which task was begun in which scenario, so that what a scenario leaves running can be waited for. A thread looks,
-every few milliseconds, where the loop's thread stands; what is too long in one place of the environment goes into the journal.
+The loop registers each task with the journal that is current, so that tasks which outlive their scenario can be awaited. A thread
+samples the stack of the loop's thread every few milliseconds; too long a step in the environment's code goes into the journal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import gc
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextvars import Context
 from pathlib import Path
 from types import FrameType
@@ -22,19 +24,19 @@ from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 __all__ = ["BLOCKED_S", "Hung", "ScenarioLoop"]
 
 BLOCKED_S = 0.1
-"""Seconds in one place of the environment, without a return to the loop, that are written down."""
-LOOK_S = 0.01
-"""Seconds between two looks."""
+"""Seconds in the environment's code, without a return to the loop, that are recorded."""
+SAMPLE_S = 0.01
+"""Seconds between two samples."""
 
 
 class Hung(BaseException):
-    """Raised into code that never returns to the event loop. Code that waits in C, as `time.sleep` does, meets it afterwards."""
+    """Raised in code that never returns to the event loop. Code that waits in C, such as `time.sleep`, gets it when it returns."""
 
 
 class ScenarioLoop(asyncio.SelectorEventLoop):
-    """An event loop for code that cannot be trusted to leave it alone.
+    """An event loop for code that may block or stop it.
 
-    ``place_of`` tells the environment's line on a stack; ``hang_s`` is how long code may keep the loop from running, in seconds.
+    ``place_of`` returns the environment's line on a stack; ``hang_s`` is how long code may block the loop, in seconds.
     """
 
     def __init__(self, place_of: Callable[[FrameType | None], Place | None], hang_s: float) -> None:
@@ -43,25 +45,21 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._place_of = place_of
         self._hang_s = hang_s
         self._is_guarded = False
-        self.set_task_factory(_task_of_its_journal)  # type: ignore[arg-type]  # typeshed knows no further arguments
+        self.set_task_factory(_registered_task)  # type: ignore[arg-type]  # typeshed knows no further arguments
 
     async def guarded(self, work: Awaitable[None]) -> None:
-        """Wait for ``work``; meanwhile nothing stops the loop, and a thread watches it."""
+        """Await ``work``; meanwhile nothing stops the loop, and a thread samples it."""
         self._is_guarded = True
         ended = threading.Event()
-        watcher = threading.Thread(
-            target=self._watch,
-            args=(threading.get_ident(), threading.get_native_id(), ended),
-            name="hermes-env-watch",
-            daemon=True,
-        )
-        watcher.start()
+        threads = (threading.get_ident(), threading.get_native_id(), ended)
+        sampler = threading.Thread(target=self._sample, args=threads, name="hermes-env-sampler", daemon=True)
+        sampler.start()
         try:
             await work
         finally:
             self._is_guarded = False
             ended.set()
-            watcher.join()
+            sampler.join()
 
     def stop(self) -> None:
         """Stop, but not while guarded."""
@@ -69,7 +67,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
             super().stop()
 
     def _run_once(self) -> None:
-        """Go on after a task that raised SystemExit: the exception is in the task, for whoever waits for it."""
+        """Continue after a task that raised SystemExit: the exception is in the task, for whoever awaits it."""
         try:
             super()._run_once()  # type: ignore[misc]
         except SystemExit:
@@ -81,14 +79,17 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._ready.append(handle)  # type: ignore[attr-defined]
         return handle
 
-    def _watch(self, thread_id: int, native_id: int, ended: threading.Event) -> None:
-        while not ended.wait(LOOK_S):
+    def _sample(self, thread_id: int, native_id: int, ended: threading.Event) -> None:
+        while not ended.wait(SAMPLE_S):
             step = self.running
             if step is None:
                 continue
             seconds = time.perf_counter() - step.begun_s
-            if seconds > 2 * LOOK_S:
-                place = self._place_of(sys._current_frames().get(thread_id))
+            if seconds > 2 * SAMPLE_S:
+                with _no_garbage_collection():
+                    frame = sys._current_frames().get(thread_id)
+                place = self._place_of(frame)
+                del frame
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
@@ -119,16 +120,33 @@ class _Step(asyncio.Handle):
         finally:
             loop.running = None
             if self.seen:
-                # on a busy machine the thread also stands in line for a processor, which is not the environment's doing
-                seconds = self.waited * LOOK_S + time.thread_time() - busy_s
+                # on a busy machine the thread also waits for a processor, which is not the environment's fault
+                seconds = self.waited * SAMPLE_S + time.thread_time() - busy_s
                 journal = context.get(current_journal)
                 if journal is not None and seconds >= BLOCKED_S:
                     place = max(set(self.seen), key=self.seen.count)
                     journal.add(Blocked(seconds=round(seconds, 2), place=place))
 
 
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Prevent the deadlock of sys._current_frames() with other threads (gh-106883) on CPython before 3.12.
+
+    The function holds the interpreter's lock on its list of threads while it allocates; a garbage collection in there runs Python
+    code, may give up the GIL, and a thread that starts or ends then waits for that lock with the GIL in its hands. CPython's own fix
+    is the same: no collection meanwhile. From 3.12 on, collections never run inside of an allocation. May go with Python 3.11.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def _is_waiting(native_id: int) -> bool:
-    """Tell whether a thread of this process waits for something, and not for a processor; True where nobody can say."""
+    """Return whether a thread of this process waits for something other than a processor; True where that is unknown."""
     try:
         status = Path(f"/proc/self/task/{native_id}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -136,7 +154,7 @@ def _is_waiting(native_id: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "R"
 
 
-def _task_of_its_journal(
+def _registered_task(
     loop: asyncio.AbstractEventLoop, coroutine: Generator[Any, None, Any], *, context: Context | None = None, **rest: Any
 ) -> asyncio.Task[Any]:
     task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, context=context, **rest)

@@ -1,4 +1,4 @@
-"""What a scenario lets fail or hang, on purpose. The journal of the scenario carries it; the observers ask it."""
+"""The step that a scenario makes fail or hang. The scenario's journal carries it; the watchers ask it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pytest_hermes_env.rollout.journal import current_journal
-
-__all__ = ["Fault", "Faults", "InjectedFault", "current_faults"]
+__all__ = ["Fault", "Faults", "InjectedFault"]
 
 Fault = Literal[
     "none",
@@ -23,33 +21,33 @@ Fault = Literal[
     "tool_hangs",
     "wandb_raises",
 ]
-"""``waits`` goes on when it is released, ``hangs`` ends with a cancellation."""
+"""A step that ``waits`` continues when it is released; a step that ``hangs`` ends with a cancellation."""
 
 
 class InjectedFault(RuntimeError):
-    """Raised by a scenario in place of what an environment could meet; never a finding by itself."""
+    """Raised by a scenario in place of an error that an environment could meet; never a finding by itself."""
 
 
 @dataclass
 class Faults:
-    """Which step fails. ``reached`` is set when a hanging step was entered; a waiting one goes on when ``released`` is set."""
+    """Which step fails. ``reached`` is set when a hanging step is entered; a waiting one continues when ``released`` is set."""
 
     fault: Fault = "none"
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     tool_released: threading.Event = field(default_factory=threading.Event)
     most: int | None = None
-    """How often it fails; None is always."""
+    """How often it fails; None means always."""
     expected: int = 0
-    """How many waiting rewards release each other; 0 leaves that to the scenario."""
+    """How many waiting rewards release each other; with 0 the scenario releases them."""
     waiting: int = 0
     look: Callable[[], None] | None = None
-    """Called whenever a reward has come to its end, before anything else runs."""
+    """Called whenever a reward has ended, before anything else runs."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
 
     def fails(self, fault: Fault) -> bool:
-        """Tell whether that step fails now, and count it."""
+        """Return whether that step fails now, and count it."""
         if self.fault != fault or self.most == 0:
             return False
         if self.most is not None:
@@ -57,7 +55,7 @@ class Faults:
         return True
 
     def hang_in_thread(self) -> None:
-        """Hold a tool's thread until the scenario goes on. In the loop's own thread nothing could let go again: go on there."""
+        """Block a tool's thread until the scenario releases it. Does nothing in the loop's own thread, which nothing could release."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -72,9 +70,3 @@ class Faults:
         if self.expected and self.waiting >= self.expected:
             self.released.set()
         await self.released.wait()
-
-
-def current_faults() -> Faults:
-    """Return what fails in the running scenario; nothing fails outside of one."""
-    journal = current_journal.get()
-    return Faults() if journal is None or journal.faults is None else journal.faults

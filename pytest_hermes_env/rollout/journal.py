@@ -1,7 +1,7 @@
-"""The record of one scenario: what was called, opened, cleaned, logged, in the order in which it happened.
+"""The journal of one scenario: what was called, opened, cleaned and logged, in the order in which it happened.
 
-`recording` makes a journal the current one; the observers write into whichever is current, so that tasks and threads of one
-scenario share its journal and no other's.
+`recording` makes a journal the current one. The watchers write into the journal that is current, so tasks and threads of one
+scenario share its journal.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.faults import Faults
 
 __all__ = [
     "Asked",
@@ -34,6 +33,7 @@ __all__ = [
     "Reward",
     "SurroundingChanged",
     "UnknownRead",
+    "current_faults",
     "current_journal",
     "current_rollout",
     "recording",
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A line of source, from 1; an empty path means that it is not known."""
+    """A line of source, from 1; an empty path means that it is unknown."""
 
     path: str = ""
     line: int = 0
@@ -51,9 +51,9 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextOpened:
-    """A ToolContext was built, at ``place``; ``number`` tells contexts of one task apart.
+    """A ToolContext was created at ``place``; ``number`` distinguishes contexts of one task.
 
-    ``by_layer`` is whether the layer built it for itself, and ``place`` is only where the layer was called.
+    ``by_layer``: the layer created it itself, and ``place`` is where the environment called the layer.
     """
 
     number: int
@@ -72,9 +72,9 @@ class Cleaned:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopStarted:
-    """An agent loop began; ``tools`` are the names that it offers to the model. ``by_layer`` as in `ContextOpened`.
+    """An agent loop started; ``tools`` are the names that it offers to the model. ``by_layer`` as in `ContextOpened`.
 
-    ``messages`` are those that it was given, as they were then. The other fields are what the loop was built with.
+    ``messages`` is a copy of its first argument. The other fields are the loop's settings.
     """
 
     task_id: str
@@ -100,7 +100,7 @@ class LoopStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded:
-    """An agent loop came back; ``error`` is what it raised, if anything."""
+    """An agent loop returned; ``error`` is what it raised, if anything."""
 
     task_id: str
     turns_used: int
@@ -109,10 +109,10 @@ class LoopEnded:
 
 @dataclass(frozen=True, kw_only=True)
 class Reward:
-    """compute_reward came back with ``value``, or raised ``error``; ``injected`` when the scenario made it fail.
+    """compute_reward returned ``value`` or raised ``error``; ``injected`` when the scenario made it fail.
 
-    ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are its arguments as they were before; ``changed`` names
-    those of the two that are different afterwards.
+    ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are copies of its arguments from before the call;
+    ``changed`` names those of the two that the call changed.
     """
 
     value: Any
@@ -144,10 +144,10 @@ class EvaluationLogged:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """The model was asked. ``phase`` is "loop" or "reward" of rollout ``task_id``, or "" outside of both.
+    """The model got a request. ``phase`` is "loop" or "reward" of rollout ``task_id``, or "" outside of both.
 
-    A question without tools is a judge's (``has_tools`` is False). ``conversation`` is the mock's id of the conversation, the
-    same for all rollouts of an item. In token mode, where requests come over a socket, the rollout is not known.
+    A request without tools is a judge's (``has_tools`` is False). ``conversation`` is the mock's id of the conversation, the
+    same for all rollouts of an item. In token mode, where requests come over a socket, the rollout is unknown.
     """
 
     task_id: str
@@ -161,8 +161,8 @@ class Asked:
 class SurroundingChanged:
     """The environment's code, at ``place``, set a variable of os.environ or the working directory (``name`` is then "cwd").
 
-    ``before`` and ``after`` are None where there is none; ``original`` is what the environment found when it first set ``name``,
-    in whichever rollout that was.
+    ``before`` and ``after`` are None for an unset variable; ``original`` is the value before the environment first set ``name``
+    in any rollout.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Crossed:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemScored:
-    """collect_trajectory gave a scored item; ``tokens [T]``, ``masks [T]`` and ``logprobs [T]`` as they were then.
+    """collect_trajectory returned a scored item with ``tokens [T]``, ``masks [T]`` and ``logprobs [T]``.
 
     ``logprobs`` is None when the item has no ``inference_logprobs``. ``score`` is the item's ``scores``.
     """
@@ -228,8 +228,8 @@ def _text_of(messages: tuple[Any, ...], role: str) -> str | None:
 class Journal:
     """Events of one scenario, appended from any thread.
 
-    ``faults`` says which step fails in it, ``world`` answers its tools, ``log`` takes what it gives to wandb, ``tasks`` are those
-    that were begun in it.
+    ``faults`` is the step that fails in it, ``world`` answers its tools, ``log`` receives what it logs to wandb, ``tasks`` are those
+    that were created in it.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -258,6 +258,12 @@ current_journal: ContextVar[Journal | None] = ContextVar("hermes_env_journal", d
 
 current_rollout: ContextVar[tuple[str, str]] = ContextVar("hermes_env_rollout", default=("", ""))
 """(task_id, phase) of the rollout that the running code belongs to; the phase is "loop" or "reward"."""
+
+
+def current_faults() -> Faults:
+    """Return what fails in the running scenario; nothing fails outside of one."""
+    journal = current_journal.get()
+    return Faults() if journal is None or journal.faults is None else journal.faults
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["OPTIONAL_PROGRAMS", "VARIABLES", "no_sudo", "without_optional_programs"]
+__all__ = ["OPTIONAL_PROGRAMS", "VARIABLES", "has_command", "no_sudo"]
 
 OPTIONAL_PROGRAMS = frozenset({"go", "node", "npx", "rg", "rustfmt"})
 """Programs that hermes' file tools use where they are installed: ``npx tsc`` even downloads a compiler."""
@@ -32,15 +32,11 @@ VARIABLES = MappingProxyType({
 """Variables of the test process and their values while a sandbox is active; None unsets one."""
 
 
-def without_optional_programs(has_command: Callable[[Any, str], bool]) -> Callable[[Any, str], bool]:
-    """Return hermes' ``ShellFileOperations._has_command`` for a machine without `OPTIONAL_PROGRAMS`."""
-
-    def has(operations: Any, command: str) -> bool:
-        return command not in OPTIONAL_PROGRAMS and has_command(operations, command)
-
-    return has
+def has_command(real: Callable[..., bool], operations: Any, command: str) -> bool:
+    """Answer hermes' ``ShellFileOperations._has_command`` as on a machine without `OPTIONAL_PROGRAMS`."""
+    return command not in OPTIONAL_PROGRAMS and real(operations, command)
 
 
-def no_sudo() -> bool:
+def no_sudo(_real: Callable[[], bool]) -> bool:
     """Answer as hermes does where sudo asks for a password, without starting sudo on the host."""
     return False

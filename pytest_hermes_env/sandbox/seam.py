@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pytest_hermes_env.errors import ShadowedModule
+from pytest_hermes_env.patches import intercept, replace
 
 if TYPE_CHECKING:
     from pytest_hermes_env.types import World
@@ -98,7 +99,7 @@ class ToolSeam:
         self._record = record
         self._calls: list[ToolCall] = []
         self._seen: set[str] = set()
-        self._below: Any = None
+        self._taken_over = contextlib.ExitStack()
         self._is_open = False
 
     @property
@@ -108,23 +109,15 @@ class ToolSeam:
 
     def open(self) -> Self:
         """Take over. Does nothing when already open."""
-        registry = _registry()
         if not self._is_open:
-            self._below = vars(registry).get("dispatch")
-            self._answer_below = registry.dispatch
-            registry.dispatch = self._dispatch
+            self._taken_over.enter_context(intercept("ToolRegistry.dispatch", self._dispatch, owner=_registry()))
             self._is_open = True
         return self
 
     def close(self) -> None:
         """Give back what stood there before. Does nothing when not open."""
-        registry = _registry()
-        if self._is_open:
-            self._is_open = False
-            if self._below is None:
-                del registry.dispatch
-            else:
-                registry.dispatch = self._below
+        self._is_open = False
+        self._taken_over.close()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -132,14 +125,14 @@ class ToolSeam:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _dispatch(self, name: str, args: dict[str, Any], **kwargs: Any) -> Any:
+    def _dispatch(self, real: Callable[..., Any], name: str, args: dict[str, Any], **kwargs: Any) -> Any:
         task_id = str(kwargs.get("task_id") or "")
         arguments = dict(args)
         turn = self.turns.of(task_id)
         started = time.monotonic()
         result: Any = None
         try:
-            result = self._answer(name, args, task_id, kwargs)
+            result = self._answer(real, name, args, kwargs)
         except Exception as error:
             result = error
             raise
@@ -148,7 +141,8 @@ class ToolSeam:
             self._note(ToolCall(task_id=task_id, name=name, arguments=arguments, result=result, seconds=seconds, turn=turn))
         return result
 
-    def _answer(self, name: str, args: dict[str, Any], task_id: str, kwargs: dict[str, Any]) -> Any:
+    def _answer(self, real: Callable[..., Any], name: str, args: dict[str, Any], kwargs: dict[str, Any]) -> Any:
+        task_id = str(kwargs.get("task_id") or "")
         sandbox = self.world.sandbox_of(task_id)
         if task_id not in self._seen:
             self._seen.add(task_id)
@@ -157,7 +151,7 @@ class ToolSeam:
         party = "agent" if self.turns.of(task_id) else "verifier"
         with acting_as(party) if acting_as is not None else contextlib.nullcontext():
             answer = sandbox.call(name, args)
-        return self._answer_below(name, args, **kwargs) if answer is None else answer
+        return real(name, args, **kwargs) if answer is None else answer
 
     def _note(self, call: ToolCall) -> None:
         self._calls.append(call)
@@ -199,20 +193,16 @@ def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iter
     import model_tools  # noqa: PLC0415 - hermes is heavy
     from tools.registry import invalidate_check_fn_cache, registry  # noqa: PLC0415
 
-    given, taken = (
-        [entry for name in names if (entry := registry.get_entry(name)) is not None and entry.check_fn]
-        for names in (tool_names, withheld)
-    )
-    checks = [(entry, entry.check_fn) for entry in (*given, *taken)]
-    for entry in given:
-        entry.check_fn = None
-    for entry in taken:
-        entry.check_fn = lambda: False
-    model_tools._clear_tool_defs_cache()  # noqa: SLF001 - hermes has no public way to forget its memo
-    try:
-        yield
-    finally:
-        for entry, check in checks:
-            entry.check_fn = check
-        invalidate_check_fn_cache()
-        model_tools._clear_tool_defs_cache()  # noqa: SLF001
+    checks = (*((name, None) for name in tool_names), *((name, lambda: False) for name in withheld))
+    with contextlib.ExitStack() as replaced:
+        for name, check in checks:
+            entry = registry.get_entry(name)
+            if entry is not None and entry.check_fn:
+                replaced.enter_context(replace("ToolEntry.check_fn", check, owner=entry))
+        model_tools._clear_tool_defs_cache()  # noqa: SLF001 - hermes has no public way to forget its memo
+        try:
+            yield
+        finally:
+            replaced.close()
+            invalidate_check_fn_cache()
+            model_tools._clear_tool_defs_cache()  # noqa: SLF001

@@ -15,10 +15,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError
-from pytest_hermes_env.sandbox.machine_independence import no_sudo, without_optional_programs
+from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.sandbox.machine_independence import has_command, no_sudo
 
 __all__ = ["close_session", "keep_inside", "kill_all_in", "open_session", "sessions_in"]
 
@@ -36,10 +36,7 @@ def keep_inside(shell: Path) -> Iterator[None]:
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
     _load_hermes()
-    from agent import lsp  # type: ignore[import-untyped]  # noqa: PLC0415 - hermes is heavy, and ships no types
-    from tools import terminal_tool  # noqa: PLC0415
-    from tools.environments import local  # noqa: PLC0415
-    from tools.file_operations import ShellFileOperations  # noqa: PLC0415
+    from tools.environments import local  # noqa: PLC0415 - hermes is heavy
 
     for found in (local._find_bash(), local._find_shell()):  # noqa: SLF001 - hermes has no public name for it
         if found != str(shell):
@@ -49,20 +46,13 @@ def keep_inside(shell: Path) -> Iterator[None]:
                 f"  seen      {found}\n"
                 "  fix       leave PATH and SHELL as they are while a LocalSandbox is active"
             )
-    replaced: tuple[tuple[Any, str, Any], ...] = (
-        (lsp, "get_service", _no_service),
-        (local, "_read_terminal_shell_init_config", _no_init_files),
-        (ShellFileOperations, "_has_command", without_optional_programs(ShellFileOperations._has_command)),  # noqa: SLF001
-        (terminal_tool, "_sudo_nopasswd_works", no_sudo),
-    )
-    before = [(module, name, getattr(module, name)) for module, name, _ in replaced]
-    try:
-        for module, name, value in replaced:
-            setattr(module, name, value)
+    with (
+        intercept("agent.lsp.get_service", lambda _: None),
+        intercept("tools.environments.local._read_terminal_shell_init_config", lambda _: ([], False)),
+        intercept("tools.file_operations.ShellFileOperations._has_command", has_command),
+        intercept("tools.terminal_tool._sudo_nopasswd_works", no_sudo),
+    ):
         yield
-    finally:
-        for module, name, value in before:
-            setattr(module, name, value)
 
 
 def _load_hermes() -> None:
@@ -73,15 +63,6 @@ def _load_hermes() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         import model_tools  # noqa: F401, PLC0415 - heavy
-
-
-def _no_service() -> None:
-    """Answer as hermes does when its language servers are switched off."""
-
-
-def _no_init_files() -> tuple[list[str], bool]:
-    """Answer as hermes does when no start-up file is configured and none is to be looked for."""
-    return [], False
 
 
 def open_session(task_id: str, make_directory: Callable[[], str]) -> str:

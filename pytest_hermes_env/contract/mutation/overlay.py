@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from pytest_hermes_env.patches import assign
+
 __all__ = ["VARIABLE", "install", "settings"]
 
 VARIABLE = "HERMES_ENV_MUTANT"
@@ -47,7 +49,7 @@ def _import_as(file: str, text: bytes, seen: Path) -> None:
         code: CodeType = compile(text, self.path, "exec", dont_inherit=True)
         return code
 
-    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    assign("importlib.machinery.SourceFileLoader.get_code", get_code)
 
 
 def _read_as(given: str, wanted: str, text: bytes) -> None:
@@ -62,5 +64,5 @@ def _read_as(given: str, wanted: str, text: bytes) -> None:
     def text_of(self: SourceTree, file: str) -> bytes:
         return text if os.path.realpath(file) == wanted else real(self, file)
 
-    SourceTree.text_of = text_of  # type: ignore[method-assign]
+    assign("SourceTree.text_of", text_of, owner=SourceTree)
     sys.dont_write_bytecode = True

@@ -23,7 +23,7 @@ PATIENCE_S = 2.0
 
 async def play(stage: Stage) -> None:
     """Collect groups of different items, where there are different ones, at once."""
-    from pytest_hermes_env.rollout.canary_words import Canaries  # noqa: PLC0415 - loads the mock model
+    from pytest_hermes_env.rollout.canaries import Canaries  # noqa: PLC0415 - loads the mock model
 
     if not await stage.prepare_item():
         return

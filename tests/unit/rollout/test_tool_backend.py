@@ -7,22 +7,22 @@ import json
 import pytest
 
 from pytest_hermes_env.errors import UsageError
-from pytest_hermes_env.rollout.tool_backend import describe, world_of
+from pytest_hermes_env.rollout.tool_backend import describe, opened_world
 
 
 def test_what_is_not_there_is_told() -> None:
     """The ledger names the commands that the in-memory machine did not have, the most frequent first."""
-    with world_of("fake") as world:
+    with opened_world("fake") as world:
         for task, command in (("a", "make all"), ("b", "make all"), ("b", "python3 x.py"), ("b", "echo hi")):
             world.sandbox_of(task).call("terminal", {"command": command})
         line = describe(world)
 
-    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this computer has")
+    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this machine has")
 
 
 def test_nothing_missing_is_no_remark() -> None:
     """A run that found everything says only what answered."""
-    with world_of("fake") as world:
+    with opened_world("fake") as world:
         line = describe(world)
 
     assert line == "an in-memory machine"
@@ -30,7 +30,7 @@ def test_nothing_missing_is_no_remark() -> None:
 
 def test_a_missing_command_is_bash_s_own_answer() -> None:
     """An environment meets a machine without the program, and no exception."""
-    with world_of("fake") as world:
+    with opened_world("fake") as world:
         answer = json.loads(world.sandbox_of("a").call("terminal", {"command": "pytest -q || echo failed"}))
 
     assert (answer["exit_code"], answer["output"].splitlines()[-1]) == (0, "failed")
@@ -39,7 +39,7 @@ def test_a_missing_command_is_bash_s_own_answer() -> None:
 
 def test_a_line_that_cannot_be_read_is_no_exception() -> None:
     """What the in-memory shell does not know fails as a command does, and the ledger names it."""
-    with world_of("fake") as world:
+    with opened_world("fake") as world:
         answer = json.loads(
             world.sandbox_of("a").call("terminal", {"command": "mapfile -t lines < names.txt; echo ${lines[0]}"})
         )
@@ -56,7 +56,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
 @pytest.mark.parametrize("name", ["fake", "local"])
 def test_the_web_has_one_page(name: str) -> None:
     """A search finds something and what it found can be read, without a network."""
-    with world_of(name) as world:
+    with opened_world(name) as world:
         sandbox = world.sandbox_of("a")
         found = json.loads(sandbox.call("web_search", {"query": "anything"}) or "")
         url = found["data"]["web"][0]["url"]
@@ -67,7 +67,7 @@ def test_the_web_has_one_page(name: str) -> None:
 
 def test_an_unknown_world_is_refused() -> None:
     """A misspelt name lists the known ones."""
-    with pytest.raises(UsageError) as caught, world_of("docker"):
+    with pytest.raises(UsageError) as caught, opened_world("docker"):
         pass
 
     assert str(caught.value) == "there is no sandbox named 'docker' for the contract. Known: fake, local"

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from pytest_hermes_env.atropos.hub_offline import hub_offline
+from pytest_hermes_env.atropos.dataset_hub import hub_offline
 
 NAMES = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 

@@ -1,0 +1,106 @@
+"""Finds the line of the environment that a watched call, or an error, came from."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import os
+import sys
+from types import FrameType
+
+from pytest_hermes_env import patches
+from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.rollout.journal import Place
+
+__all__ = ["EnvironmentCode", "called_by_layer", "calling_frame", "outside_place", "raised_in"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+_WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
+"""Files whose frames lie between a watched call and its watcher."""
+
+
+class EnvironmentCode:
+    """The files of an environment: those of its classes below the layer's base, and all files beside them."""
+
+    def __init__(self, env_class: type, layer: Layer) -> None:
+        files = {_file_of(cls) for cls in env_class.__mro__[: env_class.__mro__.index(layer.base)]}
+        self._layer = _layer_files(layer)
+        self._files = {file for file in files if file}
+        of_the_layer = os.path.dirname(_file_of(layer.base))
+        directories = {os.path.dirname(file) for file in self._files} - {of_the_layer}
+        self._directories = tuple(directory + os.sep for directory in directories)
+
+    def place(self, frame: FrameType | None) -> Place | None:
+        """Return the innermost line of the environment on a stack; None when the layer, an import or the kit is nearer."""
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if path in self._layer or path.startswith(("<frozen importlib", PACKAGE)):
+                return None
+            if path in self._files or (path.startswith(self._directories) and "site-packages" not in path):
+                return _place_of(frame)
+            frame = frame.f_back
+        return None
+
+
+def calling_frame() -> FrameType | None:
+    """Return the frame of a watched call, for use in its watcher."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_WRAPPERS):
+        frame = frame.f_back
+    return frame
+
+
+def called_by_layer(layer: Layer) -> bool:
+    """Return whether the watched call came from the layer's own files."""
+    frame = calling_frame()
+    return frame is not None and frame.f_code.co_filename in _layer_files(layer)
+
+
+def outside_place(layer: Layer) -> Place:
+    """Return the nearest calling line outside of the kit, the layer and the standard library's asyncio and threading."""
+    own_files = _layer_files(layer)
+    package = os.path.dirname(inspect.getfile(layer.base)) + os.sep
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        is_hidden = path.startswith((PACKAGE, "<")) or path in own_files or _is_library(path)
+        if not is_hidden and (not path.startswith(package) or _is_environment_file(path)):
+            return _place_of(frame)
+        frame = frame.f_back
+    return Place()
+
+
+def raised_in(path: str, error: BaseException) -> Place | None:
+    """Return the deepest line of an error's traceback that lies in a file."""
+    place = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_filename == path:
+            place = Place(path=path, line=traceback.tb_lineno, function=code.co_name)
+        traceback = traceback.tb_next
+    return place
+
+
+def _place_of(frame: FrameType) -> Place:
+    return Place(path=frame.f_code.co_filename, line=frame.f_lineno, function=frame.f_code.co_name)
+
+
+def _layer_files(layer: Layer) -> set[str | None]:
+    return {_file_of(layer.base), layer.agent_loop.__file__, layer.tool_context.__file__}
+
+
+def _file_of(cls: type) -> str:
+    try:
+        return inspect.getsourcefile(cls) or ""
+    except TypeError:
+        return ""
+
+
+def _is_environment_file(path: str) -> bool:
+    """Return whether a file of the layer's package is an environment, and not the layer's own plumbing."""
+    return any("compute_reward" in line for line in linecache.getlines(path))
+
+
+def _is_library(path: str) -> bool:
+    return "/asyncio/" in path or "/concurrent/" in path or path.endswith(("/threading.py", "/contextlib.py"))

@@ -1,0 +1,141 @@
+"""Records rewards, scored items and logged evaluations of one environment instance; makes a reward fail or hang where asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.rollout.buffers import copied, picture
+from pytest_hermes_env.rollout.faults import Faults, InjectedFault
+from pytest_hermes_env.rollout.journal import (
+    EvaluationLogged,
+    ItemScored,
+    Place,
+    Reward,
+    current_faults,
+    current_journal,
+    current_rollout,
+)
+from pytest_hermes_env.rollout.watchers.call_site import raised_in
+from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
+
+__all__ = ["watching_environment"]
+
+_LOGGED = ("metrics", "task_name", "model_name", "start_time", "end_time", "generation_parameters", "samples")
+"""Parameters of evaluate_log by position."""
+
+
+@contextlib.contextmanager
+def watching_environment(env: Any, layer: Layer) -> Iterator[None]:
+    """Record the rewards, items and logged evaluations of one instance, whoever calls the methods, while the context lasts."""
+    reward = functools.partial(_compute_reward, layer, _definition_place(env.compute_reward))
+    with (
+        intercept("HermesAgentBaseEnv.compute_reward", reward, owner=env),
+        intercept("HermesAgentBaseEnv.evaluate_log", _evaluate_log, owner=env),
+        intercept("HermesAgentBaseEnv.collect_trajectory", _collect_trajectory, owner=env),
+    ):
+        yield
+
+
+async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **kwargs: Any) -> Any:
+    journal = current_journal.get()
+    if journal is None:
+        return await _awaited(real(*args, **kwargs))
+    inputs, faults = _Inputs(args, kwargs, layer), current_faults()
+
+    def note(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
+        journal.add(Reward(value=value, error=error, injected=injected, place=place, **inputs.fields()))
+
+    await _wait(faults)
+    if faults.fails("reward_raises"):
+        error = "the reward failed, as this scenario asks"
+        note(None, error, injected=True)
+        raise InjectedFault(error)
+    args, kwargs = with_recorded_reads(args, kwargs, layer)
+    token = current_rollout.set((inputs.task_id, "reward"))
+    try:
+        value = await _awaited(real(*args, **kwargs))
+    except Exception as raised:
+        note(None, f"{type(raised).__name__}: {shorten(str(raised))}", place=raised_in(source.path, raised) or source)
+        raise
+    finally:
+        current_rollout.reset(token)
+        if faults.look is not None:
+            faults.look()
+    note(value)
+    return value
+
+
+async def _wait(faults: Faults) -> None:
+    if faults.fault == "reward_waits":
+        await faults.wait_in_reward()
+    if faults.fault == "reward_hangs":
+        faults.reached.set()
+        await asyncio.Event().wait()
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+class _Inputs:
+    """The arguments of one call of compute_reward: copies from before the call, and the live objects that it may change."""
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], layer: Layer) -> None:
+        given = [*args, *kwargs.values()]
+        result = next((value for value in given if isinstance(value, layer.agent_loop.AgentResult)), None)
+        context = next((value for value in given if isinstance(value, layer.context_class)), None)
+        self.task_id = str(getattr(context, "task_id", ""))
+        self._live = {"item": kwargs.get("item", args[0] if args else None), "messages": getattr(result, "messages", None)}
+        self._before = {name: copied(value) for name, value in self._live.items()}
+
+    def fields(self) -> dict[str, Any]:
+        """Return the inputs, and the names of those that differ by now, as fields of `Reward`."""
+        messages = self._before["messages"]
+        changed = tuple(name for name, value in self._live.items() if picture(value) != picture(self._before[name]))
+        return {
+            "task_id": self.task_id,
+            "item": self._before["item"],
+            "messages": tuple(messages) if isinstance(messages, list) else (),
+            "changed": changed,
+        }
+
+
+async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
+    outcome = await real(*args, **kwargs)
+    journal = current_journal.get()
+    item = outcome[0] if isinstance(outcome, tuple) and outcome else None
+    if journal is not None and isinstance(item, dict):
+        logprobs = item.get("inference_logprobs")
+        journal.add(
+            ItemScored(
+                tokens=tuple(item.get("tokens") or ()),
+                masks=tuple(item.get("masks") or ()),
+                logprobs=None if logprobs is None else tuple(logprobs),
+                score=item.get("scores"),
+            )
+        )
+    return outcome
+
+
+async def _evaluate_log(real: Any, *args: Any, **kwargs: Any) -> Any:
+    journal = current_journal.get()
+    if journal is not None:
+        given = dict(zip(_LOGGED, args, strict=False)) | kwargs
+        metrics, samples = given.get("metrics") or {}, given.get("samples") or []
+        journal.add(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples)))
+    return await real(*args, **kwargs)
+
+
+def _definition_place(function: Any) -> Place:
+    code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    if code is None:
+        return Place()
+    return Place(path=code.co_filename, line=code.co_firstlineno, function=code.co_name)
