@@ -1,66 +1,140 @@
-"""A home of its own for hermes-agent during a test run, and an environment that is put back afterwards.
+"""HERMES_HOME during a test run: made when hermes-agent is first needed, and restored with all other variables.
 
-Importing hermes writes into HERMES_HOME, what it starts reads HOME, and four variables make it ask a person for approval. So
-a test run gets a temporary HERMES_HOME, with a directory in it that is HOME for started commands, before hermes is imported.
+Importing hermes writes into HERMES_HOME, its commands read HOME, and four variables make it ask a person for approval. The
+plugin enters the home before each test that uses it; an import hook does so before anything else imports hermes, such as a test
+module or a conftest. A run that never imports hermes pays for neither a directory nor a variable.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment"]
+__all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment", "touched_variables"]
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
 ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
 """Set so that transformers does not print, in the middle of a test report, that there is no torch."""
+OWNED = ("HERMES_HOME", "TERMINAL_HOME_MODE", ADVICE, *APPROVAL_VARIABLES)
 TOUCHED_PREFIXES = ("HERMES_", "TERMINAL_")
 """Variables that building an environment or importing hermes may set."""
+FIRST_IMPORTS = frozenset(
+    {
+        "hermes_bootstrap",
+        "hermes_cli",
+        "hermes_constants",
+        "hermes_logging",
+        "hermes_state",
+        "model_tools",
+        "run_agent",
+        "tools.registry",
+        "tools.terminal_tool",
+        "toolsets",
+    }
+)
+"""Modules of hermes-agent, one of which is imported before any of its code reads HERMES_HOME. A project's own ``tools`` is none."""
 
 
 class HermesHome:
-    """HERMES_HOME for one test run; `leave` puts everything back and removes what was made."""
+    """HERMES_HOME of one test run. `enter` makes it; `leave` restores the variables and removes what was made."""
 
     def __init__(self, chosen: str | None) -> None:
-        """Take over the environment. ``chosen`` is a directory, ``keep``, or None for a temporary directory."""
-        self._before = dict(os.environ)
+        """Remember the variables. ``chosen`` is a directory, ``keep``, or None for a temporary directory."""
+        self._chosen = chosen
+        self._original = {name: os.environ.get(name) for name in OWNED}
+        self._values: dict[str, str | None] = {}
+        self._at_first_use: frozenset[str] = frozenset()
         self._temporary = ""
-        if chosen == KEEP:
-            self.path = os.environ.get("HERMES_HOME", "")
-        else:
-            if chosen is None:
+        self._hook = _ImportHook(self.enter)
+        sys.meta_path.insert(0, self._hook)
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether something has used it."""
+        return bool(self._values)
+
+    def describe(self) -> str:
+        """Return the directory for the report header; a temporary one has no name before its first use."""
+        if self._chosen == KEEP:
+            return self._original["HERMES_HOME"] or "not set"
+        return _absolute(self._chosen) if self._chosen else "temporary"
+
+    def enter(self) -> None:
+        """Set the variables, once. A variable that a running test has changed keeps its value until `restore`."""
+        if self.is_entered:
+            return
+        changed = {name for name in OWNED if os.environ.get(name) != self._original[name]}
+        self._at_first_use = frozenset(touched_variables())
+        self._values = {ADVICE: self._original[ADVICE] or "1", **dict.fromkeys(APPROVAL_VARIABLES)}
+        if self._chosen != KEEP:
+            if not self._chosen:
                 self._temporary = tempfile.mkdtemp(prefix="pytest-hermes-home-")
-            self.path = str(Path(chosen or self._temporary).expanduser().absolute())
-            Path(self.path, "home").mkdir(parents=True, exist_ok=True)
-            os.environ["HERMES_HOME"] = self.path
-            os.environ["TERMINAL_HOME_MODE"] = "profile"
-        os.environ.setdefault(ADVICE, "1")
-        for name in APPROVAL_VARIABLES:
-            os.environ.pop(name, None)
+            path = _absolute(self._chosen or self._temporary)
+            Path(path, "home").mkdir(parents=True, exist_ok=True)
+            self._values |= {"HERMES_HOME": path, "TERMINAL_HOME_MODE": "profile"}
+        for name in self._values.keys() - changed:
+            _set(name, self._values[name])
+
+    def restore(self, before: Mapping[str, str] | None) -> None:
+        """Undo what a test did to the variables that hermes touches.
+
+        ``before`` has their values at its start; None where the test itself was the first to use hermes: then what was added is
+        removed.
+        """
+        if before is not None:
+            restore_environment(before, only=touched_variables().keys() | before.keys())
+            return
+        for name in touched_variables().keys() - self._at_first_use:
+            del os.environ[name]
+        for name, value in self._values.items():
+            _set(name, value)
 
     def leave(self) -> None:
-        """Restore the variables that were taken over and remove the temporary directory."""
-        restore_environment(self._before, only=("HERMES_HOME", "TERMINAL_HOME_MODE", ADVICE, *APPROVAL_VARIABLES))
+        """Restore the variables that were set and remove the temporary directory."""
+        if self._hook in sys.meta_path:
+            sys.meta_path.remove(self._hook)
+        for name in self._values:
+            _set(name, self._original[name])
+        self._values = {}
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
 
-def restore_environment(before: Mapping[str, str], *, only: tuple[str, ...] | None = None) -> None:
-    """Make ``os.environ`` what it was: all of it, or only the names in ``only``."""
-    names = set(os.environ) | set(before) if only is None else set(only)
-    for name in names:
-        if name in before:
-            if os.environ.get(name) != before[name]:
-                os.environ[name] = before[name]
-        else:
-            os.environ.pop(name, None)
+class _ImportHook:
+    """A finder that finds nothing: it calls ``enter`` before hermes is imported."""
+
+    def __init__(self, enter: Callable[[], None]) -> None:
+        self._enter = enter
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        del path, target
+        if name in FIRST_IMPORTS:
+            self._enter()
 
 
-def touched_names(before: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables that an environment may have set or changed since ``before``."""
-    names = set(os.environ) | set(before)
-    return tuple(name for name in names if name.startswith(TOUCHED_PREFIXES))
+def restore_environment(before: Mapping[str, str], *, only: set[str] | None = None) -> None:
+    """Restore ``os.environ`` to what it was: all of it, or the names in ``only``."""
+    for name in os.environ.keys() | before.keys() if only is None else only:
+        if os.environ.get(name) != before.get(name):
+            _set(name, before.get(name))
+
+
+def touched_variables() -> dict[str, str]:
+    """Return the variables of hermes that are set."""
+    return {name: value for name, value in os.environ.items() if name.startswith(TOUCHED_PREFIXES)}
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _absolute(path: str) -> str:
+    return str(Path(path).expanduser().absolute())

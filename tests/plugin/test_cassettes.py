@@ -73,7 +73,7 @@ def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest
     result.stdout.fnmatch_lines(
         [
             "BadCassette: there is no cassette cassettes/test_a_missing_cassette_fails_with_the_command_that_records_it/test_six.json,"
-            " and without --hermes-record nothing is asked of the network.",
+            " and without --hermes-record no request reaches the network.",
             "  expected  a recording of test_a_missing_cassette_fails_with_the_command_that_records_it.py::test_six",
             "  fix       record it: pytest --hermes-record=once "
             "test_a_missing_cassette_fails_with_the_command_that_records_it.py::test_six",
@@ -188,8 +188,8 @@ def test_second(ask):
     recorded.assert_outcomes(passed=1, errors=3)
     recorded.stdout.fnmatch_lines(
         [
-            "UsageError: @pytest.mark.hermes_cassette was given what it does not take: no argument 'mode'.",
-            "UsageError: @pytest.mark.hermes_cassette was given what it does not take: a name leads to a file below the directory of "
+            "UsageError: @pytest.mark.hermes_cassette has wrong arguments: unknown argument 'mode'.",
+            "UsageError: @pytest.mark.hermes_cassette has wrong arguments: a name must lead to a file below the directory of "
             "cassettes; '../elsewhere' leaves it.",
             "UsageError: two tests of this run record the cassette cassettes/one.json.",
             "  seen      test_markers_are_read_strictly.py::test_first",

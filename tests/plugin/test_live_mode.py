@@ -310,7 +310,7 @@ def test_flags_of_live_mode_alone_are_told(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(): ...", "--provider", "openai", "--hermes-max-usd", "1")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["no model was asked: without --hermes-live, --hermes-provider, --hermes-max-usd mean nothing"])
+    result.stdout.fnmatch_lines(["no model was called: without --hermes-live, --hermes-provider, --hermes-max-usd have no effect"])
 
 
 def test_a_judge_with_a_client_of_its_own_is_limited(pytester: pytest.Pytester, provider: MockServer) -> None:
@@ -521,7 +521,7 @@ def test_the_mock_is_compared_with_the_server(pytester: pytest.Pytester) -> None
     assert len(server.bodies) == 8
     result.stdout.fnmatch_lines(
         [
-            "*= the mock model beside the real one =*",
+            "*= mock model compared with the real one =*",
             "choices[[][]].logprobs: null on the mock, absent live  (*)",
             "id: chatcmpl- + 24 characters on the mock, 8 characters live  (*)",
             "usage.total_tokens: a number on the mock, absent live  (*)",

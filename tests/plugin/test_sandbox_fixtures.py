@@ -195,8 +195,8 @@ def test_one_sandbox_per_test(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
         [
-            "*UsageError: a second sandbox is asked for in this test: local sandbox: *",
-            "*expected  one of fake_sandbox and local_sandbox, since each would answer every tool call",
+            "*UsageError: a second sandbox was requested in this test: local sandbox: *",
+            "*expected  either fake_sandbox or local_sandbox, since each would answer every tool call",
             "*seen      an in-memory machine answers already",
             "*fix       take one of them, as an argument of the test; tool_journal then follows it",
         ]

@@ -1,0 +1,97 @@
+"""One run on a real server: the server, what calls cost, and the limits. The hooks of ``--hermes-live`` start and close it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_hermes_env.live.access import LiveAccess
+from pytest_hermes_env.live.limits import Spending
+from pytest_hermes_env.live.metering import Meter, Progress
+from pytest_hermes_env.live.providers import LiveServer, choose_server
+from pytest_hermes_env.live.settings import read_limits, setting
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.live.prices import Price
+
+__all__ = ["LiveRun", "start_live_run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRun:
+    """The server of the run and its spending. ``remark`` is a line about the server; a worker of xdist owns no directory."""
+
+    server: LiveServer
+    spending: Spending
+    prices: Mapping[str, Price]
+    remark: str = ""
+    owns_directory: bool = True
+
+    def access(
+        self,
+        test: str,
+        *,
+        report: Callable[[Progress], None],
+        is_compared: bool,
+        has_mock: bool = False,
+        is_default: bool = True,
+        requests_cost: bool = True,
+    ) -> LiveAccess:
+        """Return the real server with a meter that counts for ``test``. ``report`` is called after each answered call.
+
+        ``requests_cost`` lets requests to OpenRouter ask for the cost; its older API requires that, and a cassette should not
+        contain it.
+        """
+        meter = Meter(
+            spending=self.spending,
+            test=test,
+            price=self.prices.get(self.server.model),
+            prices=self.prices,
+            extra={"usage": {"include": True}} if requests_cost and self.server.provider == "openrouter" else {},
+            tell=report,
+            is_compared=is_compared,
+        )
+        return LiveAccess(server=self.server, meter=meter, has_mock=has_mock, is_default=is_default)
+
+    def worker_input(self) -> dict[str, str]:
+        """Return what an xdist worker cannot find out itself. It reads the key from its environment."""
+        directory = str(self.spending.path.parent)
+        return {"model": self.server.model, "tokenizer": self.server.tokenizer, "directory": directory}
+
+    def close(self) -> None:
+        """Remove the counts."""
+        if self.owns_directory:
+            shutil.rmtree(self.spending.path.parent, ignore_errors=True)
+
+
+def start_live_run(config: pytest.Config) -> LiveRun:
+    """Choose the server and check that it answers. Raises: UsageError, LiveModeError."""
+    from_controller: dict[str, str] = getattr(config, "workerinput", {}).get("hermes_live", {})
+    server = _choose(config, from_controller)
+    limits, prices = read_limits(config, server)
+    remark = ""
+    if not from_controller and not config.option.collectonly:
+        from pytest_hermes_env.live.preflight import preflight  # noqa: PLC0415 - not needed by workers
+
+        server, remark = preflight(server, accepts_unlisted=config.getoption("hermes_unlisted_model"))
+    directory = from_controller.get("directory") or tempfile.mkdtemp(prefix="pytest-hermes-live-")
+    spending = Spending(Path(directory, "calls.sqlite"), limits)
+    return LiveRun(server=server, spending=spending, prices=prices, remark=remark, owns_directory=not from_controller)
+
+
+def _choose(config: pytest.Config, from_controller: Mapping[str, Any]) -> LiveServer:
+    return choose_server(
+        provider=setting(config, "provider"),
+        model=from_controller.get("model") or setting(config, "model"),
+        base_url=setting(config, "base_url"),
+        key_name=setting(config, "api_key_env"),
+        tokenizer=from_controller.get("tokenizer") or setting(config, "tokenizer"),
+        environ=os.environ,
+    )

@@ -1,0 +1,16 @@
+"""Fixture of the contract room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_hermes_env.plugin.run_state import contract_of
+
+
+@pytest.fixture
+def hermes_rule(request: pytest.FixtureRequest) -> Callable[[], None]:
+    """One rule on one class, as ``@env_contract`` parametrizes it; call it to judge."""
+    check, session = request.param, contract_of(request.config)
+    return lambda: check.run(request.node, session)

@@ -1,0 +1,152 @@
+"""The hooks: options, hermes' home, the contract run and its reports. Live mode and cassettes have hooks of their own."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import warnings
+from collections.abc import Generator
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_hermes_env.contract.ledger_rows import RowKeeper
+from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
+from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
+from pytest_hermes_env.plugin.live_hooks import LiveMode
+from pytest_hermes_env.plugin.run_state import contract_of, home_of
+from pytest_hermes_env.plugin.usage import has_hermes, judges_a_rule, uses_hermes, uses_plugin
+from pytest_hermes_env.rollout.hermes_home import touched_variables
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.reports import Account
+
+ROWS = pytest.StashKey[RowKeeper]()
+ENDED = pytest.StashKey[tuple["Account", list[str]]]()
+"""The account of the run, once it has ended, and further lines for the summary."""
+REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags and ini values of `options`."""
+    group = parser.getgroup("hermes-env", "Hermes Agent RL environments")
+    for flag in FLAGS:
+        try:
+            group.addoption(flag.name, *filter(None, [flag.also]), help=flag.help, **flag.settings)
+        except (ValueError, argparse.ArgumentError):  # another plugin already has the second name
+            group.addoption(flag.name, help=flag.help, **flag.settings)
+    for value in INI_VALUES:
+        parser.addini(value.name, help=value.help, default=value.default)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Prepare hermes' home before a conftest imports hermes; in a mutation run, replace the environment by its mutant."""
+    home_of(early_config)
+    if "HERMES_ENV_MUTANT" in os.environ:
+        from pytest_hermes_env.contract.mutation import overlay  # noqa: PLC0415 - only in mutation runs
+
+        overlay.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register markers and the hooks of live mode, cassettes and ledger rows, and prepare a contract run."""
+    home = home_of(config)
+    if config.getoption("hermes_home") or config.getini("hermes_home") or has_hermes():
+        home.enter()
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    config.pluginmanager.register(LiveMode(config), "hermes-env-live")
+    config.stash[ROWS] = RowKeeper()
+    config.pluginmanager.register(config.stash[ROWS], "hermes-env-rows")
+    if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
+        raise pytest.UsageError("--hermes-write-ledger requires --hermes-ledger FILE, the file to write")
+    config.pluginmanager.register(CassetteMode(config), "hermes-env-cassettes")
+    if config.getoption("hermes_env"):
+        home.enter()
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
+        if config.args_source is not pytest.Config.ArgsSource.ARGS:
+            config.args = []
+            if config.option.verbose == 0:
+                config.option.verbose = 1  # only rules are run: print a line for each
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Name the versions that a result depends on."""
+    names = ("pytest-hermes-env", "atroposlib", "hermes-agent")
+    return f"{', '.join(f'{name} {_version(name)}' for name in names)}; HERMES_HOME {home_of(config).describe()}"
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Print what confines the real terminal if a test of the run uses it."""
+    is_used = any("local_sandbox" in getattr(item, "fixturenames", ()) for item in items)
+    if not is_used and not (config.getoption("hermes_sandbox") == "local" and any(map(judges_a_rule, items))):
+        return []
+    from pytest_hermes_env.sandbox.confinement import available  # noqa: PLC0415
+
+    return [available().describe()]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add one item per rule for every class that ``--hermes-env`` names."""
+    if config.getoption("hermes_env"):
+        items.extend(contract_of(config).items_of_targets(session))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Enter hermes' home for a test that uses this plugin, and restore the variables that the test's environment may set.
+
+    A test that uses neither this plugin nor hermes costs a look at its fixtures and markers.
+    """
+    home = home_of(item.config)
+    if uses_plugin(item):
+        home.enter()
+    before = touched_variables() if home.is_entered else None
+    _ignore_unclosed_pipes(item)
+    result = yield
+    if home.is_entered:
+        home.restore(before)
+    return result
+
+
+def _ignore_unclosed_pipes(item: pytest.Item) -> None:
+    """Let hermes' commands end without a warning that would fail a test under ``-W error``.
+
+    hermes 0.19 leaves the output pipes of its subprocesses to the garbage collector. May go when it closes them.
+    """
+    if uses_hermes(item):
+        warnings.filterwarnings("ignore", r"unclosed file <_io\.\w+ name=\d+ ", ResourceWarning)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the reports of a contract run, and fail it if it proves nothing."""
+    config = session.config
+    if ROWS in config.stash and not hasattr(config, "workerinput"):
+        rows = config.stash[ROWS]
+        if rows.rows or any(map(config.getoption, REPORTS)):
+            from pytest_hermes_env.contract.run_end import finish  # noqa: PLC0415
+
+            config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
+    if has_hermes():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()  # hermes' pipes, see _ignore_unclosed_pipes
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the ledger of every contract run."""
+    if ENDED in config.stash:
+        from pytest_hermes_env.contract.run_end import summary  # noqa: PLC0415
+
+        summary(terminalreporter, *config.stash[ENDED])

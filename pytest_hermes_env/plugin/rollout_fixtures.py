@@ -1,0 +1,43 @@
+"""Fixture of the rollout room."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.plugin.live_hooks import live_access
+from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
+from pytest_hermes_env.rollout.hermes_home import restore_environment
+
+
+@pytest.fixture
+def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """``make_env(EnvClass, *, script=None, server=None, config=None, in_process=False, **fields)``: on a mock model.
+
+    Its tools are hermes' own, or those of ``fake_sandbox`` or ``local_sandbox`` if the test has one of them.
+    See `pytest_hermes_env.rollout.builder.EnvironmentBuilder.build`. At teardown clients are closed, scripts verified and
+    ``os.environ`` restored.
+    """
+    from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415
+
+    before = dict(os.environ)
+    cassette = request.node.stash.get(CASSETTE, None)
+    builder = EnvironmentBuilder(
+        allow_leftovers=allows_leftovers(request),
+        seam=lambda: request.node.stash.get(SEAM, None),
+        allow_unconfined=request.config.getoption("hermes_allow_unconfined"),
+        live=None if cassette is not None and cassette.is_only_played else live_access(request.node),
+        watch=None if cassette is None else cassette.session.watch.watch,
+        default_server=None if cassette is None else cassette.default_server(),
+    )
+    try:
+        yield builder.build
+    finally:
+        try:
+            verify_as_text(builder.close)
+        finally:
+            restore_environment(before)

@@ -1,0 +1,35 @@
+"""What one pytest run shares between hooks and fixtures: hermes' home and the contract session, each made on first use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_hermes_env.rollout.hermes_home import HermesHome
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.contract.session import ContractSession
+
+__all__ = ["contract_of", "home_of"]
+
+HOME = pytest.StashKey[HermesHome]()
+CONTRACT = pytest.StashKey["ContractSession"]()
+
+
+def home_of(config: pytest.Config) -> HermesHome:
+    """Return hermes' home of this run. It is left when ``config`` goes out of use."""
+    if HOME not in config.stash:
+        chosen = config.known_args_namespace.hermes_home or config.getini("hermes_home") or None
+        config.stash[HOME] = home = HermesHome(chosen)
+        config.add_cleanup(home.leave)
+    return config.stash[HOME]
+
+
+def contract_of(config: pytest.Config) -> ContractSession:
+    """Return the contract session of this run."""
+    if CONTRACT not in config.stash:
+        from pytest_hermes_env.contract.session import ContractSession  # noqa: PLC0415 - only where it is used
+
+        config.stash[CONTRACT] = ContractSession(config)
+    return config.stash[CONTRACT]
