@@ -156,6 +156,8 @@ def _comparable(value: Any, names: list[tuple[str, str]]) -> Any:
 
 
 def _in_order(key: str, value: Any) -> Any:
+    if key == "processes":  # hermes lists a process twice that ended while it was being registered
+        return [one for number, one in enumerate(value) if one not in value[:number]]
     return sorted(value, key=str) if key in UNORDERED and isinstance(value, list) else value
 
 
