@@ -1,3 +1,59 @@
-"""Shared set-up: pytester, and the same home for hermes in every test of a worker."""
+"""Set-up that all tests share: an option, and an environment that is the same on everybody's machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+
+import pytest
 
 pytest_plugins = ["pytester"]
+
+KEPT = frozenset({
+    "CI", "COLUMNS", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "LOGNAME", "NO_COLOR", "PATH", "TERM", "TMPDIR", "TZ", "USER",
+    "VIRTUAL_ENV", "HERMES_ENV_INSTALLED", "HERMES_ENV_SARIF_SCHEMA",
+})  # fmt: skip
+KEPT_PREFIXES = ("COV", "HYPOTHESIS_", "LC_", "PY", "TOX_")
+"""Variables that tests may see. API keys, proxies, HERMES_HOME and the settings of any service are not among them."""
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "WANDB_MODE": "disabled",
+    "HERMES_DISABLE_LAZY_INSTALLS": "1",  # hermes installs packages and browsers when a tool needs them
+    "TIRITH_ENABLED": "0",  # hermes downloads this guard before its first command
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `tox run -e matrix`."""
+    parser.addoption("--all-rules", action="store_true", help="ask every rule about every mutant, instead of about a sample")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Hide the user's variables and home directory before any test module imports hermes."""
+    environment = contextlib.ExitStack()
+    environment.enter_context(same_everywhere())
+    config.add_cleanup(environment.close)
+
+
+@contextlib.contextmanager
+def same_everywhere() -> Iterator[None]:
+    """Take every variable away that could change a result, and set an empty home directory."""
+    with (
+        tempfile.TemporaryDirectory(prefix="tests-home-", ignore_cleanup_errors=True) as home,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name in set(os.environ) - visible(os.environ):
+            patch.delenv(name)
+        for name, value in (OFFLINE | {"HOME": home}).items():
+            patch.setenv(name, value)
+        yield
+
+
+def visible(environ: Mapping[str, str]) -> set[str]:
+    """Return the names of the variables that tests may see."""
+    return {name for name in environ if name in KEPT or name.startswith(KEPT_PREFIXES)}

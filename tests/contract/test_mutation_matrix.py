@@ -17,8 +17,9 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source.finding import Severity
 
-from .mutants import MUTANTS, Mutant
+from .mutants import MUTANTS, REFACTORINGS, Mutant
 from .mutants.mutant import CLASSES, SOUND
+from .mutants.of_token_mode import SPLIT
 
 BENCHMARK = "capitals_exam"
 FEWEST = 5
@@ -26,11 +27,23 @@ FEWEST = 5
 
 SERVER_TYPES = ("openai", "vllm", "sglang")
 
+GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 
-def judged(target: str, server_type: str, rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
+NOT_IN_CHAT_MODE = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505")
+"""Rules about what TerminalTestEnv does not have: judges, tool names and commands in a reward, sampled tokens."""
+
+FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
+SAMPLE = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
+"""One mutant of every second rule: all rules are asked about it in each run."""
+
+TIMEOUT_S = 120
+"""Of each scenario: far more than any needs, so that a busy machine never ends one."""
+
+
+def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
     """Return the results of rules on an environment; only the scenarios that these ask for are played."""
     (env_class,) = find_class(target)
-    contract = ClassContract(env_class, sandbox="fake", timeout_s=30, server_type=server_type, rules=lambda: rules)
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=TIMEOUT_S, server_type=server_type, rules=lambda: rules)
     return {rule.id: contract.result(rule) for rule in rules}
 
 
@@ -65,17 +78,66 @@ def test_a_sound_environment_is_clean(env: str, server_type: str) -> None:
     assert (broken(results, *Severity), unseen if env == BENCHMARK else []) == ({}, [])
 
 
+def test_the_environment_to_copy_keeps_every_law_and_exercises_it() -> None:
+    """Every rule passes on TerminalTestEnv, and none because it saw nothing, but those about what it does not have."""
+    outcomes = {rule: result.outcome for rule, result in judged(GOOD).items()}
+
+    expected = dict.fromkeys(outcomes, Outcome.PASSED) | dict.fromkeys(NOT_IN_CHAT_MODE, Outcome.NOT_APPLICABLE)
+    assert outcomes == expected
+
+
+@pytest.mark.parametrize("mutant", REFACTORINGS, ids=lambda mutant: mutant.id)
+def test_a_refactoring_is_clean(mutant: Mutant, tmp_path: Path) -> None:
+    """The same program, written differently, gets the same verdict."""
+    assert broken(judged(mutant.write(tmp_path)), *Severity) == {}
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
-def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path: Path) -> None:
-    """The law that a breakage breaks is the only one that fails the run."""
+def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """Its rule finds it, at the marked lines and with the expected words; no other rule fails the run.
+
+    A mutant plays only the scenarios that its rule reads. Whether other rules are silent is tried on the sample, and on every
+    mutant with ``--all-rules``.
+    """
+    asks_all = mutant in SAMPLE or pytestconfig.getoption("all_rules")
     target = mutant.write(tmp_path)
 
-    asked = [rule for rule in ALL_RULES if rule.severity is Severity.ERROR or rule.id == mutant.rule]
-    results = read_only(target) if mutant.is_only_read else judged(target, mutant.mode, asked)
+    results = read_only(target) if mutant.is_only_read else judged(target, mutant.mode, asked(mutant, asks_all=asks_all))
 
-    others = {rule: findings for rule, findings in broken(results, Severity.ERROR).items() if rule != mutant.rule}
-    assert results[mutant.rule].outcome is Outcome.FAILED, results[mutant.rule]
-    assert others == {}
+    own = results.pop(mutant.rule)
+    assert own.outcome is Outcome.FAILED, own
+    assert not mutant.marked or sorted({finding.line for finding in own.findings}) == mutant.marked, own.findings
+    assert any(mutant.says in f"{finding.path} {finding.message} {finding.seen}" for finding in own.findings), own.findings
+    results.pop(mutant.follow_up, None)
+    assert broken(results, *(Severity if mutant.draws_no_warning else [Severity.ERROR])) == {}
+
+
+def asked(mutant: Mutant, *, asks_all: bool) -> list[Rule]:
+    """Return the mutant's rule, or with it every rule that must be silent."""
+    return [
+        rule
+        for rule in ALL_RULES
+        if rule.id == mutant.rule or (asks_all and (mutant.draws_no_warning or rule.severity is Severity.ERROR))
+    ]
+
+
+@pytest.mark.parametrize(("policy", "rows"), [("keep", 6), ("reject", 2)])
+def test_a_rollout_that_became_several_sequences_keeps_the_contract(
+    policy: str, rows: int, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """A template that splits rollouts is no violation as long as every sequence is kept, or all are rejected on purpose."""
+    old, new = SPLIT
+    kept = Mutant(
+        rule="HE505", name=policy, env="terminal_tasks", changes=((old, f"{new}            split_rollouts={policy!r},\n"),)
+    )
+    (env_class,) = find_class(kept.write(tmp_path))
+    rules = [rule for rule in ALL_RULES if rule.id.startswith("HE5") or pytestconfig.getoption("all_rules")]
+    contract = ClassContract(env_class, sandbox="fake", timeout_s=TIMEOUT_S, server_type="vllm", rules=lambda: rules)
+
+    results = {rule.id: contract.result(rule) for rule in rules}
+
+    seen = len(contract.evidence.scenario("happy").group["tokens"])
+    assert (seen, broken(results, Severity.ERROR)) == (rows, {})
 
 
 def test_every_rule_is_broken_in_five_ways_or_more() -> None:
@@ -98,4 +160,4 @@ def test_the_readme_tells_the_figures() -> None:
     """The README counts what the matrix runs; that each is caught is what the test above holds."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
-    assert f"{len(CLASSES)} environments, {len(MUTANTS)} breakages of {len(ALL_RULES)} rules" in readme
+    assert f"{len(CLASSES)} environments, {len(MUTANTS)} mutants of {len(ALL_RULES)} rules" in readme

@@ -13,7 +13,8 @@ from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.layer import find_class
 
-from .test_broken_variants import ALSO, VARIANTS, good_source
+from .mutants import MUTANTS
+from .mutants.mutant import SOUND
 
 SHOWN = ("HE401", "HE501", "HE702", "HE802")
 """Rules whose findings bring a test that shows every step."""
@@ -32,12 +33,13 @@ class Reproduced:
 
 
 def broken_source(rule: str) -> str:
-    """Return TerminalTestEnv with one law broken."""
-    (variant,) = [variant for variant in VARIANTS if variant.rule == rule]
-    source = good_source()
-    for old, new in ((variant.old, variant.new), *ALSO.get(rule, [])):
-        source = source.replace(old, new)
-    return source
+    """Return TerminalTasks with one law broken."""
+    return next(mutant.source for mutant in MUTANTS if (mutant.rule, mutant.env) == (rule, "terminal_tasks"))
+
+
+def good_source() -> str:
+    """Return TerminalTasks as it is."""
+    return (SOUND / "terminal_tasks.py").read_text(encoding="utf-8")
 
 
 def reproduced(rule: str, directory: Path) -> Reproduced:
@@ -61,11 +63,11 @@ def test_a_report_shows_the_test(tmp_path: Path) -> None:
         "import asyncio",
         "import math",
         "",
-        "from reproduced_he401 import TerminalTestEnv",
+        "from reproduced_he401 import TerminalTasks",
         "",
         "",
         "def test_he401_happy(make_env, fake_sandbox):",
-        "    env = make_env(TerminalTestEnv, in_process=True)",
+        "    env = make_env(TerminalTasks, in_process=True)",
         "",
         "    compute_reward, rewards = env.compute_reward, []",
     ]
@@ -78,11 +80,11 @@ def test_a_rule_without_steps_is_asked_alone(tmp_path: Path) -> None:
     assert one.test.splitlines() == [
         "from pytest_hermes_env import check_rule",
         "",
-        "from reproduced_he601 import TerminalTestEnv",
+        "from reproduced_he601 import TerminalTasks",
         "",
         "",
         "def test_he601():",
-        '    check_rule(TerminalTestEnv, "HE601")',
+        '    check_rule(TerminalTasks, "HE601")',
     ]
 
 

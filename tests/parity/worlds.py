@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from .cases import Case, Step, local_files
 
 VOLATILE = {"pid": int, "uptime_seconds": (int, float), "started_at": str}
@@ -19,16 +21,42 @@ UNORDERED = {"matches", "files", "counts"}
 """Keys of search results: hermes lists them in the order of the file system, or of whichever worker was first."""
 
 
+OPTIONAL_PROGRAMS = {"go", "node", "npx", "rg", "rustfmt"}
+"""Programs that hermes' file tools use where a machine has them."""
+
+
+@contextlib.contextmanager
+def bare_machine() -> Iterator[None]:
+    """Let hermes find no optional program, so that it answers the same on every machine, and installs nothing."""
+    from agent import lsp
+    from tools import browser_tool
+    from tools.file_operations import ShellFileOperations
+
+    has_command = ShellFileOperations._has_command
+
+    def no_browser(**_: Any) -> str:
+        raise FileNotFoundError("agent-browser CLI not found")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(browser_tool, "_find_agent_browser", no_browser)
+        patch.setattr(lsp, "get_service", lambda: None)
+        patch.setattr(
+            ShellFileOperations, "_has_command", lambda self, name: name not in OPTIONAL_PROGRAMS and has_command(self, name)
+        )
+        yield
+
+
 @contextlib.contextmanager
 def hermes() -> Iterator[Any]:
-    """Plain hermes-agent through the layer's real ToolContext."""
+    """Plain hermes-agent on a bare machine, through the layer's real ToolContext."""
     from environments.tool_context import ToolContext
 
     context = ToolContext(str(uuid.uuid4()))
-    try:
-        yield context
-    finally:
-        context.cleanup()
+    with bare_machine():
+        try:
+            yield context
+        finally:
+            context.cleanup()
 
 
 @contextlib.contextmanager
@@ -128,6 +156,8 @@ def _comparable(value: Any, names: list[tuple[str, str]]) -> Any:
 
 
 def _in_order(key: str, value: Any) -> Any:
+    if key == "processes":  # hermes lists a process twice that ended while it was being registered
+        return [one for number, one in enumerate(value) if one not in value[:number]]
     return sorted(value, key=str) if key in UNORDERED and isinstance(value, list) else value
 
 

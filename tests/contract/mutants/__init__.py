@@ -1,4 +1,4 @@
-"""Breakages of the sound environments, at least five for each rule, one file per group of rules."""
+"""Breakages of the sound environments: one table, at least five for each rule, one file per group of rules."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from . import (
     of_results,
     of_rewards,
     of_sandbox,
+    of_terminal_tasks,
+    of_token_mode,
 )
 from .mutant import Mutant
 
@@ -27,4 +29,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_sandbox.MUTANTS,
     *of_evaluation.MUTANTS,
     *of_logging.MUTANTS,
+    *of_terminal_tasks.MUTANTS,
+    *of_token_mode.MUTANTS,
 )
+
+REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS
+"""Changes that break nothing."""

@@ -1,4 +1,4 @@
-"""One breakage of one sound environment, and how it is put on disk."""
+"""One breakage of one sound environment, and how it is written to disk."""
 
 from __future__ import annotations
 
@@ -13,17 +13,31 @@ CLASSES = {
     "graded_letters": "LetterEnv",
     "many_signals": "RenameEnv",
     "capitals_exam": "CapitalsExam",
+    "terminal_tasks": "TerminalTasks",
 }
 """The sound environments: file -> class."""
 
 SHARED = {"many_signals": ("signals_base",)}
-"""Files that an environment needs beside its own."""
+"""Files that an environment needs besides its own."""
+
+MARK = "# <- here"
+"""Ends each line where a finding is expected."""
+
+END = '\n\nif __name__ == "__main__":\n'
+"""The text of an environment's file behind its last method."""
+
+
+def added(methods: str) -> tuple[tuple[str, str], ...]:
+    """Return the change that adds methods at the end of the class."""
+    return ((END, f"\n{methods.rstrip()}\n{END}"),)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A breakage. Each pair of ``changes`` is a text that stands once in ``file`` (by default the environment's own), and its
-    replacement. ``rule`` is the law that it breaks, ``name`` says what was done wrong.
+    """A breakage. ``rule`` is the law that it breaks; ``name`` says what was done wrong.
+
+    Each pair of ``changes`` is a text that occurs once in ``file`` (by default the environment's own) and its replacement.
+    Lines that end with `MARK` are those of the rule's findings; without a mark any line will do.
     """
 
     rule: str
@@ -31,36 +45,54 @@ class Mutant:
     env: str
     changes: tuple[tuple[str, str], ...]
     file: str = ""
+    beside: tuple[tuple[str, str], ...] = ()
+    """Further files of its package: name and text."""
     mode: str = "openai"
     """The server type of its rollouts."""
+    says: str = ""
+    """A text in the message of a finding, or in what it saw."""
+    has_cases: bool = True
+    """Whether the author's cases are played."""
     is_only_read: bool = False
     """Whether its source alone is judged: it cannot be imported, importing it would do harm, no rollout can differ, or what
     rollouts do with it breaks other laws, too.
     """
+    draws_no_warning: bool = False
+    """Whether no other rule may even warn; by default no other rule may fail a run."""
+    follow_up: str = ""
+    """A rule that fails, too, because the breakage leaves nothing for it to see."""
 
     @property
     def id(self) -> str:
         """The name in a test's id."""
         return f"{self.rule}-{self.env}-{self.name}".replace(" ", "-")
 
-    def write(self, directory: Path) -> str:
-        """Write the broken environment into a package below ``directory`` and return it as a target."""
-        package = directory / f"mutant_{zlib.crc32(self.id.encode()):x}"  # a name of its own: modules stay imported
-        package.mkdir()
-        (package / "__init__.py").touch()
-        changed = self.file or self.env
-        for name in (self.env, *SHARED.get(self.env, ())):
-            text = (SOUND / f"{name}.py").read_text(encoding="utf-8")
-            if name == changed:
-                text = self._changed(text)
-            (package / f"{name}.py").write_text(text, encoding="utf-8")
-            cases = SOUND / f"{name}.contract.yaml"
-            if cases.is_file():
-                (package / cases.name).write_text(cases.read_text(encoding="utf-8"), encoding="utf-8")
-        return f"{package / self.env}.py:{CLASSES[self.env]}"
-
-    def _changed(self, text: str) -> str:
+    @property
+    def source(self) -> str:
+        """The text of the changed file."""
+        name = self.file or self.env
+        text = (SOUND / f"{name}.py").read_text(encoding="utf-8")
         for old, new in self.changes:
-            assert text.count(old) == 1, f"{self.id}: {old!r} stands {text.count(old)} times in {self.file or self.env}.py"
+            assert text.count(old) == 1, f"{self.id}: {old!r} occurs {text.count(old)} times in {name}.py"
             text = text.replace(old, new)
         return text
+
+    @property
+    def marked(self) -> list[int]:
+        """The lines where findings are expected; empty when any line will do."""
+        return [number for number, line in enumerate(self.source.splitlines(), 1) if line.endswith(MARK)]
+
+    def write(self, directory: Path) -> str:
+        """Write the broken environment into a package below ``directory`` and return it as a target."""
+        package = directory / f"mutant_{zlib.crc32(self.id.encode()):x}"  # unique, because modules stay imported
+        package.mkdir()
+        (package / "__init__.py").touch()
+        for name in (self.env, *SHARED.get(self.env, ())):
+            text = self.source if name == (self.file or self.env) else (SOUND / f"{name}.py").read_text(encoding="utf-8")
+            (package / f"{name}.py").write_text(text, encoding="utf-8")
+            cases = SOUND / f"{name}.contract.yaml"
+            if self.has_cases and cases.is_file():
+                (package / cases.name).write_text(cases.read_text(encoding="utf-8"), encoding="utf-8")
+        for name, text in self.beside:
+            (package / name).write_text(text, encoding="utf-8")
+        return f"{package / self.env}.py:{CLASSES[self.env]}"

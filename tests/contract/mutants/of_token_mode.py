@@ -1,0 +1,196 @@
+"""What is wrong with the tokens, masks and logprobs of token mode."""
+
+from __future__ import annotations
+
+from .mutant import Mutant, added
+
+NO_WANDB = "            use_wandb=False,\n"
+SPLIT = (NO_WANDB, NO_WANDB + '            tool_call_parser="deepseek_v3",\n            history_rendering="template",\n')
+"""The change to a template that strips every thought, rendered anew in each turn: a rollout becomes several sequences."""
+
+ITEM = """
+    async def collect_trajectory(self, item):  # <- here
+        scored, backlog = await super().collect_trajectory(item)
+        {change}
+        return scored, backlog
+"""
+
+GROUP = """
+    async def collect_trajectories(self, item):  # <- here
+        group, backlog = await super().collect_trajectories(item)
+        {change}
+        return group, backlog
+"""
+
+DOUBLE_THE_FIRST = """\
+masks = scored["masks"]
+        ends = [i for i, m in enumerate(masks) if m != -100 and masks[i + 1 : i + 2] in ([], [-100])]
+        for column, value in ((scored["tokens"], None), (masks, -100), (scored["inference_logprobs"], 1.0)):
+            if ends:
+                column.insert(ends[0] + 1, column[ends[0]] if value is None else value)"""
+
+DOUBLE_THE_LAST = """\
+for column in (scored["tokens"], scored["masks"], scored["inference_logprobs"]):
+            column.append(column[-1])"""
+
+ENCODE_AGAIN = """\
+ids = self.tokenizer.encode(self.tokenizer.decode(scored["tokens"]), add_special_tokens=False)
+        if len(ids) != len(scored["tokens"]):
+            scored["tokens"], scored["masks"] = ids, [-100] * (len(ids) - 5) + ids[-5:]
+            scored["inference_logprobs"] = [1.0] * (len(ids) - 5) + [-0.5] * 5"""
+
+MUTANTS = (
+    Mutant(
+        rule="HE503",
+        name="logprobs are removed from the item",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(ITEM.format(change='scored.pop("inference_logprobs", None)')),
+        says="the item of collect_trajectory has no inference_logprobs",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE503",
+        name="logprobs are one place off",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(
+            ITEM.format(
+                change='scored["inference_logprobs"] = scored["inference_logprobs"][-1:] + scored["inference_logprobs"][:-1]'
+            )
+        ),
+        says="where a number of at most 0 is expected",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE503",
+        name="logprobs are those of another model",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(
+            ITEM.format(
+                change='scored["inference_logprobs"] = [own if own == 1.0 else own - 0.25 for own in scored["inference_logprobs"]]'
+            )
+        ),
+        says="for which the server gave",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE504",
+        name="logprobs are removed from the group",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(GROUP.format(change='group.pop("inference_logprobs", None)')),
+        says="the group of 2 sequences has no inference_logprobs",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE501",
+        name="masks are shifted by one",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(ITEM.format(change='scored["masks"] = [-100, *scored["masks"][:-1]]')),
+        says="collect_trajectory gave an item with token ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE501",
+        name="the prompt is trained, too",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(
+            ITEM.format(change='scored["masks"][5] = scored["tokens"][5] if set(scored["masks"]) != {-100} else -100')
+        ),
+        says="is trained, and the model never sampled it (1 such positions)",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE501",
+        name="a reply is not trained",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(
+            ITEM.format(
+                change='first = next((i for i, m in enumerate(scored["masks"]) if m != -100), 0); scored["masks"][first] = -100'
+            )
+        ),
+        says="is not trained, and the model sampled it (1 such positions)",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE502",
+        name="nothing is trained",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(ITEM.format(change='scored["masks"] = [-100] * len(scored["masks"])')),
+        says="has no label, although the model answered: all ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE502",
+        name="a failed rollout is trained",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(
+            ITEM.format(
+                change='scored["masks"] = scored["masks"] if set(scored["masks"]) != {-100} else [-100, *scored["tokens"][1:]]'
+            )
+        ),
+        says="and the model said none of them",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE505",
+        name="nodes are dropped",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=(SPLIT, *added(ITEM.format(change='scored.pop("more_rows", None)'))),
+        says="is in too few sequences: ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE505",
+        name="an end token is doubled behind the first reply",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(ITEM.format(change=DOUBLE_THE_FIRST)),
+        says=" twice, at positions ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE505",
+        name="an end token is doubled behind the last reply, and trained",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(ITEM.format(change=DOUBLE_THE_LAST)),
+        says="with which a reply ended, twice: at positions ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE505",
+        name="a reply is encoded again",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(ITEM.format(change=ENCODE_AGAIN)),
+        says="where the model saw or sampled ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE506",
+        name="a group lacks a score",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(GROUP.format(change='group["scores"].pop()')),
+        says="a group of 2 has columns of another length: scores 1",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE507",
+        name="a score is no JSON",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(GROUP.format(change='group["scores"][0] = float("inf")')),
+        says="run-api refuses the group: Out of range float values are not JSON compliant",
+        draws_no_warning=True,
+    ),
+)

@@ -1,0 +1,174 @@
+"""Files that an agent must create; the agent loop of an evaluation is written by hand, without the base's helpers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from typing import Any
+
+from atroposlib.envs.server_handling.server_manager import APIServerConfig
+from pydantic import Field
+
+from environments.agent_loop import AgentResult, HermesAgentLoop
+from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
+from environments.tool_context import ToolContext
+
+logger = logging.getLogger(__name__)
+
+Task = dict[str, str]
+
+TASKS: list[Task] = [
+    {"path": "greeting.txt", "content": "Hello from Hermes Agent"},
+    {"path": "answer.txt", "content": "42"},
+    {"path": "colours.txt", "content": "red\ngreen\nblue"},
+    {"path": "notes/todo.txt", "content": "write tests first"},
+    {"path": "version.txt", "content": "1.0.0"},
+    {"path": "poem.txt", "content": "roses are red\nviolets are blue"},
+    {"path": "data/numbers.csv", "content": "n,square\n1,1\n2,4\n3,9"},
+    {"path": "config/app.ini", "content": "[app]\ndebug = true"},
+]
+"""Training and evaluation tasks; the last ones are held out (`TerminalTasksConfig.eval_size`)."""
+
+
+class TerminalTasksConfig(HermesAgentEnvConfig):
+    """Settings of TerminalTasks."""
+
+    eval_size: int = Field(default=3, ge=1, le=len(TASKS) - 1, description="Tasks held out for evaluation.")
+    partial_credit: float = Field(default=0.5, description="Reward when the file holds the text among other text.")
+
+
+class TerminalTasks(HermesAgentBaseEnv):
+    """Tests that an agent can use a terminal: create a file with the content that was asked for."""
+
+    name = "terminal-tasks"
+    env_config_cls = TerminalTasksConfig
+
+    @classmethod
+    def config_init(cls) -> tuple[TerminalTasksConfig, list[APIServerConfig]]:
+        """Return the settings that flags and YAML start from."""
+        config = TerminalTasksConfig(
+            enabled_toolsets=["terminal", "file"],
+            max_agent_turns=10,
+            max_token_length=2048,
+            group_size=4,
+            system_prompt="You are an agent with a terminal. Do what is asked with your tools, then say that it is done.",
+            use_wandb=False,
+        )
+        server = APIServerConfig(
+            base_url="https://openrouter.ai/api/v1",
+            model_name="meta-llama/llama-3.3-70b-instruct",
+            server_type="openai",
+            api_key=os.environ.get("OPENROUTER_API_KEY", ""),
+            health_check=False,
+        )
+        return config, [server]
+
+    async def setup(self) -> None:
+        """Split the tasks; evaluation tasks are never trained on."""
+        held_out = self.config.eval_size
+        self.train_items = TASKS[:-held_out]
+        self.eval_items = TASKS[-held_out:]
+        self.next_index = 0
+        self.reward_buffer: list[float] = []
+
+    async def get_next_item(self) -> Task:
+        """Return the next training task, round and round."""
+        item = self.train_items[self.next_index % len(self.train_items)]
+        self.next_index += 1
+        return item
+
+    def format_prompt(self, item: Task) -> str:
+        """Return the request to the agent."""
+        return (
+            f"Create the file {item['path']} in your working directory with exactly this content, "
+            f"without a line break at the end:\n{item['content']}"
+        )
+
+    async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:
+        """Look at the file in the agent's own sandbox; the agent's words count for nothing.
+
+        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+        """
+        found = ctx.read_file(item["path"]).get("content", "")
+        if found.rstrip("\n") == item["content"]:
+            return 1.0
+        return self.config.partial_credit if item["content"] in found else 0.0
+
+    async def collect_trajectory(self, item: Task) -> tuple[Any, list[Task]]:
+        """Run one training rollout and remember its reward for `wandb_log`."""
+        scored, backlog = await super().collect_trajectory(item)
+        self.reward_buffer.append(scored["scores"])
+        return scored, backlog
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """Run the agent over the held-out tasks, greedily, and log metrics and samples.
+
+        The training buffers are as they were afterwards, also when an item fails or training runs beside it.
+        """
+        start_time = time.time()
+        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
+            tasks = [group.create_task(self.evaluate_item(item)) for item in self.eval_items]
+        samples = [task.result() for task in tasks]
+        scores = [sample["score"] for sample in samples]
+        metrics = {
+            "eval/mean_reward": sum(scores) / len(scores),
+            "eval/pass_rate": sum(score == 1.0 for score in scores) / len(scores),
+            "eval/errors": sum("error" in sample for sample in samples),
+        }
+        await self.evaluate_log(metrics=metrics, samples=samples, start_time=start_time, end_time=time.time())
+
+    async def evaluate_item(self, item: Task) -> dict[str, Any]:
+        """Return the sample of one held-out task; an item that fails scores 0.0, says why, and leaves the others alone."""
+        prompt = self.format_prompt(item)
+        try:
+            result, score = await self.run_item(item, prompt)
+        except Exception as error:
+            logger.exception("Evaluating %s failed", item["path"])
+            return {"prompt": prompt, "score": 0.0, "error": f"{type(error).__name__}: {error}"}
+        return {
+            "prompt": prompt,
+            "score": score,
+            "turns": result.turns_used,
+            "finished": result.finished_naturally,
+            "messages": result.messages,
+        }
+
+    async def run_item(self, item: Task, prompt: str) -> tuple[AgentResult, float]:
+        """Run the agent on one task in a sandbox of its own, which is released on every way out."""
+        schemas, names = self._resolve_tools_for_group()
+        messages = [{"role": "user", "content": prompt}]
+        if self.config.system_prompt:
+            messages.insert(0, {"role": "system", "content": self.config.system_prompt})
+        ctx = ToolContext(str(uuid.uuid4()))
+        try:
+            agent = HermesAgentLoop(
+                server=self.server,
+                tool_schemas=schemas,
+                valid_tool_names=names,
+                max_turns=self.config.max_agent_turns,
+                task_id=ctx.task_id,
+                temperature=0.0,
+                max_tokens=self.config.max_token_length,
+                extra_body=self.config.extra_body,
+                budget_config=self.config.build_budget_config(),
+            )
+            result = await agent.run(messages)
+            return result, await self.compute_reward(item, result, ctx)
+        finally:
+            ctx.cleanup()
+
+    async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
+        """Add the mean training reward since the last call."""
+        metrics = {} if wandb_metrics is None else wandb_metrics
+        if self.reward_buffer:
+            metrics["train/mean_reward"] = sum(self.reward_buffer) / len(self.reward_buffer)
+            metrics["train/pass_rate"] = sum(reward == 1.0 for reward in self.reward_buffer) / len(self.reward_buffer)
+        self.reward_buffer = []
+        await super().wandb_log(metrics)
+
+
+if __name__ == "__main__":
+    TerminalTasks.cli()
