@@ -53,7 +53,7 @@ def tool_offer(config: Any, world: Any) -> ToolOffer:
 
 def _toolsets_of(config: Any) -> list[str]:
     """Return the valid toolsets that a configuration names; those of a distribution are the ones that it may sample."""
-    import toolset_distributions  # type: ignore[import-untyped]  # noqa: PLC0415 - hermes is heavy
+    import toolset_distributions  # noqa: PLC0415 - hermes is heavy
     import toolsets  # noqa: PLC0415
 
     distribution = getattr(config, "distribution", None)
