@@ -167,5 +167,5 @@ def test_unknown_names_are_refused(make_env: MakeEnv) -> None:
     """A misspelt template, and a parser whose format the mock cannot write, say what there is."""
     with pytest.raises(UsageError, match="there is no chat template 'qwen4'"):
         make_env(TerminalTestEnv, script=["Done."], server_type="vllm", template="qwen4")
-    with pytest.raises(UsageError, match="cannot write tool calls in the format 'granite'"):
+    with pytest.raises(UsageError, match="the mock model has no tool-call format 'granite'"):
         choose({"tool_call_parser": "granite"}, {"server_type": "vllm"})
