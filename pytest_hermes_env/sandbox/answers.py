@@ -61,25 +61,27 @@ class Answer:
     def __post_init__(self) -> None:
         if self.result is not None and (self.output != "" or self.exit_code or self.timed_out):
             raise UsageError(
-                "an answer has both `result`, which is the whole tool result, and parts of one.\n"
+                "an answer has both `result`, the complete tool result, and parts of a result.\n"
                 f"  seen      result={_brief(self.result)} with {replace(self, result=None)}\n"
-                "  fix       give either result={...}, or output, exit_code and timed_out"
+                "  fix       give either result={...} or output, exit_code and timed_out"
             )
         if not isinstance(self.exit_code, int) or isinstance(self.exit_code, bool):
-            raise UsageError(f"the exit code of an answer is a number.\n  seen      {shorten(repr(self.exit_code))}")
+            raise UsageError(f"the exit code of an answer must be an integer.\n  seen      {shorten(repr(self.exit_code))}")
         if not isinstance(self.slow_s, (int, float)) or self.slow_s < 0:
-            raise UsageError(f"slow_s is how many seconds an answer takes.\n  seen      {shorten(repr(self.slow_s))}")
+            raise UsageError(
+                f"slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      {shorten(repr(self.slow_s))}"
+            )
         if self.timed_out and self.raises is not None:
             raise UsageError(
                 "an answer cannot both time out and raise.\n"
                 f"  seen      timed_out=True and raises={shorten(repr(self.raises))}\n"
-                "  fix       give one of them; answers=[...] holds several answers, one after the other"
+                "  fix       give one of them, or several answers in sequence with answers=[...]"
             )
         if not (isinstance(self.output, (str, Outcome)) or callable(self.output)):
             raise UsageError(
-                "the output of an answer is text, an Outcome or a function.\n"
+                "the output of an answer must be text, an Outcome or a function.\n"
                 f"  seen      {shorten(repr(self.output))}\n"
-                "  fix       for a whole tool result give result={...}; for several answers give answers=[...]"
+                "  fix       use result={...} for a complete tool result, answers=[...] for several answers"
             )
 
     def __str__(self) -> str:

@@ -68,7 +68,7 @@ def check_variables(variables: Mapping[str, str]) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str) or "\0" in value:
             raise UsageError(
                 f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(value)}.\n"
-                "  expected  a name of letters, digits and _, and a text as its value\n"
+                "  expected  a name of letters, digits and _, and text as the value\n"
                 '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
             )
 

@@ -88,12 +88,12 @@ def require_confinement(allow_unconfined: bool) -> None:
     confinement = available()
     if not confinement.is_in_force and not allow_unconfined:
         raise UsageError(
-            "a live model would run its commands unconfined on this machine.\n"
+            "a live model would run unconfined commands on this machine.\n"
             "  expected  the local sandbox confined by bubblewrap or unshare\n"
             f"  seen      {confinement.reason}\n"
             "  fix       install bubblewrap (Debian, Ubuntu: apt install bubblewrap) or allow user namespaces; in Docker, run the\n"
-            "            container with --privileged or a seccomp profile that allows unshare; or accept that the model can\n"
-            "            write files and use the network with --hermes-allow-unconfined"
+            "            container with --privileged or a seccomp profile that allows unshare; or accept with\n"
+            "            --hermes-allow-unconfined that the model can write files and use the network"
         )
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
 from pytest_hermes_env.sandbox.machine import Machine
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["FakeToolContext"]
 
@@ -66,7 +66,7 @@ class FakeToolContext:
     def __init__(self, sandbox: Machine, task_id: str = "test-rollout") -> None:
         if not callable(getattr(sandbox, "call", None)):
             raise UsageError(
-                "a tool context stands on a sandbox.\n"
+                "FakeToolContext requires a sandbox.\n"
                 f"  seen      {type(sandbox).__name__} {shorten(repr(sandbox))}\n"
                 "  fix       FakeToolContext(FakeSandbox()), or the fixture tool_context"
             )
@@ -190,7 +190,7 @@ class FakeToolContext:
         except Exception as error:  # noqa: BLE001 - a clean-up never raises
             text = (
                 f"the sandbox of this tool context could not be released: {type(error).__name__}.\n"
-                f"  seen      {shorten(str(error))}\n  fix       correct the sandbox's release()"
+                f"  seen      {shorten(str(error))}\n  fix       fix release() of the sandbox"
             )
             self._problems.append(Problem(error=CleanupFailed, text=text))
 
@@ -204,7 +204,7 @@ class FakeToolContext:
 
         Raises: used after its clean-up → UseAfterCleanup; its sandbox could not be released → CleanupFailed.
         """
-        error = as_error(self._problems, who="the tool context")
+        error = combined_error(self._problems, who="the tool context")
         if error is not None:
             raise error
 
@@ -215,8 +215,8 @@ class FakeToolContext:
         problem = Problem(
             error=UseAfterCleanup,
             text=f"{method}({shown}) was called on a tool context that had been cleaned up.\n"
-            f"  seen      {self.cleanups} {'cleanup' if self.cleanups == 1 else 'cleanups'} before; in a rollout its sandbox is gone\n"
-            "  fix       call cleanup() after the last use, for example in a `finally`",
+            f"  seen      {self.cleanups} {'cleanup' if self.cleanups == 1 else 'cleanups'} before; in a rollout, its sandbox no longer exists\n"
+            "  fix       call cleanup() after the last use, for example in `finally`",
         )
         self._problems.append(problem)
         raise problem.exception()

@@ -17,12 +17,13 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error, left_over
+from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
 
@@ -67,7 +68,7 @@ class FakeSandbox:
     ) -> None:
         if unscripted not in {"refuse", "not found"}:
             raise UsageError(
-                "`unscripted` says what becomes of a command that nobody scripted.\n"
+                "FakeSandbox has no such treatment of unscripted commands.\n"
                 f"  expected  'refuse' or 'not found'\n  seen      {shorten(repr(unscripted))}\n"
                 "  fix       FakeSandbox(unscripted='not found')"
             )
@@ -165,7 +166,7 @@ class FakeSandbox:
         """Let paths that begin with ``prefix``, a directory of this computer, mean this machine's first directory."""
         if not prefix.startswith("/") or not prefix.strip("/"):
             raise UsageError(
-                "an alias is an absolute directory below the root.\n"
+                "an alias must be an absolute directory other than the root.\n"
                 f"  seen      {shorten(repr(prefix))}\n"
                 "  fix       sandbox.alias('/tmp/rollout-7')"
             )
@@ -276,7 +277,7 @@ class FakeSandbox:
         Raises: UnexpectedToolCall, NotAToolResult, ...; answers that nobody asked for → LeftoverAnswers.
         """
         leftovers = [] if self._allow_leftovers else self._leftovers()
-        error = as_error([*self.problems, *leftovers], who="the sandbox")
+        error = combined_error([*self.problems, *leftovers], who="the sandbox")
         if error is not None:
             raise error
 

@@ -70,15 +70,15 @@ class Files(MutableMapping[str, str]):
             return data.decode()
         except UnicodeDecodeError as error:
             raise NotText(
-                f"{absolute} holds no text: {error.reason} at byte {error.start}.\n"
+                f"{absolute} is not text: {error.reason} at byte {error.start}.\n"
                 f"  seen      {shorten(repr(data))}\n"
-                f"  fix       files.read({absolute!r}) gives its bytes"
+                f"  fix       files.read({absolute!r}) returns its bytes"
             ) from None
 
     def __setitem__(self, path: str, content: str | bytes) -> None:
         if not isinstance(content, (str, bytes, bytearray)):
             raise UsageError(
-                f"the content of a file is text or bytes.\n  seen      {type(content).__name__} {shorten(repr(content))}\n"
+                f"the content of a file must be text or bytes.\n  seen      {type(content).__name__} {shorten(repr(content))}\n"
                 f"  fix       files[{path!r}] = {str(content)!r}"
             )
         absolute = self.resolve(path)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
@@ -25,7 +26,6 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["LocalRollout", "LocalSandbox"]
 
@@ -98,7 +98,7 @@ class LocalSandbox:
             raise UsageError(
                 "this LocalSandbox is not active.\n"
                 "  expected  a sandbox between start() and stop()\n"
-                "  fix       with LocalSandbox() as sandbox: ..., or take the fixture local_sandbox"
+                "  fix       use `with LocalSandbox() as sandbox: ...` or the fixture local_sandbox"
             )
         return self._layout.writable
 
@@ -124,16 +124,16 @@ class LocalSandbox:
         """
         if name in LOCAL_TOOLS:
             raise UsageError(
-                f"the tool `{name}` is hermes' own in a LocalSandbox, so it cannot be scripted.\n"
+                f"hermes itself runs the tool `{name}` in a LocalSandbox, so it cannot be scripted.\n"
                 f"  expected  a tool other than {', '.join(sorted(LOCAL_TOOLS))}\n"
-                "  fix       take FakeSandbox, which runs nothing, where the terminal or the files are to be scripted"
+                "  fix       use FakeSandbox to script the terminal or the files"
             )
         for answer in result if isinstance(result, (list, tuple)) else (result,):
             if callable(answer) and not isinstance(answer, type) and wants_sandbox(answer):
                 raise UsageError(
-                    f"a function that answers a tool in a LocalSandbox takes the tool's arguments alone.\n"
-                    f"  seen      {called(answer)}, which takes the sandbox, too, for `{name}`\n"
-                    "  fix       def answer(arguments): ...; the files of a rollout are those that its tools write"
+                    f"a function that answers a tool in a LocalSandbox must take the tool's arguments only.\n"
+                    f"  seen      {called(answer)}, which also takes the sandbox, for `{name}`\n"
+                    "  fix       def answer(arguments): ..."
                 )
         self._scripted.on_tool(name, result, **how)
         return self
@@ -148,7 +148,7 @@ class LocalSandbox:
 
         Raises: UnexpectedToolCall, NotAToolResult, UsageError, LeftoverAnswers.
         """
-        error = as_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
+        error = combined_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
         if error is not None:
             raise error
         self._scripted.verify()
@@ -162,9 +162,9 @@ class LocalSandbox:
             if LocalSandbox._active is not None:
                 raise UsageError(
                     "a LocalSandbox is already active in this process.\n"
-                    "  expected  one at a time: hermes finds its shell through the process's variables\n"
+                    "  expected  one at a time: hermes finds its shell through the variables of the process\n"
                     f"  seen      {LocalSandbox._active.root}\n"
-                    "  fix       stop() it first; the rollouts of one sandbox do not share directories"
+                    "  fix       stop() it first; each rollout of a sandbox has a separate directory"
                 )
             with contextlib.ExitStack() as resources:
                 resources.callback(setattr, LocalSandbox, "_active", None)
@@ -249,10 +249,10 @@ class LocalSandbox:
             self._cell.start()
         except CellError as error:
             raise UsageError(
-                f"the local sandbox cannot be confined by {self.confinement.kind}.\n"
-                "  expected  a confined world for its commands\n"
+                f"{self.confinement.kind} cannot confine the local sandbox.\n"
+                "  expected  a confined cell for its commands\n"
                 f"  seen      {error}\n"
-                "  fix       leave the confinement out: then the best one that works here is taken"
+                "  fix       leave out `confinement` to use the best one that works here"
             ) from error
         resources.callback(self._cell.stop)
         return self._cell.enter_command()
@@ -302,9 +302,9 @@ class LocalRollout:
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:
     return (
-        "a rollout is to work outside of the local sandbox, where its commands cannot write.\n"
-        f"  expected  a working directory below {root}, or none: then the rollout gets one of its own\n"
+        "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
+        f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
         f"  seen      {shorten(directory)}, registered for the task {shorten(task_id)}\n"
-        "  fix       let the environment make it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or take\n"
+        "  fix       create it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or use\n"
         "            LocalSandbox(confinement=UNCONFINED)"
     )

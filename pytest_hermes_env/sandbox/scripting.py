@@ -33,7 +33,7 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
     """Return the entry for a tool. Raises: what cannot be meant → UsageError."""
     if not isinstance(name, str) or not name:
         raise UsageError(
-            "a tool is scripted by its name.\n"
+            "on_tool requires the name of a tool.\n"
             f"  seen      {shorten(repr(name))}\n"
             "  fix       sandbox.on_tool('vision_analyze', {'success': True, 'analysis': '...'})"
         )
@@ -41,7 +41,7 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
     for answer in given:
         if callable(answer.output) and not takes(answer.output, 1) and not takes(answer.output, 2):
             raise UsageError(
-                f"a function that answers the tool `{name}` takes its arguments, and the sandbox if it likes.\n"
+                f"a function that answers the tool `{name}` must take the arguments, and optionally the sandbox.\n"
                 f"  seen      {called(answer.output).rpartition('.')[2]}{inspect.signature(answer.output)}\n"
                 "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ..."
             )
@@ -71,7 +71,7 @@ def _matcher(command: Matcher) -> tuple[str, object, Matches]:
     if callable(command):
         return called(command), command, lambda seen, _words: _holds(command, seen)
     raise UsageError(
-        "a command is matched by its text, a compiled text pattern or a function of its text.\n"
+        "a command must be matched by its text, a compiled text pattern or a function of its text.\n"
         f"  seen      {shorten(repr(command))}\n"
         "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)"
     )
@@ -82,10 +82,10 @@ def _holds(predicate: Callable[[str], bool], text: str) -> bool:
         return bool(predicate(text))
     except Exception as error:
         raise UsageError(
-            f"the function {called(predicate)}, which tells the commands of an answer, raised {type(error).__name__}.\n"
+            f"the function {called(predicate)}, which matches commands, raised {type(error).__name__}.\n"
             f"  command   {shorten(text)}\n"
             f"  seen      {shorten(str(error))}\n"
-            "  fix       let it return True or False for any text"
+            "  fix       return True or False for any text"
         ) from error
 
 
@@ -94,23 +94,23 @@ def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None
     if answers is None:
         if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
             raise UsageError(
-                "`times` is how often an answer is given, and at least 1.\n"
+                "`times`, how often an answer is given, must be an integer from 1.\n"
                 f"  seen      times={shorten(repr(times))}\n"
-                "  fix       leave it out for an answer that is given each time; optional=True for one that need not be asked for"
+                "  fix       leave it out to repeat the answer; use optional=True if the answer may stay unused"
             )
         return (single,), times
     if single != Answer() or times is not None:
         beside = str(single) if single != Answer() else f"times={times}"
         raise UsageError(
-            "`answers` is the whole sequence, each given once; output, faults or times beside it have no place.\n"
+            "`answers` is the complete sequence, each given once; it excludes output, faults and times.\n"
             f"  seen      answers={shorten(repr(answers))} with {beside}\n"
             "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']"
         )
     if isinstance(answers, str) or not isinstance(answers, Sequence) or not answers:
         raise UsageError(
-            "`answers` is a list with at least one answer.\n"
+            "`answers` must be a list with at least one answer.\n"
             f"  seen      {shorten(repr(answers))}\n"
-            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers`, which is given each time"
+            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers` to repeat it"
         )
     return tuple(as_answer(answer) for answer in answers), len(answers)
 

@@ -275,7 +275,7 @@ def _outcome(answer: Answer, call: CommandCall) -> Outcome:
         return Outcome(output=said + end, exit_code=answer.exit_code)
     if isinstance(said, Mapping):
         raise Fault(result=said)
-    expected = "text, an Outcome, or a dict that is the whole tool result"
+    expected = "text, an Outcome, or a dict as the complete tool result"
     raise not_a_result(f"the function {called(answer.output)}, which answers a command,", said, "", expected).exception()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
@@ -19,7 +20,7 @@ from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
+from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, raised, unscripted_tool
 
 __all__ = ["Toolbox", "Unscripted"]
 
@@ -98,7 +99,7 @@ class Toolbox:
             if strict:
                 raise result.exception()
         elif strict:
-            fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with the result as hermes gives it")
+            fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with a result in hermes' format")
             raise unscripted_tool(name, arguments, [entry.name for entry in self.tools.entries()], fix).exception()
         self.missed.append(name)
         return _absent(name, arguments)
@@ -142,12 +143,12 @@ def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sa
 
 
 def _as_text(given: object, who: str, *, broken_json: bool) -> str:
-    expected = "a dict that json can write, or text"
+    expected = "a JSON-serializable dict, or text"
     if not isinstance(given, Mapping):
         raise not_a_result(who, given, "", expected).exception()
     if given.get("_multimodal") is True:
-        raise not_a_result(who, given, " with pictures in it", "text: a sandbox answers with text").exception()
+        raise not_a_result(who, given, " with images", "text; a sandbox returns no images").exception()
     try:
         return cut_off(given) if broken_json else json.dumps(given, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise not_a_result(who, given, f" that json cannot write ({error})", expected).exception() from error
+        raise not_a_result(who, given, f" that JSON cannot represent ({error})", expected).exception() from error

@@ -132,6 +132,6 @@ def test_variable_that_no_command_can_have_is_refused(name, value, seen):
 
     assert str(raised.value) == (
         f"LocalSandbox cannot give commands the variable {seen}.\n"
-        "  expected  a name of letters, digits and _, and a text as its value\n"
+        "  expected  a name of letters, digits and _, and text as the value\n"
         '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
     )

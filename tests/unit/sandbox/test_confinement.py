@@ -28,6 +28,15 @@ def program(tmp_path, monkeypatch):
     return put
 
 
+@pytest.fixture
+def no_bubblewrap(monkeypatch):
+    """bubblewrap is not installed, whatever this machine has."""
+    which = shutil.which
+    monkeypatch.setattr(
+        confinement.shutil, "which", lambda name, *rest, **more: None if name == "bwrap" else which(name, *rest, **more)
+    )
+
+
 @pytest.mark.parametrize(
     ("found", "line"),
     [
@@ -60,12 +69,12 @@ def test_live_model_is_refused_where_nothing_confines(monkeypatch):
         require_confinement(allow_unconfined=False)
 
     assert str(raised.value) == (
-        "a live model would run its commands unconfined on this machine.\n"
+        "a live model would run unconfined commands on this machine.\n"
         "  expected  the local sandbox confined by bubblewrap or unshare\n"
         "  seen      bwrap: not installed; unshare: Operation not permitted\n"
         "  fix       install bubblewrap (Debian, Ubuntu: apt install bubblewrap) or allow user namespaces; in Docker, run the\n"
-        "            container with --privileged or a seccomp profile that allows unshare; or accept that the model can\n"
-        "            write files and use the network with --hermes-allow-unconfined"
+        "            container with --privileged or a seccomp profile that allows unshare; or accept with\n"
+        "            --hermes-allow-unconfined that the model can write files and use the network"
     )
 
 
@@ -133,7 +142,7 @@ def test_bubblewrap_that_fails_gives_way_to_unshare(program):
     assert probe() == Confinement(kind="unshare", reason="bwrap: setting up uid map: Permission denied")
 
 
-@pytest.mark.usefixtures("namespaces")
+@pytest.mark.usefixtures("namespaces", "no_bubblewrap")
 def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp_path):
     """What counts is that a file outside cannot be written, not that a program says so."""
     program("nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
@@ -143,7 +152,7 @@ def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp
     assert probe() == Confinement(kind="none", reason=f"bwrap: not installed; unshare: {outside}")
 
 
-@pytest.mark.usefixtures("namespaces")
+@pytest.mark.usefixtures("namespaces", "no_bubblewrap")
 def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp_path):
     """A world that cannot be joined is of no use."""
     program("nsenter", "exit 1")

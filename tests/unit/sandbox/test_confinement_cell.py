@@ -64,7 +64,14 @@ def test_only_the_world_can_be_written_to(inside, tmp_path):
 
     outcomes = [
         inside.run('echo new > "$1"', place)[0]
-        for place in (f"{inside.layout.writable}/new", "/dev/shm/new", f"{tmp_path}/given", f"{tmp_path}/new", "/new", "/dev/new")
+        for place in (
+            f"{inside.layout.writable}/new",
+            "/dev/shm/new",
+            f"{tmp_path}/given",
+            f"{tmp_path}/new",
+            "/new",
+            "/dev/new",
+        )
     ]
 
     assert outcomes == [0, 0, *[outcomes[2]] * 4]
