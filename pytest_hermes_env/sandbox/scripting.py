@@ -1,36 +1,35 @@
-"""Makes entries of a fake sandbox's script out of what a test says, and refuses what cannot be meant.
+"""Builds the entries of a fake sandbox's script, and refuses invalid ones.
 
-Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` come here.
+Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` call it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
-from pytest_hermes_env.sandbox.answers import Answer, Matches, Scripted, called, takes
+from pytest_hermes_env.sandbox.answers import Answer, Matches, Scripted, called, shell_words, takes
 
 __all__ = ["Matcher", "as_answer", "for_command", "for_tool"]
 
 Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
-"""Which commands: exact text, a pattern that is found in the text, or a function of the text."""
+"""The commands of an entry: exact text, a pattern to find in the text, or a function of the text."""
 
 
 def for_command(
     command: Matcher, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool
 ) -> Scripted:
-    """Return the entry for a command. Raises: what cannot be meant → UsageError."""
+    """Return the entry for a command. Raises: invalid arguments → UsageError."""
     shown, key, matches = _matcher(command)
     given, often = _as_answers(single, answers, times)
     return Scripted(shown=f"on({shown})", key=key, matches=matches, answers=given, times=often, optional=optional)
 
 
 def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool) -> Scripted:
-    """Return the entry for a tool. Raises: what cannot be meant → UsageError."""
+    """Return the entry for a tool. Raises: invalid arguments → UsageError."""
     if not isinstance(name, str) or not name:
         raise UsageError(
             "on_tool requires the name of a tool.\n"
@@ -56,10 +55,10 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
 
 
 def _matcher(command: Matcher) -> tuple[str, object, Matches]:
-    """Return how a matcher is shown, what it equals, and the test itself."""
+    """Return a matcher's text for messages, its key, and the match function."""
     if isinstance(command, str) and command.strip():
         text = command.strip()
-        wanted = _words(text)
+        wanted = shell_words(text)
         return repr(command), text, lambda seen, words: seen == text or (bool(words) and words == wanted)
     if isinstance(command, re.Pattern) and isinstance(command.pattern, str):
         search = command.search
@@ -90,7 +89,7 @@ def _holds(predicate: Callable[[str], bool], text: str) -> bool:
 
 
 def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None) -> tuple[tuple[Answer, ...], int | None]:
-    """Return the answers, and how many are given in all."""
+    """Return the answers, and how often they are given; None is unlimited."""
     if answers is None:
         if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
             raise UsageError(
@@ -116,7 +115,7 @@ def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None
 
 
 def as_answer(value: Any) -> Answer:
-    """Return one answer as it may be written: an `Answer`, text, an `Outcome`, a function, a whole result, an exception."""
+    """Return an `Answer` from any accepted form: an `Answer`, text, an `Outcome`, a function, a complete result, an exception."""
     if isinstance(value, Answer):
         return value
     if isinstance(value, Mapping):
@@ -124,10 +123,3 @@ def as_answer(value: Any) -> Answer:
     if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
         return Answer(raises=value)
     return Answer(output=value)
-
-
-def _words(text: str) -> tuple[str, ...] | None:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return None

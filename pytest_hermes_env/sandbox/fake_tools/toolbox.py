@@ -1,4 +1,4 @@
-"""One machine's tools: which of them answers a call, after what the test scripted."""
+"""The tools of one machine: scripted answers first, then the machine's own tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_r
 __all__ = ["Toolbox", "Unscripted"]
 
 Unscripted = Literal["refuse", "not found"]
-"""What becomes of a command or a tool that nobody scripted: refused loudly, or not there."""
+"""How an unscripted command or tool is answered: with an exception, or as not existing."""
 
 _ON_MACHINE: dict[str, Callable[[MachineState, dict[str, Any]], dict[str, Any] | str]] = {
     "read_file": read_file,
@@ -44,9 +44,9 @@ _WEB_FIX = {
 
 
 class Toolbox:
-    """The tools of one machine. ``commands`` and ``tools`` are what the test scripted, ``web`` the pages that it gave.
+    """The tools of one machine. ``commands`` and ``tools`` are scripted, ``web`` has the pages.
 
-    ``missed`` has the commands and tools that were not there, where they may be missing.
+    ``missed`` lists the commands and tools that were answered as not existing.
     """
 
     def __init__(self, machine: MachineState, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
@@ -69,9 +69,9 @@ class Toolbox:
         )
 
     def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
-        """Return the result of one call as text. ``sandbox`` is what handlers are given.
+        """Return the result of one call as text. ``sandbox`` is passed to handlers.
 
-        Raises: what cannot be answered → UnexpectedToolCall; a handler's fault → NotAToolResult; a scripted exception.
+        Raises: no answer → UnexpectedToolCall; a faulty handler → NotAToolResult; a scripted exception.
         """
         if name not in _READS:
             self.machine.reads.other_tool()
@@ -90,7 +90,7 @@ class Toolbox:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def _outside(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-        """Answer a tool that is not the machine's own: from the web that the test gave, or not at all."""
+        """Answer a tool that is not the machine's own: from the defined web, or as not existing."""
         strict = self._unscripted == "refuse"
         if name in WEB_TOOLS and self.web.is_there:
             result = self.web.call(name, self.machine, arguments, strict=strict)
@@ -106,7 +106,7 @@ class Toolbox:
 
 
 def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Return hermes' own answer of a machine that has no web, no desktop, and no such tool."""
+    """Return hermes' answer on a machine without web, desktop application and the named tool."""
     if name.startswith(("web_", "browser_")):
         return without_web(name, arguments)
     if name == "read_terminal":

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox import confinement
-from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe, require_confinement
+from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe
 
 
 @pytest.fixture
@@ -58,32 +57,6 @@ def no_bubblewrap(monkeypatch):
 def test_header_names_the_confinement_or_the_reason(found, line):
     """The header of a test run says what is in force."""
     assert found.describe() == line
-
-
-def test_live_model_is_refused_where_nothing_confines(monkeypatch):
-    """The refusal says why, and what can be done."""
-    found = Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted")
-    monkeypatch.setattr(confinement, "available", lambda: found)
-
-    with pytest.raises(UsageError) as raised:
-        require_confinement(allow_unconfined=False)
-
-    assert str(raised.value) == (
-        "a live model would run unconfined commands on this machine.\n"
-        "  expected  the local sandbox confined by bubblewrap or unshare\n"
-        "  seen      bwrap: not installed; unshare: Operation not permitted\n"
-        "  fix       install bubblewrap (Debian, Ubuntu: apt install bubblewrap) or allow user namespaces; in Docker, run the\n"
-        "            container with --privileged or a seccomp profile that allows unshare; or accept with\n"
-        "            --hermes-allow-unconfined that the model can write files and use the network"
-    )
-
-
-@pytest.mark.parametrize(("kind", "is_allowed"), [("none", True), ("unshare", False), ("bubblewrap", False)])
-def test_live_model_may_work_where_commands_are_confined_or_the_user_allows_it(monkeypatch, kind, is_allowed):
-    """Nothing is refused without need."""
-    monkeypatch.setattr(confinement, "available", lambda: Confinement(kind=kind, reason="no reason"))
-
-    require_confinement(allow_unconfined=is_allowed)
 
 
 def test_machine_is_tried_once_per_process(monkeypatch):

@@ -305,14 +305,14 @@ WRONG = [
     ),
     (
         lambda sandbox: sandbox.web({"https://a.example": {"title": "A"}}),
-        "the page https://a.example of the sandbox's web is neither text nor a title with a text.\n"
+        "the page https://a.example of the sandbox's web is neither text nor a title with text.\n"
         "  seen      {'title': 'A'}\n"
         "  fix       give the text, or {'title': '...', 'text': '...'}",
     ),
     *(
         (
             lambda sandbox, hits=hits: sandbox.web(searches={"python": hits}),
-            "the search 'python' of the sandbox's web has no list of hits, each with a url.\n"
+            "the search 'python' of the sandbox's web must map to a list of hits, each with a url.\n"
             f"  seen      {seen}\n"
             "  fix       sandbox.web(searches={'python': [{'title': '...', 'url': 'https://...', 'description': '...'}]})",
         )
