@@ -69,7 +69,7 @@ class Shell:
         try:
             return self._run(command, stdin)
         except RecursionError:
-            raise UnsupportedSyntax(command, "so deep a nesting") from None
+            raise UnsupportedSyntax(command, "nesting this deep") from None
 
     def _run(self, command: str, stdin: bytes) -> Outcome:
         script = parse(command)

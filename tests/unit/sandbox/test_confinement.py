@@ -1,4 +1,4 @@
-"""The machine is tried, not guessed: what confines commands here, and why nothing better does."""
+"""How commands are confined is tried, not guessed, and a report gives the reason why nothing better works."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def no_bubblewrap(monkeypatch):
     ],
 )
 def test_header_names_the_confinement_or_the_reason(found, line):
-    """The header of a test run says what is in force."""
+    """The header of a test run shows the confinement in force."""
     assert found.describe() == line
 
 
@@ -116,8 +116,8 @@ def test_bubblewrap_that_fails_gives_way_to_unshare(program):
 
 
 @pytest.mark.usefixtures("namespaces", "no_bubblewrap")
-def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp_path):
-    """What counts is that a file outside cannot be written, not that a program says so."""
+def test_cell_that_confines_nothing_is_not_used(program, monkeypatch, tmp_path):
+    """The probe writes a file outside; it does not trust exit codes of the set-up."""
     program("nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
     monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
 
@@ -126,8 +126,8 @@ def test_world_that_confines_nothing_is_no_confinement(program, monkeypatch, tmp
 
 
 @pytest.mark.usefixtures("namespaces", "no_bubblewrap")
-def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp_path):
-    """A world that cannot be joined is of no use."""
+def test_cell_that_runs_no_command_is_not_used(program, monkeypatch, tmp_path):
+    """Commands must be able to join the cell."""
     program("nsenter", "exit 1")
     monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
 
@@ -136,7 +136,7 @@ def test_world_in_which_nothing_runs_is_no_confinement(program, monkeypatch, tmp
 
 @pytest.mark.usefixtures("namespaces")
 def test_kernel_that_refuses_is_quoted(tmp_path):
-    """A process without rights of its own, as in a container without privileges, is told what the kernel said."""
+    """In a container without privileges, the reason is the kernel's error."""
     script = (
         "import pathlib; from pytest_hermes_env.sandbox import confinement\n"
         "confinement.APPARMOR = pathlib.Path('none'); print(confinement.available().describe())"
