@@ -1,6 +1,6 @@
-"""What the doubles of the world cost: a reward test, a fake rollout, and the same rollout with hermes' real terminal.
+"""Measures the sandboxes: a reward test, a fake rollout, and the same rollout with hermes' real terminal.
 
-Prints figures and ratios; run it with nothing else on the machine: ``python benchmarks/world.py``.
+Prints times and ratios. Run it on an idle machine: ``python benchmarks/world.py``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GROUP = 8
 
 
 def a_reward_test() -> None:
-    """Print the time of one reward test on the doubles, and what it starts."""
+    """Print the time of one reward test on the doubles, and the threads that it starts."""
     from pytest_hermes_env import agent_result
     from pytest_hermes_env.layer import find_class
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
@@ -102,7 +102,7 @@ async def bare_requests(count: int) -> float:
 
 
 def a_thousand_rollouts() -> None:
-    """Print fake rollouts per second, beside real ones and beside their bare requests."""
+    """Print fake rollouts per second, compared with real ones and with their bare requests."""
     count, real_count = 1000, 64
     logging.disable(logging.CRITICAL)
     fake = asyncio.run(rollouts(count, fake=True)) / count

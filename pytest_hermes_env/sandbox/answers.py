@@ -1,12 +1,13 @@
-"""Scripted answers of a fake sandbox: what is answered, in which order, and the faults on purpose.
+"""Scripted answers of a fake sandbox: their order, and deliberate faults.
 
-Place in the flow: `scripting` makes entries of what a test says; the terminal and the other tools take answers from them. A
-rollout's machine has the same entries and a count of its own.
+Place in the flow: `scripting` builds the entries; the terminal and the other tools take answers from them. A rollout's machine
+shares the entries and has a separate count.
 """
 
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -15,21 +16,21 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "takes", "wants_sandbox"]
+__all__ = ["Answer", "CommandCall", "Matches", "Scripted", "Scripts", "called", "shell_words", "takes", "wants_sandbox"]
 
 Matches: TypeAlias = "Callable[[str, tuple[str, ...]], bool]"
-"""(a command's text, its words) or (a tool's name, nothing) -> whether an entry is for it."""
+"""(text of a command, its words) or (name of a tool, ()) -> whether an entry matches."""
 
 SHOWN = 60
-"""Characters of an answer that a message shows."""
+"""Most characters of an answer in a message."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommandCall:
-    """What a function that answers a command is given.
+    """The argument of a function that answers a command.
 
-    ``text`` is the simple command as it was written, ``words`` what the shell made of it; ``arguments`` are those of the tool
-    ``terminal``. ``sandbox`` is the machine that runs it: the rollout's own, where there are rollouts.
+    ``text`` is the simple command as written, ``words`` its words after expansion, ``arguments`` those of the tool ``terminal``.
+    ``sandbox`` is the machine that runs it; each rollout has its own.
     """
 
     text: str
@@ -40,13 +41,13 @@ class CommandCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One answer, and what goes wrong with it on purpose.
+    """One answer, and its deliberate faults.
 
-    ``output`` is what a command says: text, an `Outcome`, or a function of the `CommandCall` that gives text, an `Outcome` or a
-    whole tool result; for a tool it is the result as text, or a function of the arguments. ``exit_code`` is a command's.
-    ``result`` is the whole raw result instead. ``timed_out``: a command runs into hermes' time limit; in the background it never
-    ends. ``broken_json``: the result is cut off in the middle. ``raises``: the call raises it. ``slow_s``: seconds before the
-    answer. ``writes``: files that are left behind.
+    ``output`` is the output of a command: text, an `Outcome`, or a function of the `CommandCall` that returns text, an `Outcome`
+    or a complete tool result; for a tool it is the result as text, or a function of the arguments. ``exit_code`` is that of a
+    command. ``result`` is the complete result instead. ``timed_out``: a command reaches hermes' time limit; in the background it
+    never ends. ``broken_json``: the result is cut off in the middle. ``raises``: the call raises it. ``slow_s``: delay in seconds.
+    ``writes``: files that the command writes.
     """
 
     output: Any = ""
@@ -61,25 +62,27 @@ class Answer:
     def __post_init__(self) -> None:
         if self.result is not None and (self.output != "" or self.exit_code or self.timed_out):
             raise UsageError(
-                "an answer has both `result`, which is the whole tool result, and parts of one.\n"
+                "an answer has both `result`, the complete tool result, and parts of a result.\n"
                 f"  seen      result={_brief(self.result)} with {replace(self, result=None)}\n"
-                "  fix       give either result={...}, or output, exit_code and timed_out"
+                "  fix       give either result={...} or output, exit_code and timed_out"
             )
         if not isinstance(self.exit_code, int) or isinstance(self.exit_code, bool):
-            raise UsageError(f"the exit code of an answer is a number.\n  seen      {shorten(repr(self.exit_code))}")
+            raise UsageError(f"the exit code of an answer must be an integer.\n  seen      {shorten(repr(self.exit_code))}")
         if not isinstance(self.slow_s, (int, float)) or self.slow_s < 0:
-            raise UsageError(f"slow_s is how many seconds an answer takes.\n  seen      {shorten(repr(self.slow_s))}")
+            raise UsageError(
+                f"slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      {shorten(repr(self.slow_s))}"
+            )
         if self.timed_out and self.raises is not None:
             raise UsageError(
                 "an answer cannot both time out and raise.\n"
                 f"  seen      timed_out=True and raises={shorten(repr(self.raises))}\n"
-                "  fix       give one of them; answers=[...] holds several answers, one after the other"
+                "  fix       give one of them, or several answers in sequence with answers=[...]"
             )
         if not (isinstance(self.output, (str, Outcome)) or callable(self.output)):
             raise UsageError(
-                "the output of an answer is text, an Outcome or a function.\n"
+                "the output of an answer must be text, an Outcome or a function.\n"
                 f"  seen      {shorten(repr(self.output))}\n"
-                "  fix       for a whole tool result give result={...}; for several answers give answers=[...]"
+                "  fix       use result={...} for a complete tool result, answers=[...] for several answers"
             )
 
     def __str__(self) -> str:
@@ -106,10 +109,10 @@ _USUAL: tuple[tuple[str, object], ...] = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scripted:
-    """One entry of a script: which commands or tool it is for, and its answers.
+    """One entry of a script: the commands or the tool that it matches, and its answers.
 
-    ``shown`` is the entry as it was scripted. ``key``: a later entry without end and with an equal one takes its place. ``times``:
-    how many answers it gives, None without end; then it has one answer. ``optional``: nobody needs to ask for it.
+    ``shown`` is the entry as it was scripted. ``key``: an unlimited entry replaces an earlier one with an equal key. ``times``: the
+    number of its answers; None is unlimited, with one answer. ``optional``: it may stay unused.
     """
 
     shown: str
@@ -121,7 +124,7 @@ class Scripted:
 
     @property
     def name(self) -> str:
-        """What it is for, as a list of candidates shows it."""
+        """The matched command or tool, as a list of candidates shows it."""
         return self.key if isinstance(self.key, str) else self.shown.removeprefix("on(").removesuffix(")")
 
     @property
@@ -132,7 +135,7 @@ class Scripted:
 
 
 class Scripts:
-    """The entries of one machine, and how often each was used. A fork sees the entries of its origin, later ones included."""
+    """The entries of one machine, and how often each was used. A fork also uses the entries of its origin, later ones included."""
 
     def __init__(self, origin: Scripts | None = None) -> None:
         self._own: list[Scripted] = []
@@ -140,29 +143,29 @@ class Scripts:
         self._used = origin.counts() if origin is not None else {}
 
     def add(self, scripted: Scripted) -> None:
-        """Take an entry. What was said last is answered first; an endless entry replaces an earlier one for the same."""
+        """Add an entry. The newest entry answers first; an unlimited one replaces an earlier one with an equal key."""
         kept = [earlier for earlier in self._own if scripted.times is not None or earlier.key != scripted.key]
         self._own = [*kept, scripted]
 
     @property
     def own(self) -> list[Scripted]:
-        """The entries of this machine alone, in the order in which they were said."""
+        """The entries of this machine without its origin's, the oldest first."""
         return list(self._own)
 
     def entries(self) -> list[Scripted]:
-        """Return all entries, the last first."""
+        """Return all entries, the newest first."""
         return self._own[::-1] + (self._origin.entries() if self._origin is not None else [])
 
     def matching(self, text: str, words: tuple[str, ...] = ()) -> list[Scripted]:
-        """Return the entries for a command or tool, the last first."""
+        """Return the entries that match a command or tool, the newest first."""
         return [entry for entry in self.entries() if entry.matches(text, words)]
 
     def ready(self, matching: Sequence[Scripted]) -> Scripted | None:
-        """Return the first of these entries that has an answer left."""
+        """Return the first of these entries with an unused answer."""
         return next((entry for entry in matching if entry.times is None or self.used(entry) < entry.times), None)
 
     def take(self, entry: Scripted) -> Answer:
-        """Return the entry's next answer, which then counts as used."""
+        """Return the next answer of the entry and count it as used."""
         number = self.used(entry)
         self._used[entry] = number + 1
         return entry.answers[min(number, len(entry.answers) - 1)]
@@ -176,8 +179,16 @@ class Scripts:
         return dict(self._used)
 
     def restore(self, counts: Mapping[Scripted, int]) -> None:
-        """Go back to earlier counts."""
+        """Restore earlier counts."""
         self._used = dict(counts)
+
+
+def shell_words(text: str) -> tuple[str, ...]:
+    """Return the words of a simple command, or none if its quotes do not match."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        return ()
 
 
 def called(function: object) -> str:
@@ -186,7 +197,7 @@ def called(function: object) -> str:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Tell whether a function can be called with ``count`` arguments."""
+    """Return whether a function can be called with ``count`` arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
@@ -197,7 +208,7 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def wants_sandbox(function: Callable[..., Any]) -> bool:
-    """Tell whether a function that answers a tool takes the sandbox besides the arguments."""
+    """Return whether a function that answers a tool takes the sandbox in addition to the arguments."""
     return takes(function, 2)
 
 

@@ -187,11 +187,12 @@ class Cell:
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
-        process.wait()
         if self._first >= 0:
             self._wait_until_all_are_dead()
             os.close(self._first)
             self._first = -1
+            process.kill()  # bubblewrap waits for its child, which waits for commands that the host may never reap
+        process.wait()
 
     def _wait_until_all_are_dead(self) -> None:
         """Wait for the end of the first process, which ends last, or until the others are dead but not yet reaped.

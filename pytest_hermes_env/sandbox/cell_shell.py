@@ -1,4 +1,4 @@
-"""The shell that hermes finds while the local sandbox is active: it drops variables, enters the confined world, and runs bash.
+"""The shell that hermes finds while the local sandbox is active: it drops variables, enters the cell, and runs bash.
 
 hermes' local backend starts every command, in the foreground or not, with the ``bash`` that comes first on PATH or with SHELL.
 
@@ -34,16 +34,16 @@ PASSED_VARIABLES = (
     "TZ",
     "USER",
 )
-"""What a command sees of the variables of the test run, besides PATH: no key has such a name.
+"""Variables of the test run that commands get, in addition to PATH: no key has such a name.
 
-hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would pass.
+hermes itself drops the keys of the providers that it knows; HF_TOKEN, WANDB_API_KEY and AWS_* would remain.
 """
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _SHELL_SCRIPT = """\
 #!/bin/sh
-# Runs bash for hermes: with few variables, and where this machine allows it, confined.
+# Runs bash for hermes: with few variables, and confined if this machine supports it.
 own={directory}
 path=":$PATH:"
 case "$path" in *":$own:"*) path="${{path%%":$own:"*}}:${{path#*":$own:"}}" ;; esac
@@ -55,7 +55,7 @@ exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
 
 _ENTER_SCRIPT = """\
 #!/bin/sh
-# A process that joins another world begins in its root directory.
+# A process that joins a cell begins in its root directory.
 { [ -n "$1" ] && cd -- "$1" 2> /dev/null; } || cd -- "$HOME" || exit 126
 shift
 exec "$@"
@@ -63,21 +63,21 @@ exec "$@"
 
 
 def check_variables(variables: Mapping[str, str]) -> None:
-    """Raises: a name that no shell takes, or a value that is no text → UsageError."""
+    """Raises: a name that no shell accepts, or a value that is not text → UsageError."""
     for name, value in variables.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(value, str) or "\0" in value:
             raise UsageError(
                 f"LocalSandbox cannot give commands the variable {shorten(name)} = {shorten(value)}.\n"
-                "  expected  a name of letters, digits and _, and a text as its value\n"
+                "  expected  a name of letters, digits and _, and text as the value\n"
                 '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
             )
 
 
 def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], variables: Mapping[str, str]) -> Path:
-    """Write the shell into ``directory``, which must be out of the commands' reach, and return its path.
+    """Write the shell into ``directory``, which commands must not be able to write, and return its path.
 
-    ``bash`` is the real one. ``enter_command`` are the words that enter the confined world, none where there is none. ``variables``
-    are what every command sees; `PASSED_VARIABLES` keep the value that hermes gives.
+    ``bash`` is the real one. ``enter_command`` are the words that enter the cell, empty without one. Every command gets
+    ``variables``, and `PASSED_VARIABLES` as hermes sets them.
     """
     directory.mkdir()
     inner = directory / "enter"

@@ -1,8 +1,8 @@
-"""Says how this machine can confine the commands of the local sandbox, having tried it.
+"""Finds out by trying how this machine can confine the commands of the local sandbox.
 
-Confined: no network but a loopback of the sandbox's own, every file read-only but the sandbox's, no processes of others in
-sight. bubblewrap is taken where it works; elsewhere the same namespaces are asked from the kernel (as ``unshare`` does); where
-neither works, there is a reason for each.
+Confined commands have a private loopback and no other network, can write only the files of the sandbox, and see only its
+processes. bubblewrap is used if it works; otherwise the same namespaces come from the kernel directly (as ``unshare`` does). If
+neither works, the result has a reason for each.
 
 Place in the flow: the header of a test run shows `Confinement.describe`; `LocalSandbox` starts its `cell.Cell` accordingly.
 """
@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout, hidden_paths
 
-__all__ = ["UNCONFINED", "Confinement", "available", "probe", "require_confinement"]
+__all__ = ["UNCONFINED", "Confinement", "available", "probe"]
 
 APPARMOR = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
@@ -30,7 +29,7 @@ MAXIMUM = Path("/proc/sys/user/max_user_namespaces")
 
 @dataclass(frozen=True, kw_only=True)
 class Confinement:
-    """How commands are confined. ``reason`` says why nothing better is in force; it is empty where bubblewrap works."""
+    """How commands are confined. ``reason``: why nothing better works; it is empty for bubblewrap."""
 
     kind: Literal["bubblewrap", "unshare", "none"]
     reason: str = ""
@@ -47,7 +46,7 @@ class Confinement:
         return f"local sandbox: NOT confined ({self.reason})"
 
     def cell(self, layout: CellLayout) -> Cell | None:
-        """Return a world on ``layout``, not yet started, or None where nothing confines."""
+        """Return a cell on ``layout``, not yet started, or None without confinement."""
         if self.kind == "none":
             return None
         bwrap = (shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else ""
@@ -55,12 +54,12 @@ class Confinement:
 
 
 UNCONFINED = Confinement(kind="none", reason="not asked for")
-"""Commands run as hermes runs them, in a private directory and with few variables, but with network and write access."""
+"""Commands run in a private directory with few variables, but with network and write access."""
 
 
 @functools.cache
 def available() -> Confinement:
-    """Return the best confinement that works here. Tries it by running a command in it: once per process, about 0.1 s."""
+    """Return the best confinement that works here. Runs a command in it, once per process: about 0.1 s."""
     return probe()
 
 
@@ -80,25 +79,8 @@ def probe() -> Confinement:
     return Confinement(kind="none", reason=f"{reason}; {named}{_kernel_setting()}")
 
 
-def require_confinement(allow_unconfined: bool) -> None:
-    """Refuse to let a live model work where nothing confines its commands.
-
-    Raises: nothing confines and ``allow_unconfined`` is false → UsageError with the reasons and what to do.
-    """
-    confinement = available()
-    if not confinement.is_in_force and not allow_unconfined:
-        raise UsageError(
-            "a live model would run its commands unconfined on this machine.\n"
-            "  expected  the local sandbox confined by bubblewrap or unshare\n"
-            f"  seen      {confinement.reason}\n"
-            "  fix       install bubblewrap (Debian, Ubuntu: apt install bubblewrap) or allow user namespaces; in Docker, run the\n"
-            "            container with --privileged or a seccomp profile that allows unshare; or accept that the model can\n"
-            "            write files and use the network with --hermes-allow-unconfined"
-        )
-
-
 def _problem_of(confinement: Confinement) -> str:
-    """Run commands in a confined world and return why it is of no use, or nothing when it is."""
+    """Run commands in a cell and return why it does not confine them, or an empty text if it does."""
     with tempfile.TemporaryDirectory(prefix="pytest-hermes-probe-") as directory:
         base = Path(os.path.realpath(directory))
         cell = confinement.cell(CellLayout.prepare(base))
@@ -122,7 +104,7 @@ def _succeeds(words: list[str]) -> bool:
 
 
 def _kernel_setting() -> str:
-    """Return which setting of the kernel probably is in the way, for the end of a reason."""
+    """Return the kernel setting that probably prevents confinement, as the end of a reason."""
     if _read(APPARMOR) == "1":
         return "; AppArmor restricts user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=1"
     if _read(MAXIMUM) == "0":

@@ -1,6 +1,6 @@
-"""A tool context for the tests of a reward function: the real one's methods over any sandbox, without thread, process or hermes.
+"""A tool context for tests of a reward function: the methods of the real one on any sandbox, without thread, process or hermes.
 
-Place in the flow: a test passes it as ``ctx`` to ``compute_reward``; the fixture ``tool_context`` makes one and verifies it.
+Place in the flow: a test passes it as ``ctx`` to ``compute_reward``; the fixture ``tool_context`` creates and verifies one.
 
 Source: the interface and the results are those of ``environments.tool_context``.
 """
@@ -13,70 +13,55 @@ import posixpath
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
 from pytest_hermes_env.sandbox.machine import Machine
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["FakeToolContext"]
 
 
 class _ForVerifier:
-    """A machine whose files remember that it was the verifier who read and wrote them."""
+    """A machine whose files attribute reads and writes to the verifier."""
 
     def __init__(self, machine: Any) -> None:
         self._machine = machine
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._machine, name)
+        value = getattr(self._machine, name)
+        if not callable(value):
+            return value
 
-    @property
-    def cwd(self) -> str:
-        return str(self._machine.cwd)
+        def as_verifier(*arguments: Any) -> Any:
+            with self._machine.acting_as("verifier"):
+                return value(*arguments)
 
-    def call(self, name: str, arguments: dict[str, Any]) -> str:
-        with self._machine.acting_as("verifier"):
-            return str(self._machine.call(name, arguments))
-
-    def read_bytes(self, path: str) -> bytes:
-        with self._machine.acting_as("verifier"):
-            return bytes(self._machine.read_bytes(path))
-
-    def write_bytes(self, path: str, data: bytes) -> None:
-        with self._machine.acting_as("verifier"):
-            self._machine.write_bytes(path, data)
-
-    def list_files(self, directory: str) -> list[str]:
-        with self._machine.acting_as("verifier"):
-            return list(self._machine.list_files(directory))
-
-    def release(self) -> None:
-        self._machine.release()
+        return as_verifier
 
 
 class FakeToolContext:
-    """Unrestricted access to one machine's tools, for the code that verifies a rollout; works with and without an event loop.
+    """Unrestricted access to one machine's tools for the code that verifies a rollout; works with and without an event loop.
 
-    ``cleanups`` counts how often it was cleaned up. Any other method called after that raises, and `verify` raises it again: a
-    reward function may have swallowed it.
+    ``cleanups`` counts the clean-ups. Any other call after the first one raises, and `verify` raises again: a reward function may
+    have swallowed the error.
     """
 
     def __init__(self, sandbox: Machine, task_id: str = "test-rollout") -> None:
         if not callable(getattr(sandbox, "call", None)):
             raise UsageError(
-                "a tool context stands on a sandbox.\n"
+                "FakeToolContext requires a sandbox.\n"
                 f"  seen      {type(sandbox).__name__} {shorten(repr(sandbox))}\n"
                 "  fix       FakeToolContext(FakeSandbox()), or the fixture tool_context"
             )
         self.task_id = task_id
         self.cleanups = 0
-        self._machine: Machine = sandbox if not hasattr(sandbox, "acting_as") else _ForVerifier(sandbox)
+        self._machine: Machine = sandbox if not hasattr(sandbox, "acting_as") else cast("Machine", _ForVerifier(sandbox))
         self._problems: list[Problem] = []
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
-        """Run a shell command; ``timeout`` in seconds, without an upper limit.
+        """Run a shell command; ``timeout`` is in seconds and has no upper limit.
 
         Returns ``{"exit_code": int, "output": str, ...}``.
         """
@@ -86,9 +71,9 @@ class FakeToolContext:
         return _as_dict(self._machine.call("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
     def read_file(self, path: str) -> dict[str, Any]:
-        """Read a text file, whole: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
+        """Read a whole text file: ``content`` is its text, ``numbered_content`` hermes' view of it.
 
-        A verifier may read a file as often as it likes. Returns ``{"error": ...}`` when it cannot be read.
+        A verifier may read a file any number of times. Returns ``{"error": ...}`` if it cannot be read.
         """
         self._in_use("read_file", path)
         path = _no_option(path)
@@ -108,12 +93,12 @@ class FakeToolContext:
             offset = following
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
-        """Write a text file; missing directories are made."""
+        """Write a text file and create missing directories."""
         self._in_use("write_file", path)
         return _as_dict(self._machine.call("write_file", {"path": _no_option(path), "content": content}))
 
     def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
-        """Copy a file of this computer, byte for byte, into the sandbox.
+        """Copy a file of the host, byte for byte, into the sandbox.
 
         Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
         """
@@ -121,7 +106,7 @@ class FakeToolContext:
         return self._upload(Path(local_path), remote_path)
 
     def upload_dir(self, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
-        """Copy every file under a directory of this computer into the sandbox; one result per file."""
+        """Copy every file below a directory of the host into the sandbox; one result per file."""
         self._in_use("upload_dir", local_dir)
         root = Path(local_dir)
         if not root.is_dir():
@@ -131,15 +116,15 @@ class FakeToolContext:
         return [{"path": str(path), **self._upload(path, target)} for path, target in targets]
 
     def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
-        """Copy a file of the sandbox, byte for byte, to this computer.
+        """Copy a file of the sandbox, byte for byte, to the host.
 
-        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; nothing partial is left.
+        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file remains.
         """
         self._in_use("download_file", remote_path)
         return self._download(remote_path, Path(local_path))
 
     def download_dir(self, remote_dir: str, local_dir: str) -> list[dict[str, Any]]:
-        """Copy every file under a sandbox directory to this computer; one result per file, never outside ``local_dir``."""
+        """Copy every file below a sandbox directory to the host; one result per file, never outside ``local_dir``."""
         self._in_use("download_dir", remote_dir)
         try:
             names = self._machine.list_files(_no_option(remote_dir))
@@ -190,21 +175,21 @@ class FakeToolContext:
         except Exception as error:  # noqa: BLE001 - a clean-up never raises
             text = (
                 f"the sandbox of this tool context could not be released: {type(error).__name__}.\n"
-                f"  seen      {shorten(str(error))}\n  fix       correct the sandbox's release()"
+                f"  seen      {shorten(str(error))}\n  fix       fix release() of the sandbox"
             )
             self._problems.append(Problem(error=CleanupFailed, text=text))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What went wrong with this context so far."""
+        """The problems of this context so far."""
         return tuple(self._problems)
 
     def verify(self) -> None:
-        """Raise what went wrong with this context, in one message.
+        """Raise the problems of this context in one error.
 
         Raises: used after its clean-up → UseAfterCleanup; its sandbox could not be released → CleanupFailed.
         """
-        error = as_error(self._problems, who="the tool context")
+        error = combined_error(self._problems, who="the tool context")
         if error is not None:
             raise error
 
@@ -215,8 +200,8 @@ class FakeToolContext:
         problem = Problem(
             error=UseAfterCleanup,
             text=f"{method}({shown}) was called on a tool context that had been cleaned up.\n"
-            f"  seen      {self.cleanups} {'cleanup' if self.cleanups == 1 else 'cleanups'} before; in a rollout its sandbox is gone\n"
-            "  fix       call cleanup() after the last use, for example in a `finally`",
+            f"  seen      {self.cleanups} {'cleanup' if self.cleanups == 1 else 'cleanups'} before; in a rollout, its sandbox no longer exists\n"
+            "  fix       call cleanup() after the last use, for example in `finally`",
         )
         self._problems.append(problem)
         raise problem.exception()
@@ -225,7 +210,7 @@ class FakeToolContext:
         return self._machine.read_bytes(path).decode(errors="replace")
 
     def _read_again(self, path: str) -> dict[str, Any]:
-        """Return what a first read gives, where the machine says that this one was there before."""
+        """Return the result of a first read although the machine answers that the file was read before."""
         try:
             data = self._machine.read_bytes(path)
         except OSError:
@@ -236,9 +221,9 @@ class FakeToolContext:
         return {**EMPTY, **sizes, "content": text, "numbered_content": view}
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command for longer than hermes' foreground limit: as a background process that is waited for."""
+        """Run a command beyond hermes' foreground limit: start it in the background and wait for it."""
         run_long = getattr(self._machine, "run_long", None)
-        if run_long is not None:  # a real machine, with a real clock and a shell that talks
+        if run_long is not None:  # a real machine, with a real clock and a login shell that prints
             return dict(run_long(command, timeout))
         started = _as_dict(self._machine.call("terminal", {"command": command, "background": True}), of_terminal=True)
         session = started.get("session_id")
@@ -254,7 +239,7 @@ class FakeToolContext:
             if state.get("status") != "timeout":
                 output = str(state.get("output") or "").strip()
                 return {"output": output, "exit_code": state.get("exit_code", -1), "error": state.get("error")}
-            left -= max(time.monotonic() - before, longest)  # on a machine without time a wait is over at once
+            left -= max(time.monotonic() - before, longest)  # without a clock, a wait ends at once
         self._machine.call("process", {"action": "kill", "session_id": session})
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
 
@@ -288,7 +273,7 @@ class FakeToolContext:
 
 
 def _as_dict(text: str, *, of_terminal: bool = False) -> dict[str, Any]:
-    """Return a result as a dict, whatever the tool gave."""
+    """Return any tool result as a dict."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -299,7 +284,7 @@ def _as_dict(text: str, *, of_terminal: bool = False) -> dict[str, Any]:
 
 
 def _no_option(path: str) -> str:
-    """Return ``path`` so that no command takes it for an option, as the real context passes it."""
+    """Return ``path`` in a form that no command parses as an option, like the real context."""
     return f"./{path}" if path.startswith("-") else path
 
 

@@ -1,7 +1,7 @@
 """An in-memory machine that answers hermes' tools: no process, no disk, no hermes.
 
-Place in the flow: `ToolSeam` asks it for each rollout's own machine and passes the tool calls on; `FakeToolContext` calls one machine
-directly, in a test of a reward.
+Place in the flow: `ToolSeam` gets a machine from it for each rollout and passes the tool calls on; in a test of a reward,
+`FakeToolContext` calls one machine directly.
 
 Source: hermes-agent 0.19; each tool's file is named in `fake_tools`.
 """
@@ -17,24 +17,25 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error, left_over
+from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
 
 __all__ = ["AnsweredCall", "FakeSandbox", "Party"]
 
 Party = Literal["environment", "agent", "verifier"]
-"""Who reads and writes: who prepared the machine, the model's tools, or the code that decides."""
+"""Who reads and writes: the code that prepares the machine, the model's tools, or the verifier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnsweredCall:
-    """One call that came to a machine. ``result`` is what the caller was given, or the exception that was raised."""
+    """One call of a machine. ``result`` is what the call returned, or the exception that it raised."""
 
     name: str
     arguments: dict[str, Any]
@@ -44,16 +45,16 @@ class AnsweredCall:
 class FakeSandbox:
     """One in-memory machine, and through `sandbox_of` a copy of it for each rollout.
 
-    ``files``: what is there at the beginning. ``cwd``: where a session begins. ``unscripted``: what becomes of a command or a tool
-    that nobody scripted: it is refused loudly, or it is not there, as bash and hermes would say. ``allow_leftovers``: answers that
-    nobody asked for are no problem.
+    ``files``: the initial files. ``cwd``: the initial directory of a session. ``unscripted``: how an unscripted command or tool is
+    answered: ``refuse`` raises, ``not found`` answers like bash and hermes when it does not exist. ``allow_leftovers``: unused
+    answers are no problem.
     """
 
     backend = "fake"
-    """What TERMINAL_ENV says while this world answers."""
+    """The value of TERMINAL_ENV while this sandbox answers."""
 
     is_confined = True
-    """Nothing of this computer can be reached."""
+    """Commands cannot reach the host."""
 
     description = "an in-memory machine"
 
@@ -67,7 +68,7 @@ class FakeSandbox:
     ) -> None:
         if unscripted not in {"refuse", "not found"}:
             raise UsageError(
-                "`unscripted` says what becomes of a command that nobody scripted.\n"
+                "FakeSandbox has no such treatment of unscripted commands.\n"
                 f"  expected  'refuse' or 'not found'\n  seen      {shorten(repr(unscripted))}\n"
                 "  fix       FakeSandbox(unscripted='not found')"
             )
@@ -85,7 +86,7 @@ class FakeSandbox:
         self._lock = threading.RLock()
         self._allow_leftovers = True
 
-    # What a test says
+    # Scripting
 
     @property
     def files(self) -> Files:
@@ -108,13 +109,13 @@ class FakeSandbox:
         times: int | None = None,
         optional: bool = False,
     ) -> Self:
-        """Answer a command: the whole line that the terminal is given, or a simple command inside of it.
+        """Answer a command: a whole command line of the terminal, or a simple command in it.
 
-        ``command`` is its exact text, a pattern that is found in it, or a function of it. ``output`` is text, an `Outcome`, or a
-        function of the `CommandCall`; ``answers`` is a sequence instead, each given once, and `Answer` describes a fault in it. The
-        other arguments are those of `Answer`. ``times`` limits how often the answer is given; ``optional``: nobody needs to ask.
+        ``command`` is its exact text, a pattern to find in it, or a function of it. ``output`` is text, an `Outcome`, or a function
+        of the `CommandCall`; ``answers`` is a sequence instead, each given once; an `Answer` in it can have faults. The other
+        arguments are those of `Answer`. ``times`` limits how often the answer is given; ``optional``: it may stay unused.
 
-        Where several answers fit, the last one said is given first, as long as it has one left.
+        If several entries match, the newest one with an unused answer is used.
         """
         single = Answer(
             output=output,
@@ -140,9 +141,9 @@ class FakeSandbox:
         times: int | None = None,
         optional: bool = False,
     ) -> Self:
-        """Answer a tool: with a dict or text, a function of its arguments (and of the sandbox, if it takes two), or a list of them.
+        """Answer a tool with a dict, text, a function of its arguments (and of the sandbox, if it takes two), or a list of them.
 
-        Of a list each is given once, in order. The other arguments are as for `on`.
+        Each item of a list is given once, in order. The other arguments are those of `on`.
         """
         several = result if isinstance(result, (list, tuple)) else None
         base = as_answer("" if several is not None else result)
@@ -157,27 +158,27 @@ class FakeSandbox:
         return self
 
     def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
-        """Let pages and searches exist: ``pages`` address -> text, or ``{"title", "text"}``; ``searches`` query -> list of hits."""
+        """Define pages and searches: ``pages`` address -> text, or ``{"title", "text"}``; ``searches`` query -> list of hits."""
         self._toolbox.web.add(pages or {}, searches or {})
         return self
 
     def alias(self, prefix: str) -> None:
-        """Let paths that begin with ``prefix``, a directory of this computer, mean this machine's first directory."""
+        """Map paths below ``prefix``, a directory of the host, to the initial directory of this machine."""
         if not prefix.startswith("/") or not prefix.strip("/"):
             raise UsageError(
-                "an alias is an absolute directory below the root.\n"
+                "an alias must be an absolute directory other than the root.\n"
                 f"  seen      {shorten(repr(prefix))}\n"
                 "  fix       sandbox.alias('/tmp/rollout-7')"
             )
         with self._lock:
             self._toolbox.machine.alias(posixpath.normpath(prefix))
 
-    # What rollouts do
+    # Calls of rollouts
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> str:
-        """Answer one tool call with the text that hermes' own tool would give. Safe from several threads.
+        """Return the result of one tool call as text, in the format of hermes' own tool. Thread-safe.
 
-        Raises: what cannot be answered → UnexpectedToolCall; a handler's fault → NotAToolResult; a scripted exception.
+        Raises: no answer → UnexpectedToolCall; a faulty handler → NotAToolResult; a scripted exception.
         """
         given = dict(arguments or {})
         with self._lock:
@@ -197,7 +198,7 @@ class FakeSandbox:
 
     @contextlib.contextmanager
     def acting_as(self, party: Party) -> Iterator[None]:
-        """Let what is read and written meanwhile be this party's; `Files.reads` and `Files.made_for` tell it afterwards."""
+        """Attribute reads and writes in the context to this party; see `Files.reads` and `Files.made_for`."""
         with self._lock:
             before, self.files.party = self.files.party, party
             try:
@@ -206,9 +207,9 @@ class FakeSandbox:
                 self.files.party = before
 
     def sandbox_of(self, task_id: str) -> FakeSandbox:
-        """Return the machine of a rollout: a copy of this one as it is at the first call, and the same copy ever after.
+        """Return the machine of a rollout: a copy of this machine made at the first call, the same copy each time.
 
-        Safe from several threads.
+        Thread-safe.
         """
         with self._lock:
             if task_id not in self._rollouts:
@@ -218,24 +219,24 @@ class FakeSandbox:
             return self._rollouts[task_id]
 
     def release(self) -> None:
-        """End the background sessions. Files and journal stay, for the test to look at."""
+        """End the background sessions. Files and calls remain for the test."""
         with self._lock:
             self._toolbox.machine.processes.kill_all()
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: OSError where there is none."""
+        """Return a file's bytes. Raises: the file does not exist → OSError."""
         with self._lock:
             return self.files.read(self._toolbox.machine.resolve(path))
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
+        """Write a file and create missing directories. Raises: it cannot be written → OSError."""
         with self._lock:
             absolute = self._toolbox.machine.resolve(path)
             self.files.make_directory(posixpath.dirname(absolute), parents=True)
             self.files.write(absolute, data)
 
     def list_files(self, directory: str) -> list[str]:
-        """Return the sorted names of all files below a directory, relative to it. Raises: OSError where there is none."""
+        """Return the sorted names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
         with self._lock:
             root = self._toolbox.machine.resolve(directory)
             self.files.list_directory(root)
@@ -246,16 +247,16 @@ class FakeSandbox:
         """The session's directory: where relative paths lead."""
         return self._toolbox.machine.shell.cwd
 
-    # What happened
+    # Results
 
     @property
     def calls(self) -> tuple[AnsweredCall, ...]:
-        """What was called here, in order; the calls of rollouts are in their own machines."""
+        """The calls of this machine, in order; each rollout's machine has its own."""
         return tuple(self._calls)
 
     @property
     def not_found(self) -> tuple[str, ...]:
-        """The commands and tools that were not there, where they may be missing: of this machine, then of the rollouts'."""
+        """Unscripted commands and tools that were answered with "not found": this machine's, then those of rollouts."""
         with self._lock:
             return tuple(name for toolbox in self._toolboxes for name in toolbox.missed)
 
@@ -267,16 +268,16 @@ class FakeSandbox:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What went wrong in this machine and in the rollouts' machines, so far."""
+        """The problems of this machine and of the rollouts' machines so far."""
         return (*self._problems, *(problem for rollout in self.rollouts.values() for problem in rollout.problems))
 
     def verify(self) -> None:
-        """Raise what went wrong here and in the rollouts, in one message: at the call it may have been swallowed.
+        """Raise the problems of this machine and of the rollouts again, in one error: a caller may have swallowed them.
 
-        Raises: UnexpectedToolCall, NotAToolResult, ...; answers that nobody asked for → LeftoverAnswers.
+        Raises: UnexpectedToolCall, NotAToolResult, ...; unused answers → LeftoverAnswers.
         """
         leftovers = [] if self._allow_leftovers else self._leftovers()
-        error = as_error([*self.problems, *leftovers], who="the sandbox")
+        error = combined_error([*self.problems, *leftovers], who="the sandbox")
         if error is not None:
             raise error
 

@@ -1,6 +1,6 @@
 """The files of an in-memory machine: absolute POSIX paths, bytes, directories; no links, one user.
 
-Place in the flow: `FakeSandbox` holds one tree per rollout; its shell, its commands and hermes' file tools work on it.
+Place in the flow: `FakeSandbox` has one tree per rollout; its shell, its commands and its file tools work on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _File:
 
 @dataclass(frozen=True, kw_only=True)
 class FileRead:
-    """A file that was read or looked for. ``reader`` and ``written_by`` are parties; nobody wrote what is not there."""
+    """A file that was read or looked for. ``reader`` and ``written_by`` are parties; ``written_by`` is empty for a missing file."""
 
     path: str
     reader: str
@@ -42,10 +42,11 @@ class FileRead:
 
 
 class Files(MutableMapping[str, str]):
-    """A tree of files. As a mapping it leads from paths to texts; relative paths begin at ``cwd``.
+    """A tree of files, and a mapping from paths to texts; relative paths begin at ``cwd``.
 
-    ``writer`` is who writes at the moment, such as a tool; `written_by` tells who wrote a file last. ``party`` is for whom:
-    ``environment`` (whoever prepared the machine), ``agent`` or ``verifier``; `made_for` tells it of a file, `reads` who read what.
+    ``writer`` is the current writer, such as a tool; `written_by` returns a file's last one. ``party`` is the current party:
+    ``environment`` (the code that prepares the machine), ``agent`` or ``verifier``; `made_for` returns a file's last one, and `reads`
+    lists who read what.
     """
 
     def __init__(self, initial: Mapping[str, str | bytes] | None = None, *, cwd: str = "/workspace") -> None:
@@ -70,15 +71,15 @@ class Files(MutableMapping[str, str]):
             return data.decode()
         except UnicodeDecodeError as error:
             raise NotText(
-                f"{absolute} holds no text: {error.reason} at byte {error.start}.\n"
+                f"{absolute} is not text: {error.reason} at byte {error.start}.\n"
                 f"  seen      {shorten(repr(data))}\n"
-                f"  fix       files.read({absolute!r}) gives its bytes"
+                f"  fix       files.read({absolute!r}) returns its bytes"
             ) from None
 
     def __setitem__(self, path: str, content: str | bytes) -> None:
         if not isinstance(content, (str, bytes, bytearray)):
             raise UsageError(
-                f"the content of a file is text or bytes.\n  seen      {type(content).__name__} {shorten(repr(content))}\n"
+                f"the content of a file must be text or bytes.\n  seen      {type(content).__name__} {shorten(repr(content))}\n"
                 f"  fix       files[{path!r}] = {str(content)!r}"
             )
         absolute = self.resolve(path)
@@ -213,7 +214,7 @@ class Files(MutableMapping[str, str]):
         self._directories -= {one for one in self._directories if one == absolute or one.startswith(below)} - {"/"}
 
     def move(self, source: str, target: str) -> None:
-        """Give a file or a directory another path; a file that is there is replaced.
+        """Move a file or a directory; an existing target file is replaced.
 
         Raises: FileNotFoundError, FileExistsError for a directory that is there, NotADirectoryError; a directory into itself →
         OSError.
@@ -256,7 +257,7 @@ class Files(MutableMapping[str, str]):
         return self._found(path).is_executable
 
     def set_executable(self, path: str, is_executable: bool) -> None:
-        """Say whether a file may be executed. Raises: as `read`."""
+        """Set whether a file may be executed. Raises: as `read`."""
         self._files[self.resolve(path)] = replace(self._found(path), is_executable=is_executable)
 
     def changed_at(self, path: str) -> int:
@@ -274,7 +275,7 @@ class Files(MutableMapping[str, str]):
 
     @property
     def reads(self) -> tuple[FileRead, ...]:
-        """What was read or looked for, each file once per reader, as it was the first time."""
+        """The files that were read or looked for: the first read of each file by each party."""
         return tuple(self._reads.values())
 
     def _note_read(self, path: str) -> None:
@@ -285,7 +286,7 @@ class Files(MutableMapping[str, str]):
             self._reads[absolute, self.party] = read
 
     def copy(self) -> Files:
-        """Return a tree of its own with the same content."""
+        """Return an independent tree with the same content."""
         other = Files.__new__(Files)
         other.cwd = self.cwd
         other.party = self.party
@@ -294,12 +295,12 @@ class Files(MutableMapping[str, str]):
         return other
 
     def restore(self, earlier: Files) -> None:
-        """Become what ``earlier`` is, such as a copy made before a command that is to be undone."""
+        """Take the content of ``earlier``, such as a copy made before a command, to undo the command."""
         self.writer, self._changes = earlier.writer, earlier._changes
         self._files, self._directories = dict(earlier._files), set(earlier._directories)
 
     def _why_absent(self, absolute: str) -> int:
-        """Return ENOTDIR when a file stands where a directory above should be, else ENOENT."""
+        """Return ENOTDIR if a parent path is a file, else ENOENT."""
         above = posixpath.dirname(absolute)
         while above != "/":
             if above in self._files:

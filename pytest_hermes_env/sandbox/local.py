@@ -1,7 +1,7 @@
-"""The local sandbox: hermes' own terminal and file tools, in a private directory, confined where the machine allows it.
+"""The local sandbox: hermes' own terminal and file tools in a private directory, confined if the machine supports it.
 
-Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local``. It is the world of a `ToolSeam`, and
-its `machine` serves a `FakeToolContext` without any rollout.
+Place in the flow: the fixture ``local_sandbox`` and the contract's ``--hermes-sandbox local`` use it as the world of a `ToolSeam`;
+its `machine` serves a `FakeToolContext` without a rollout.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
@@ -25,23 +26,22 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_error
 
 __all__ = ["LocalRollout", "LocalSandbox"]
 
 LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
-"""Tools that hermes' own local backend answers: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+"""Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
 
 MARK = "LOCAL_SANDBOX"
-"""The variable by which every command of a sandbox is known."""
+"""The variable that marks every command of a sandbox."""
 
 
 class LocalSandbox:
-    """Gives every rollout hermes' local backend in a directory of its own, from `start` to `stop` or as a context manager.
+    """Runs hermes' local backend in a separate directory for every rollout, from `start` to `stop` or as a context manager.
 
-    While it is active, ``PATH`` and ``SHELL`` of the test process lead to a shell that enters the sandbox, ``TMPDIR`` and
-    ``TERMINAL_SANDBOX_DIR`` into it. So a ``bash`` that the test itself starts is confined, too; where the test process makes its
-    own temporary files stays as it is. One sandbox can be active in a process at a time.
+    While it is active, ``PATH`` and ``SHELL`` of the test process point to a shell that enters the sandbox, ``TMPDIR`` and
+    ``TERMINAL_SANDBOX_DIR`` to a directory in it. A ``bash`` that the test starts is confined, too; Python's own temporary directory
+    stays the same. Only one sandbox can be active in a process.
     """
 
     backend = "local"
@@ -56,11 +56,11 @@ class LocalSandbox:
         unscripted: Literal["refuse", "not found"] = "refuse",
         allow_leftovers: bool = False,
     ) -> None:
-        """Confine by ``confinement``, else as well as this machine can. ``variables`` are what every command sees besides.
+        """Use ``confinement``, by default the best one that works here. Every command also gets ``variables``.
 
-        ``unscripted``: what becomes of other tools that nobody scripted, as of a `FakeSandbox`. ``allow_leftovers``: scripted
-        answers that nobody asked for are no problem.
-        Raises: a variable that cannot be given to a command → UsageError.
+        ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
+        are no problem.
+        Raises: an invalid variable → UsageError.
         """
         self._scripted = FakeSandbox(unscripted=unscripted, allow_leftovers=allow_leftovers)
         self.confinement = confinement or available()
@@ -78,17 +78,17 @@ class LocalSandbox:
 
     @property
     def is_confined(self) -> bool:
-        """Whether commands are kept from this machine's files and network."""
+        """Whether commands cannot write the machine's files or use its network."""
         return self.confinement.is_in_force
 
     @property
     def description(self) -> str:
-        """What confines the commands, if anything does."""
+        """The confinement in force, as a line for reports."""
         return self.confinement.describe()
 
     @property
     def not_found(self) -> tuple[str, ...]:
-        """The tools that were asked for and are not there, in order, where they may be missing."""
+        """Unscripted tools that were answered with "not found", in order."""
         return self._scripted.not_found
 
     @property
@@ -98,7 +98,7 @@ class LocalSandbox:
             raise UsageError(
                 "this LocalSandbox is not active.\n"
                 "  expected  a sandbox between start() and stop()\n"
-                "  fix       with LocalSandbox() as sandbox: ..., or take the fixture local_sandbox"
+                "  fix       use `with LocalSandbox() as sandbox: ...` or the fixture local_sandbox"
             )
         return self._layout.writable
 
@@ -114,57 +114,57 @@ class LocalSandbox:
 
     @property
     def shell(self) -> Path:
-        """A bash that runs inside, with the commands' variables. It is the one that hermes finds."""
+        """The shell that hermes finds: a bash in the sandbox with the variables of commands."""
         return self._shell
 
     def on_tool(self, name: str, result: Any = "", **how: Any) -> Self:
-        """Answer a tool that is neither the terminal's nor the files', as `FakeSandbox.on_tool` does.
+        """Answer a tool outside the toolsets ``terminal`` and ``file``, as `FakeSandbox.on_tool` does.
 
-        Raises: a tool that hermes itself answers here, or a function that wants the machine besides the arguments → UsageError.
+        Raises: a tool that hermes itself runs, or a function that also takes the sandbox → UsageError.
         """
         if name in LOCAL_TOOLS:
             raise UsageError(
-                f"the tool `{name}` is hermes' own in a LocalSandbox, so it cannot be scripted.\n"
+                f"hermes itself runs the tool `{name}` in a LocalSandbox, so it cannot be scripted.\n"
                 f"  expected  a tool other than {', '.join(sorted(LOCAL_TOOLS))}\n"
-                "  fix       take FakeSandbox, which runs nothing, where the terminal or the files are to be scripted"
+                "  fix       use FakeSandbox to script the terminal or the files"
             )
         for answer in result if isinstance(result, (list, tuple)) else (result,):
             if callable(answer) and not isinstance(answer, type) and wants_sandbox(answer):
                 raise UsageError(
-                    f"a function that answers a tool in a LocalSandbox takes the tool's arguments alone.\n"
-                    f"  seen      {called(answer)}, which takes the sandbox, too, for `{name}`\n"
-                    "  fix       def answer(arguments): ...; the files of a rollout are those that its tools write"
+                    f"a function that answers a tool in a LocalSandbox must take the tool's arguments only.\n"
+                    f"  seen      {called(answer)}, which also takes the sandbox, for `{name}`\n"
+                    "  fix       def answer(arguments): ..."
                 )
         self._scripted.on_tool(name, result, **how)
         return self
 
     def web(self, pages: Mapping[str, Any] | None = None, *, searches: Mapping[str, Any] | None = None) -> Self:
-        """Let pages and searches exist, as `FakeSandbox.web` does; nothing else of the web does."""
+        """Define pages and searches, as `FakeSandbox.web` does."""
         self._scripted.web(pages, searches=searches)
         return self
 
     def verify(self) -> None:
-        """Raise what went wrong in the rollouts, and what was scripted and nobody asked for: a call may have been swallowed.
+        """Raise the problems of the rollouts again, and unused answers: a caller may have swallowed an error.
 
         Raises: UnexpectedToolCall, NotAToolResult, UsageError, LeftoverAnswers.
         """
-        error = as_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
+        error = combined_error([*self._problems, *self._scripted.problems], who="the sandbox") if self._problems else None
         if error is not None:
             raise error
         self._scripted.verify()
 
     def start(self) -> Self:
-        """Make the sandbox and take over.
+        """Create the sandbox and set the variables of the process.
 
-        Raises: a sandbox is already active in this process, or the confinement cannot be started → UsageError.
+        Raises: a sandbox is already active in this process, or the confinement cannot start → UsageError.
         """
         with LocalSandbox._starting:
             if LocalSandbox._active is not None:
                 raise UsageError(
                     "a LocalSandbox is already active in this process.\n"
-                    "  expected  one at a time: hermes finds its shell through the process's variables\n"
+                    "  expected  one at a time: hermes finds its shell through the variables of the process\n"
                     f"  seen      {LocalSandbox._active.root}\n"
-                    "  fix       stop() it first; the rollouts of one sandbox do not share directories"
+                    "  fix       stop() it first; each rollout of a sandbox has a separate directory"
                 )
             with contextlib.ExitStack() as resources:
                 resources.callback(setattr, LocalSandbox, "_active", None)
@@ -174,7 +174,7 @@ class LocalSandbox:
         return self
 
     def stop(self) -> None:
-        """Kill what runs inside, give everything back and remove the directory. Does nothing when not active."""
+        """Kill all its processes, restore the variables and remove the directory. Does nothing when not active."""
         with self._lock:
             resources, self._resources = self._resources, None
         if resources is not None:
@@ -187,22 +187,22 @@ class LocalSandbox:
         self.stop()
 
     def sandbox_of(self, task_id: str) -> LocalRollout:
-        """Return the sandbox of ``task_id``, the same one each time. Safe from several threads."""
+        """Return the sandbox of ``task_id``, the same one each time. Thread-safe."""
         with self._lock:
             return self._rollouts.setdefault(task_id, LocalRollout(self, task_id))
 
     def machine(self, task_id: str = "test-rollout") -> LocalMachine:
-        """Return the machine of ``task_id`` for use without a rollout: for a `FakeToolContext`, say."""
+        """Return the machine of ``task_id`` for use without a rollout, such as in a `FakeToolContext`."""
         return LocalMachine(self, task_id)
 
     def answer_scripted(self, task_id: str, name: str, arguments: dict[str, Any]) -> str:
-        """Return what the author scripted for a tool. Raises: nothing → UnexpectedToolCall."""
+        """Return the scripted result of a tool. Raises: it is not scripted → UnexpectedToolCall."""
         return self._scripted.sandbox_of(task_id).call(name, arguments)
 
     def open(self, task_id: str) -> str:
-        """Make hermes ready for a tool call of ``task_id`` and return its working directory.
+        """Prepare hermes for a tool call of ``task_id`` and return its working directory.
 
-        Raises: its environment chose a directory in which a confined command cannot write → UsageError.
+        Raises: its environment registered a directory outside the sandbox, and commands are confined → UsageError.
         """
         with self._lock:
             root = self.root
@@ -217,7 +217,7 @@ class LocalSandbox:
         return directory
 
     def release(self, task_id: str) -> None:
-        """Kill what runs in a session, make hermes forget it, and remove its directory if this sandbox made it."""
+        """Kill the processes of a session, remove it from hermes, and remove its directory if this sandbox created it."""
         with self._lock:
             directory = self._directories.pop(task_id, "")
         sessions.close_session(task_id, directory)
@@ -229,7 +229,7 @@ class LocalSandbox:
         return self._directories[task_id]
 
     def _make(self, resources: contextlib.ExitStack) -> None:
-        """Make everything; ``resources`` then knows how to undo it."""
+        """Create everything, and register its removal in ``resources``."""
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
         resources.callback(remove_tree, base)
         self._layout = CellLayout.prepare(base)
@@ -249,16 +249,16 @@ class LocalSandbox:
             self._cell.start()
         except CellError as error:
             raise UsageError(
-                f"the local sandbox cannot be confined by {self.confinement.kind}.\n"
-                "  expected  a confined world for its commands\n"
+                f"{self.confinement.kind} cannot confine the local sandbox.\n"
+                "  expected  a confined cell for its commands\n"
                 f"  seen      {error}\n"
-                "  fix       leave the confinement out: then the best one that works here is taken"
+                "  fix       leave out `confinement` to use the best one that works here"
             ) from error
         resources.callback(self._cell.stop)
         return self._cell.enter_command()
 
     def _changes(self) -> dict[str, str | None]:
-        """Return what the test process's variables must be so that hermes works inside; None is unset."""
+        """Return the variables of the test process with which hermes works in the sandbox; None unsets one."""
         temporary = str(self.temporary)
         return {
             "PATH": f"{self._shell.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
@@ -267,14 +267,14 @@ class LocalSandbox:
             "TMP": temporary,
             "TEMP": temporary,
             "TERMINAL_ENV": self.backend,
-            "TERMINAL_SANDBOX_DIR": temporary,  # where our layer makes the directories of rollouts
-            "TERMINAL_HOME_MODE": "real",  # the file tools then take ~ for the home that the next variable names
+            "TERMINAL_SANDBOX_DIR": temporary,  # where our layer creates the directories of rollouts
+            "TERMINAL_HOME_MODE": "real",  # the file tools then expand ~ to the next variable
             "HERMES_REAL_HOME": str(self.home),
             **VARIABLES,
         }
 
     def _end_sessions(self) -> None:
-        """Kill everything that runs inside, and make hermes forget its sessions here."""
+        """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
         sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
@@ -286,14 +286,14 @@ class LocalSandbox:
 
 
 class LocalRollout:
-    """One rollout's sandbox: hermes' own tools answer for the terminal and the files, the author for the rest."""
+    """One rollout's sandbox: hermes runs the terminal and file tools; scripted answers serve the others."""
 
     def __init__(self, world: LocalSandbox, task_id: str) -> None:
         self._world = world
         self._task_id = task_id
 
     def call(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """Return None for the tools of the terminal and the files; what the author scripted for the others."""
+        """Return None for the terminal and file tools, which hermes runs, and the scripted result of any other tool."""
         if name in LOCAL_TOOLS:
             self._world.open(self._task_id or "default")
             return None
@@ -302,9 +302,9 @@ class LocalRollout:
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:
     return (
-        "a rollout is to work outside of the local sandbox, where its commands cannot write.\n"
-        f"  expected  a working directory below {root}, or none: then the rollout gets one of its own\n"
+        "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
+        f"  expected  a working directory below {root}, or none: the sandbox then creates one\n"
         f"  seen      {shorten(directory)}, registered for the task {shorten(task_id)}\n"
-        "  fix       let the environment make it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or take\n"
+        "  fix       create it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or use\n"
         "            LocalSandbox(confinement=UNCONFINED)"
     )

@@ -1,9 +1,8 @@
-"""One rollout's machine in the local sandbox, for use without a rollout: hermes' own tools, and the files as bytes.
+"""A machine in the local sandbox for use without a rollout: hermes' own tools, and the files as bytes.
 
-Files are read and written by commands inside the sandbox, as an agent would: what an agent linked to a place outside cannot
-make the test process write there.
+Commands in the sandbox read and write the files: a link of the agent to a path outside cannot make the test process write there.
 
-Place in the flow: `LocalSandbox.machine` gives one to a `FakeToolContext`.
+Place in the flow: `LocalSandbox.machine` creates it for a `FakeToolContext`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any, Protocol
 __all__ = ["LocalMachine"]
 
 BEGIN = "hermes-command-begins"
-"""Printed before a command that is run as a background process."""
+"""Printed before the output of a command that runs in the background."""
 LOG_LINES = 1_000_000
-"""Lines of a background process's output to ask for: all that hermes kept."""
+"""Requested lines of a background process's output: all that hermes has."""
 TIMED_OUT = 124
 
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
@@ -50,7 +49,7 @@ class _World(Protocol):
 
 
 class LocalMachine:
-    """The machine of one task_id. Nothing is started before the first call."""
+    """The machine of one task_id. It starts with the first call."""
 
     def __init__(self, world: _World, task_id: str) -> None:
         self._world = world
@@ -58,7 +57,7 @@ class LocalMachine:
 
     @property
     def directory(self) -> str:
-        """The directory in which the session began, made at the first look."""
+        """The initial directory of the session, created on first use."""
         return self._world.open(self.task_id)
 
     @property
@@ -71,7 +70,7 @@ class LocalMachine:
         return current if current and os.path.isdir(current) else directory
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return the result of one tool call as text. Raises: a tool that nobody scripted → UnexpectedToolCall."""
+        """Return the result of one tool call as text. Raises: an unscripted tool → UnexpectedToolCall."""
         answer = self._world.sandbox_of(self.task_id).call(name, arguments)
         if answer is not None:
             return answer
@@ -81,9 +80,9 @@ class LocalMachine:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def run_long(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command for longer than hermes' foreground limit: as a background process that is waited for.
+        """Run a command beyond hermes' foreground limit: start it in the background and wait for it.
 
-        In a subshell, after a line of our own: what hermes' login shell says before and after the command is cut off.
+        It runs in a subshell after a marker line, which separates its output from that of hermes' login shell.
         """
         arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
         started: dict[str, Any] = json.loads(self.call("terminal", arguments))
@@ -106,31 +105,31 @@ class LocalMachine:
         return result
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: OSError where there is none."""
+        """Return a file's bytes. Raises: the file does not exist → OSError."""
         return self._run(path, 'cat < "$1"', self._absolute(path))
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
+        """Write a file and create missing directories. Raises: it cannot be written → OSError."""
         place = self._absolute(path)
         self._run(path, 'mkdir -p -- "$2" && cat > "$1"', place, posixpath.dirname(place), given=data)
 
     def list_files(self, directory: str) -> list[str]:
-        """Return the sorted names of all files below a directory, relative to it. Raises: OSError where there is none."""
+        """Return the sorted names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
         listing = self._run(directory, 'cd -- "$1" && find . -type f -print0', self._absolute(directory))
         return sorted(os.fsdecode(name).removeprefix("./") for name in listing.split(b"\0") if name)
 
     def release(self) -> None:
-        """End what runs in the session, make hermes forget it, and remove its directory."""
+        """Kill the processes of the session, remove it from hermes, and remove its directory."""
         self._world.release(self.task_id)
 
     def _absolute(self, path: str) -> str:
-        """Return where ``path`` leads: ``~`` to the commands' home, what is relative to the session's directory."""
+        """Return the absolute path: ``~`` is the home of commands, relative paths begin at the session's directory."""
         if path == "~" or path.startswith("~/"):
             path = f"{self._world.home}{path[1:]}"
         return os.path.join(self.cwd, path)
 
     def _run(self, path: str, script: str, *arguments: str, given: bytes = b"") -> bytes:
-        """Run a script inside the sandbox and return what it says. Raises: it failed → OSError as the command named it."""
+        """Run a script in the sandbox and return its output. Raises: it failed → OSError with the command's reason."""
         words = [str(self._world.shell), "-c", script, "bash", *arguments]
         environment = {**os.environ, "LC_ALL": "C"}
         ran = subprocess.run(words, check=False, capture_output=True, input=given, env=environment, cwd=self.directory)

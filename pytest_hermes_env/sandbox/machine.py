@@ -20,13 +20,13 @@ class Machine(Protocol):
         """Return the result of one tool call as text."""
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: OSError where there is none."""
+        """Return a file's bytes. Raises: the file does not exist → OSError."""
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Write a file; missing directories are made. Raises: OSError where that is not possible."""
+        """Write a file and create missing directories. Raises: it cannot be written → OSError."""
 
     def list_files(self, directory: str) -> list[str]:
-        """Return the names of all files below a directory, relative to it. Raises: OSError where there is none."""
+        """Return the names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
 
     def release(self) -> None:
         """Release what the machine holds."""

@@ -1,20 +1,17 @@
-"""What a fake sandbox was asked and could not answer, or was told and nobody asked for: the texts, and one error out of many."""
+"""The texts of a fake sandbox's problems: calls that it cannot answer, and scripted answers that were never used."""
 
 from __future__ import annotations
 
 import difflib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_hermes_env.errors import SEEN_LIMIT, HermesEnvError, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
+from pytest_hermes_env.errors import SEEN_LIMIT, LeftoverAnswers, NotAToolResult, UnexpectedToolCall, shorten
+from pytest_hermes_env.failures import Problem, ordinal, plural
 
 __all__ = [
-    "Problem",
-    "as_error",
     "as_json",
     "exhausted",
     "left_over",
@@ -28,56 +25,25 @@ __all__ = [
 ]
 
 NEAREST = 5
-"""How many candidates a message names."""
+"""Most candidates that a message lists."""
 LONG = 120
-"""Characters of a command that are too many for a line to paste."""
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One thing that went wrong: the error class, and its text."""
-
-    error: type[HermesEnvError]
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.error.__name__}: {self.text}"
-
-    def exception(self) -> HermesEnvError:
-        """Return the problem as an exception of its class."""
-        return self.error(self.text)
-
-
-def as_error(problems: Iterable[Problem], *, who: str) -> HermesEnvError | None:
-    """Return one error for all the problems, of the class of the first; None when there are none.
-
-    Equal problems are named once, with their number: a group of rollouts meets the same one many times. ``who`` met them.
-    """
-    counted = Counter(problems)
-    if not counted:
-        return None
-    first = next(iter(counted))
-    if len(counted) == 1:
-        return first.error(first.text + _times(counted[first]))
-    entries = (f"\n\n{number}. {problem}{_times(count)}" for number, (problem, count) in enumerate(counted.items(), start=1))
-    return first.error(f"{who} met {len(counted)} problems." + "".join(entries).replace("\n  ", "\n     "))
+"""Longest command, in characters, that a fix quotes whole."""
 
 
 def nearest(wanted: str, candidates: Sequence[str]) -> list[str]:
-    """Return up to five candidates, those that resemble ``wanted`` most first, and among equals those that were given first."""
+    """Return up to five candidates, the most similar to ``wanted`` first; among equals, in the given order."""
     matcher = difflib.SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
 
-    def unlikeness(candidate: str) -> float:
+    def difference(candidate: str) -> float:
         matcher.set_seq1(candidate)
         return -matcher.ratio()
 
-    return sorted(dict.fromkeys(candidates), key=unlikeness)[:NEAREST]
+    return sorted(dict.fromkeys(candidates), key=difference)[:NEAREST]
 
 
 def unscripted_command(command: str, line: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a command that is neither scripted nor built in. ``line``: what the terminal was asked to run."""
+    """Return the problem of a command that is neither scripted nor built in. ``line``: the whole line."""
     within = f"  line      {shorten(line)}\n" if line.strip() != command else ""
     return Problem(
         error=UnexpectedToolCall,
@@ -90,10 +56,10 @@ def unscripted_command(command: str, line: str, scripted: Sequence[str]) -> Prob
 
 
 def unscripted_line(line: str, what: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a line that the sandbox's shell cannot take apart; ``what`` it does not know."""
+    """Return the problem of a line that the sandbox's shell cannot run; ``what`` it does not support."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the sandbox's shell does not know {shorten(what)}, so it cannot run this line.\n"
+        text=f"the sandbox's shell does not support {shorten(what)}, so it cannot run this line.\n"
         f"  line      {shorten(line)}\n"
         f"  scripted  {_listing(line, scripted)}\n"
         f"  fix       script the whole line: sandbox.on({_matcher(line.strip())}, output='...')",
@@ -101,19 +67,19 @@ def unscripted_line(line: str, what: str, scripted: Sequence[str]) -> Problem:
 
 
 def exhausted(asked: str, shown: str, answers: Sequence[str]) -> Problem:
-    """Return the problem of a script all of whose answers are used. ``shown``: the entry as it was scripted."""
+    """Return the problem of an entry without unused answers. ``shown``: the entry as it was scripted."""
     has = len(answers)
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the sandbox was asked for {shorten(asked)} {_often(has + 1)}, but its script has {has} {_plural('answer', has)}.\n"
+        text=f"the sandbox was asked for {shorten(asked)} {_often(has + 1)}, but its script has {has} {plural('answer', has)}.\n"
         f"  script    {shorten(shown)}\n"
         f"  answers   {_numbered(answers)}\n"
-        f"  fix       give a {_ordinal(has + 1)} answer, or one without `times`, which is given each time",
+        f"  fix       add a {ordinal(has + 1)} answer, or leave out `times` to repeat one answer",
     )
 
 
 def unscripted_tool(name: str, arguments: Mapping[str, Any], scripted: Sequence[str], fix: str) -> Problem:
-    """Return the problem of a tool that nobody scripted; ``fix`` is what to write."""
+    """Return the problem of an unscripted tool; ``fix`` is the code to add."""
     return Problem(
         error=UnexpectedToolCall,
         text=f"the sandbox was asked for the tool `{name}`, which is not scripted.\n"
@@ -124,10 +90,10 @@ def unscripted_tool(name: str, arguments: Mapping[str, Any], scripted: Sequence[
 
 
 def unknown_page(name: str, kind: str, wanted: str, present: Sequence[str], fix: str) -> Problem:
-    """Return the problem of a page or a search (``kind``) that the sandbox's web does not have."""
+    """Return the problem of a page or a search (``kind``) that the sandbox's web does not define."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the tool `{name}` was asked for a {kind} that the sandbox's web does not have.\n"
+        text=f"the tool `{name}` was asked for a {kind} that the sandbox's web does not define.\n"
         f"  wanted    {shorten(wanted)}\n"
         f"  web       {_listing(wanted, present)}\n"
         f"  fix       {fix}",
@@ -135,46 +101,46 @@ def unknown_page(name: str, kind: str, wanted: str, present: Sequence[str], fix:
 
 
 def not_a_result(who: str, given: object, reason: str, expected: str) -> Problem:
-    """Return the problem of a handler whose value no tool could give; ``reason`` says more where the type does not."""
+    """Return the problem of a handler that returned no tool result; ``reason`` is text after the type."""
     return Problem(
         error=NotAToolResult,
-        text=f"{who} gave a {type(given).__name__}{reason}, which is no tool result.\n"
+        text=f"{who} returned {type(given).__name__}{reason}, which is not a tool result.\n"
         f"  expected  {expected}\n"
         f"  seen      {shorten(repr(given))}\n"
-        "  fix       correct what the handler returns",
+        "  fix       fix the return value of the handler",
     )
 
 
 def raised(who: str, error: Exception, asked: str) -> Problem:
-    """Return the problem of a handler that raised what was not meant as an answer."""
+    """Return the problem of a handler that raised an exception."""
     return Problem(
         error=NotAToolResult,
         text=f"{who} raised {type(error).__name__}.\n"
         f"  asked     {shorten(asked)}\n"
         f"  seen      {shorten(str(error))}\n"
-        "  fix       correct the handler; an exception that is meant as the answer is given with raises=...",
+        "  fix       fix the handler; to answer with an exception, use raises=...",
     )
 
 
 def left_over(shown: str, answers: Sequence[str], used: int) -> Problem:
-    """Return the problem of answers that nobody asked for. ``used``: how many of them a machine asked for, at most."""
+    """Return the problem of unused answers. ``used``: the most answers that one machine used."""
     has = len(answers)
-    extent = f"at most {used} {'was' if used == 1 else 'were'} asked for" if used else "nobody asked for it"
+    extent = f"at most {used} {'was' if used == 1 else 'were'} used" if used else "it was never used"
     return Problem(
         error=LeftoverAnswers,
-        text=f"{shorten(shown)} has {has} {_plural('answer', has)}, but {extent}.\n"
-        f"  left over {_numbered(answers, used)}\n"
-        "  fix       remove it, correct what it matches, give it optional=True, or mark the test hermes_allow_leftovers",
+        text=f"{shorten(shown)} has {has} {plural('answer', has)}, but {extent}.\n"
+        f"  unused    {_numbered(answers, used)}\n"
+        "  fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers",
     )
 
 
 def as_json(value: object) -> str:
-    """Return ``value`` as JSON text, with what json cannot write as its repr."""
+    """Return ``value`` as JSON text; objects that JSON cannot represent appear as their repr."""
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def _matcher(command: str) -> str:
-    """Return what `on` takes to match ``command``, as it can be pasted: a long command is matched by how it begins."""
+    """Return the argument of `on` that matches ``command``, ready to paste: a pattern of its beginning if it is long."""
     return repr(command) if len(command) <= LONG else f"re.compile({re.escape(command[: LONG // 2])!r})"
 
 
@@ -184,10 +150,10 @@ def _listing(wanted: str, candidates: Sequence[str]) -> str:
     return (", ".join(near) + (f" and {more} more" if more else "")) if near else "nothing"
 
 
-def _numbered(answers: Sequence[str], passed_over: int = 0) -> str:
-    """Return answers in one row with their numbers, as many as fit."""
+def _numbered(answers: Sequence[str], skipped: int = 0) -> str:
+    """Return numbered answers in one row, as many as fit."""
     row = ""
-    for number, answer in enumerate(answers[passed_over:], start=passed_over + 1):
+    for number, answer in enumerate(answers[skipped:], start=skipped + 1):
         entry = f"{'   ' if row else ''}{number}. {answer}"
         if len(row) + len(entry) > SEEN_LIMIT:
             return f"{row}   …"
@@ -195,17 +161,5 @@ def _numbered(answers: Sequence[str], passed_over: int = 0) -> str:
     return row
 
 
-def _ordinal(number: int) -> str:
-    return ORDINALS[number - 1] if number <= len(ORDINALS) else f"{number}th"
-
-
 def _often(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
-
-
-def _times(count: int) -> str:
-    return f"\n  came      {count} times" if count > 1 else ""

@@ -1,39 +1,38 @@
-"""Makes entries of a fake sandbox's script out of what a test says, and refuses what cannot be meant.
+"""Builds the entries of a fake sandbox's script, and refuses invalid ones.
 
-Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` come here.
+Place in the flow: `FakeSandbox.on` and `FakeSandbox.on_tool` call it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
-from pytest_hermes_env.sandbox.answers import Answer, Matches, Scripted, called, takes
+from pytest_hermes_env.sandbox.answers import Answer, Matches, Scripted, called, shell_words, takes
 
 __all__ = ["Matcher", "as_answer", "for_command", "for_tool"]
 
 Matcher: TypeAlias = "str | re.Pattern[str] | Callable[[str], bool]"
-"""Which commands: exact text, a pattern that is found in the text, or a function of the text."""
+"""The commands of an entry: exact text, a pattern to find in the text, or a function of the text."""
 
 
 def for_command(
     command: Matcher, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool
 ) -> Scripted:
-    """Return the entry for a command. Raises: what cannot be meant → UsageError."""
+    """Return the entry for a command. Raises: invalid arguments → UsageError."""
     shown, key, matches = _matcher(command)
     given, often = _as_answers(single, answers, times)
     return Scripted(shown=f"on({shown})", key=key, matches=matches, answers=given, times=often, optional=optional)
 
 
 def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times: int | None, optional: bool) -> Scripted:
-    """Return the entry for a tool. Raises: what cannot be meant → UsageError."""
+    """Return the entry for a tool. Raises: invalid arguments → UsageError."""
     if not isinstance(name, str) or not name:
         raise UsageError(
-            "a tool is scripted by its name.\n"
+            "on_tool requires the name of a tool.\n"
             f"  seen      {shorten(repr(name))}\n"
             "  fix       sandbox.on_tool('vision_analyze', {'success': True, 'analysis': '...'})"
         )
@@ -41,7 +40,7 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
     for answer in given:
         if callable(answer.output) and not takes(answer.output, 1) and not takes(answer.output, 2):
             raise UsageError(
-                f"a function that answers the tool `{name}` takes its arguments, and the sandbox if it likes.\n"
+                f"a function that answers the tool `{name}` must take the arguments, and optionally the sandbox.\n"
                 f"  seen      {called(answer.output).rpartition('.')[2]}{inspect.signature(answer.output)}\n"
                 "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ..."
             )
@@ -56,10 +55,10 @@ def for_tool(name: str, single: Answer, *, answers: Sequence[Any] | None, times:
 
 
 def _matcher(command: Matcher) -> tuple[str, object, Matches]:
-    """Return how a matcher is shown, what it equals, and the test itself."""
+    """Return a matcher's text for messages, its key, and the match function."""
     if isinstance(command, str) and command.strip():
         text = command.strip()
-        wanted = _words(text)
+        wanted = shell_words(text)
         return repr(command), text, lambda seen, words: seen == text or (bool(words) and words == wanted)
     if isinstance(command, re.Pattern) and isinstance(command.pattern, str):
         search = command.search
@@ -71,7 +70,7 @@ def _matcher(command: Matcher) -> tuple[str, object, Matches]:
     if callable(command):
         return called(command), command, lambda seen, _words: _holds(command, seen)
     raise UsageError(
-        "a command is matched by its text, a compiled text pattern or a function of its text.\n"
+        "a command must be matched by its text, a compiled text pattern or a function of its text.\n"
         f"  seen      {shorten(repr(command))}\n"
         "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)"
     )
@@ -82,41 +81,41 @@ def _holds(predicate: Callable[[str], bool], text: str) -> bool:
         return bool(predicate(text))
     except Exception as error:
         raise UsageError(
-            f"the function {called(predicate)}, which tells the commands of an answer, raised {type(error).__name__}.\n"
+            f"the function {called(predicate)}, which matches commands, raised {type(error).__name__}.\n"
             f"  command   {shorten(text)}\n"
             f"  seen      {shorten(str(error))}\n"
-            "  fix       let it return True or False for any text"
+            "  fix       return True or False for any text"
         ) from error
 
 
 def _as_answers(single: Answer, answers: Sequence[Any] | None, times: int | None) -> tuple[tuple[Answer, ...], int | None]:
-    """Return the answers, and how many are given in all."""
+    """Return the answers, and how often they are given; None is unlimited."""
     if answers is None:
         if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
             raise UsageError(
-                "`times` is how often an answer is given, and at least 1.\n"
+                "`times`, how often an answer is given, must be an integer from 1.\n"
                 f"  seen      times={shorten(repr(times))}\n"
-                "  fix       leave it out for an answer that is given each time; optional=True for one that need not be asked for"
+                "  fix       leave it out to repeat the answer; use optional=True if the answer may stay unused"
             )
         return (single,), times
     if single != Answer() or times is not None:
         beside = str(single) if single != Answer() else f"times={times}"
         raise UsageError(
-            "`answers` is the whole sequence, each given once; output, faults or times beside it have no place.\n"
+            "`answers` is the complete sequence, each given once; it excludes output, faults and times.\n"
             f"  seen      answers={shorten(repr(answers))} with {beside}\n"
             "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']"
         )
     if isinstance(answers, str) or not isinstance(answers, Sequence) or not answers:
         raise UsageError(
-            "`answers` is a list with at least one answer.\n"
+            "`answers` must be a list with at least one answer.\n"
             f"  seen      {shorten(repr(answers))}\n"
-            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers`, which is given each time"
+            "  fix       answers=['1 failed', '1 passed'], or one answer without `answers` to repeat it"
         )
     return tuple(as_answer(answer) for answer in answers), len(answers)
 
 
 def as_answer(value: Any) -> Answer:
-    """Return one answer as it may be written: an `Answer`, text, an `Outcome`, a function, a whole result, an exception."""
+    """Return an `Answer` from any accepted form: an `Answer`, text, an `Outcome`, a function, a complete result, an exception."""
     if isinstance(value, Answer):
         return value
     if isinstance(value, Mapping):
@@ -124,10 +123,3 @@ def as_answer(value: Any) -> Answer:
     if isinstance(value, BaseException) or (isinstance(value, type) and issubclass(value, BaseException)):
         return Answer(raises=value)
     return Answer(output=value)
-
-
-def _words(text: str) -> tuple[str, ...] | None:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return None

@@ -1,9 +1,9 @@
-"""A small shell on an in-memory machine: it runs command lines on `Files`, and starts no process.
+"""A small shell on an in-memory machine: it runs command lines on `Files` and starts no process.
 
-Place in the flow: the fake sandbox's ``terminal`` runs each line here. What this shell does not know is refused as
-`UnsupportedSyntax` rather than done wrongly.
+Place in the flow: the fake sandbox's ``terminal`` runs each line here. Unsupported syntax is refused as `UnsupportedSyntax`
+instead of run wrongly.
 
-Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for what lasts from one command line to the next.
+Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the state that lasts from one command line to the next.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ HANDLERS = Handlers(
 )
 
 LINES_BEFORE = 2
-"""Lines of hermes' wrapper above the command. bash counts on from the line where the command ends."""
+"""Lines of hermes' wrapper before the command. bash continues counting at the line where the command ends."""
 
 
 class Shell:
     """A session: its directory and its exported variables last from line to line.
 
-    ``answer`` is asked for every simple command, by its text and its words, before the machine's own commands; ``knows`` is asked
-    beforehand whether it will answer, and changes nothing. ``running_in`` is the directory of the command that ``answer`` is
-    asked for.
+    ``answer`` is called with the text and the words of every simple command, before the machine's own commands; ``knows``
+    predicts whether ``answer`` will answer, without a change. ``running_in`` is the directory of the command that ``answer`` is
+    called for.
     """
 
     def __init__(
@@ -63,13 +63,13 @@ class Shell:
     def run(self, command: str, *, stdin: bytes = b"") -> Outcome:
         """Run a line, or several.
 
-        Raises: a command that is nobody's → UnknownCommand, before anything happens where its name stands in the source; what
-        this shell does not know → UnsupportedSyntax.
+        Raises: an unknown command → UnknownCommand, before the line runs if the source has its name; unsupported syntax →
+        UnsupportedSyntax.
         """
         try:
             return self._run(command, stdin)
         except RecursionError:
-            raise UnsupportedSyntax(command, "so deep a nesting") from None
+            raise UnsupportedSyntax(command, "nesting this deep") from None
 
     def _run(self, command: str, stdin: bytes) -> Outcome:
         script = parse(command)

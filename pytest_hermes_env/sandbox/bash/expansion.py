@@ -248,7 +248,7 @@ class Expander:
                 return state.name
             return state.arguments[number - 1] if number <= len(state.arguments) else None
         if name in RESTLESS:
-            raise UnsupportedSyntax(f"${name}", "a variable that bash makes")
+            raise UnsupportedSyntax(f"${name}", "a variable that bash computes")
         if name in {"@", "*"}:
             return list(state.arguments)
         letters = "".join(sorted(option for option in state.options if len(option) == 1))

@@ -242,7 +242,7 @@ class _Binder:
                     close()
                 chain.append((operator, self._node(part)))
             elif part.op == "&":
-                raise UnsupportedSyntax(self._source, "& in the background")
+                raise UnsupportedSyntax(self._source, "& (a background job)")
             else:
                 operator = part.op
         close()

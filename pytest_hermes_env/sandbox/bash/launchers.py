@@ -159,7 +159,7 @@ def _items(text: str, words: tuple[str, ...], *, is_nul: bool, by_line: bool) ->
         splitter.whitespace = " \t\n"
         return list(splitter)
     except ValueError:
-        raise UnsupportedSyntax(" ".join(words), "an open quote in the input of xargs") from None
+        raise UnsupportedSyntax(" ".join(words), "an unclosed quote in the input of xargs") from None
 
 
 def time(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:

@@ -49,7 +49,7 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     state = shell.state
     source, out, err = streams[0], streams[1], streams[2]
     if not isinstance(source, Source) or not isinstance(out, Sink) or not isinstance(err, Sink):
-        raise UnsupportedSyntax(" ".join(words), "a stream that leads the other way")
+        raise UnsupportedSyntax(" ".join(words), "a stream in the wrong direction")
     process = _Reader(
         words=_checked(shell, words, out),
         files=shell.files,
@@ -86,7 +86,7 @@ def _checked(shell: Runner, words: tuple[str, ...], out: Sink) -> tuple[str, ...
     if words[0] == "cat":
         paths = {shell.path(word) for word in words[1:]}
         if isinstance(out, FileSink) and out.path in paths and shell.files.is_file(out.path) and shell.files.read(out.path):
-            raise UnsupportedSyntax(" ".join(words), "a cat of the file that it writes")
+            raise UnsupportedSyntax(" ".join(words), "cat of its own output file")
     for word in words[1:]:
         if word.startswith(("/dev/", "/proc/")) and word not in DEVICES and words[0] not in TALKING:
             raise UnsupportedSyntax(" ".join(words), word)

@@ -172,7 +172,7 @@ class Runner:
         self._calls += 1
         try:
             if self._calls > MOST_CALLS:
-                raise UnsupportedSyntax(text, f"more than {MOST_CALLS} calls inside each other")
+                raise UnsupportedSyntax(text, f"more than {MOST_CALLS} nested calls")
             yield
         finally:
             self._calls -= 1

@@ -183,7 +183,7 @@ def read(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
             raise unsupported(words)
     source = streams[0]
     if not isinstance(source, Source):
-        raise UnsupportedSyntax(" ".join(words), "a stream that leads the other way")
+        raise UnsupportedSyntax(" ".join(words), "a stream in the wrong direction")
     for name in rest:
         if not NAME.fullmatch(name):
             return say(shell, streams, f"read: `{name}': not a valid identifier")

@@ -60,7 +60,7 @@ def read_options(process: Process, letters: str, long: dict[str, str] | None = N
             if target.endswith(":"):
                 if not equals:
                     if not words:
-                        raise UnsupportedOption(f"{process.name} --{name} without its value")
+                        raise UnsupportedOption(f"{process.name} --{name} without a value")
                     value = words.pop(0)
                 note(target[:-1], value)
             else:
@@ -73,7 +73,7 @@ def read_options(process: Process, letters: str, long: dict[str, str] | None = N
                     raise UnsupportedOption(f"{process.name} -{letter}")
                 if letter in takes_value:
                     if not rest and not words:
-                        raise UnsupportedOption(f"{process.name} -{letter} without its value")
+                        raise UnsupportedOption(f"{process.name} -{letter} without a value")
                     note(letter, rest or words.pop(0))
                     rest = ""
                 else:

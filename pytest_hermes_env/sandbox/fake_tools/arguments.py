@@ -6,7 +6,7 @@ __all__ = ["integer"]
 
 
 def integer(value: object, default: int) -> int:
-    """Return what a model sent as a number, or ``default`` where it is none."""
+    """Return a model's argument as an integer, or ``default`` if it is not one."""
     try:
         return int(value)  # type: ignore[call-overload, no-any-return]  # whatever a model sent
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
 """The syntax checks that hermes runs in its own process after a write, and before one for structured formats.
 
-Source: hermes-agent 0.19, tools/file_operations.py (LINTERS_INPROC, _check_lint_delta). Linters that are programs are not there.
+Source: hermes-agent 0.19, tools/file_operations.py (LINTERS_INPROC, _check_lint_delta). External linters never run.
 """
 
 from __future__ import annotations

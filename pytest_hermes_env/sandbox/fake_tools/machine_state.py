@@ -1,4 +1,4 @@
-"""What the tools of one fake sandbox share: files, the session's directory, and what each tool remembers from call to call."""
+"""The state that the tools of one fake sandbox share: files, the session, and what each tool remembers between calls."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["MachineState"]
 class MachineState:
     """The state of one in-memory machine.
 
-    ``home`` is where rollouts begin. ``aliases``: directories of this computer that mean ``home``. ``patch_failures``: how often
-    a patch of a file failed since the last one that did not. ``todos``: the tool's list. ``opened``: the pages that the browser
-    opened, the present one last.
+    ``home`` is the initial directory of rollouts. ``aliases``: directories of the host that map to ``home``. ``patch_failures``:
+    failed patches of a file since its last successful one. ``todos``: the to-do list. ``opened``: the pages that the browser opened,
+    the current one last.
     """
 
     files: Files
@@ -48,11 +48,11 @@ class MachineState:
         )
 
     def alias(self, directory: str) -> None:
-        """Let a directory of this computer mean ``home``."""
+        """Map a directory of the host to ``home``."""
         self.aliases = (*self.aliases, directory)
 
     def resolve(self, path: str) -> str:
-        """Return where a path of a tool call leads; relative and empty ones lead from the session's directory.
+        """Return the absolute path of a tool call's path; relative and empty ones begin at the session's directory.
 
         Raises: a NUL in the path → ValueError.
         """

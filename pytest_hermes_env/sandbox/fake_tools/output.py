@@ -1,4 +1,4 @@
-"""What a terminal said, as hermes gives it to the model.
+"""Terminal output in the form that hermes gives to the model.
 
 Source: hermes-agent 0.19, tools/environments/base.py, tools/ansi_strip.py and tools/terminal_tool.py.
 """
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["cut_off", "shown", "without_escapes"]
 
 MOST_CHARACTERS = 50_000
-"""Characters of output that a call gives at most."""
+"""Most characters of output that a call returns."""
 SHARE_OF_HEAD = 0.4
 _ESCAPE = re.compile(
     r"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][\s\S]*?(?:\x07|\x1b\\)|[PX^_][\s\S]*?\x1b\\|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x7e])"
@@ -22,10 +22,10 @@ _ESCAPE = re.compile(
 
 
 def shown(output: str) -> str:
-    """Return output as hermes gives it: cut in the middle when it is long, without escape sequences and space around it."""
+    """Return output in hermes' form: stripped, without escape sequences, and cut in the middle if it is long."""
     if len(output) > MOST_CHARACTERS:
         notice = ""
-        for _ in range(4):  # the notice's own length is part of what it tells
+        for _ in range(4):  # the notice counts its own length
             room = MOST_CHARACTERS - len(notice)
             head = int(room * SHARE_OF_HEAD)
             notice = f"\n\n... [OUTPUT TRUNCATED - {len(output) - room:,} chars omitted out of {len(output):,} total] ...\n\n"

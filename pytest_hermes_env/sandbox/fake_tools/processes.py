@@ -1,7 +1,7 @@
 """``process``: the background sessions of a machine.
 
-What a command says is there at once, and the session has ended; one whose answer is scripted with ``timed_out`` goes on until it
-is killed. Nobody waits for it: time does not pass here.
+The output of a command is complete at once, and the session has ended; a session whose answer is scripted with ``timed_out`` runs
+until it is killed. Waiting takes no time.
 
 Source: hermes-agent 0.19, tools/process_registry.py.
 """

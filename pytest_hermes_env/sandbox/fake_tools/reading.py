@@ -18,20 +18,20 @@ from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
 __all__ = ["EMPTY", "MOST_LINES", "numbered", "page_of", "read_file"]
 
 MOST_LINES = 2000
-"""Lines that one read gives at most."""
+"""Most lines of one read."""
 MOST_CHARACTERS = 100_000
-"""Characters, line numbers included, that one read gives at most."""
+"""Most characters of one read, line numbers included."""
 LONGEST_LINE = 2000
 """Characters of a line that are shown."""
 LARGE = 512_000
 """Bytes from which a truncated read of more than NARROW lines advises to read less."""
 NARROW = 200
 SAMPLE = 1000
-"""Bytes that tell whether a file is text."""
+"""Bytes that are checked for binary content."""
 MOST_CONTROL = 0.30
 """The part of control characters from which a file counts as binary."""
 LISTED = 50
-"""Names of a directory that are looked at for similar ones."""
+"""Most names of a directory that are compared for similarity."""
 
 EMPTY: dict[str, Any] = {
     "content": "",
@@ -41,7 +41,7 @@ EMPTY: dict[str, Any] = {
     "is_binary": False,
     "is_image": False,
 }
-"""A read without anything; hermes' answers to failed reads have these keys, too."""
+"""An empty read; hermes' answers to failed reads have these keys, too."""
 
 
 def read_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``terminal``: command lines, answered by the script where it knows a command and by the in-memory shell where that one does.
+"""``terminal``: command lines, answered by the script or run by the in-memory shell.
 
 Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
-from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called
+from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
@@ -31,9 +30,9 @@ NOT_FOUND = 127
 TIMED_OUT = 124
 NOT_RUNNABLE = 126
 MOST_MISSING = 50
-"""Different commands that one line may miss."""
+"""Most unknown commands in one line."""
 _COMPOSED = re.compile(r"[;&|<>()\n`$]")
-"""What a simple command without redirections does not have, where it is not quoted."""
+"""Characters that, unquoted, are not part of a simple command without redirections."""
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -45,7 +44,7 @@ _BOTH = "watch_patterns ignored because notify_on_complete=True; these two flags
 
 
 class Fault(Exception):
-    """An answer that is more than a command's output, on its way out of the shell: one of the three is given."""
+    """Leaves the shell with an answer that is not a command's output: exactly one of the arguments."""
 
     def __init__(
         self,
@@ -62,7 +61,7 @@ class Fault(Exception):
 
 @dataclass(kw_only=True)
 class _Run:
-    """What is known while one line runs. ``missing``: programs that are not there, and how often the line came to each."""
+    """The state of one running line. ``missing``: unknown programs, and how often the line reached each."""
 
     line: str
     arguments: Mapping[str, Any]
@@ -73,7 +72,7 @@ class _Run:
 
 
 class Terminal:
-    """The terminal of one sandbox. ``missed`` takes the commands that were not there; without it they are refused."""
+    """The terminal of one sandbox. ``missed`` collects unknown commands; if it is None, they are refused."""
 
     def __init__(self, machine: MachineState, scripts: Scripts, *, missed: list[str] | None) -> None:
         self._machine = machine
@@ -81,9 +80,9 @@ class Terminal:
         self._missed = missed
 
     def call(self, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> dict[str, Any] | str:
-        """Answer ``terminal``; ``sandbox`` is what functions that answer are given.
+        """Answer ``terminal``; ``sandbox`` is passed to functions that answer.
 
-        Raises: what cannot be answered → UnexpectedToolCall; a scripted exception.
+        Raises: no answer → UnexpectedToolCall; a scripted exception.
         """
         command, background = arguments.get("command"), bool(arguments.get("background", False))
         if not isinstance(command, str):
@@ -120,7 +119,7 @@ class Terminal:
         return cut_off(result) if run.broken_json else result
 
     def _background(self, command: str, run: _Run) -> dict[str, Any] | str:
-        """Run a command to its end, in a shell of its own, as a session that ``process`` tells of."""
+        """Run a command to its end in a separate shell, as a session that ``process`` reports."""
         try:
             outcome = self._enter(run) or self._line(run)
             output, exit_code = outcome.output, outcome.exit_code
@@ -161,7 +160,7 @@ class Terminal:
         return _Run(line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
 
     def _enter(self, run: _Run) -> Outcome | None:
-        """Go to the working directory of the call, where it names one; return what is said when that is not possible."""
+        """Change to the working directory of the call, if it has one; return the outcome if that fails."""
         workdir = run.arguments.get("workdir")
         if not workdir:
             return None
@@ -173,13 +172,13 @@ class Terminal:
         return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=NOT_RUNNABLE)
 
     def _line(self, run: _Run) -> Outcome:
-        """Run a line: the script may know all of it, or commands in it, which the shell then asks for."""
+        """Run a line: the script answers the whole line, or simple commands for which the shell calls it."""
         text = run.line.strip()
         whole = self._scripts.matching(text) if text else []
         exact = [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
             is_simple = _COMPOSED.search(text) is None
-            return self._answer(run, whole if is_simple else exact, text, _words(text))
+            return self._answer(run, whole if is_simple else exact, text, shell_words(text))
         files, counts, session = self._machine.files.copy(), self._scripts.counts(), run.shell
         while True:
             run.shell = session.copy(self._machine.files)
@@ -192,14 +191,14 @@ class Terminal:
                 self._scripts.restore(counts)
                 run.shell = session
                 if whole:
-                    return self._answer(run, whole, text, _words(text))
+                    return self._answer(run, whole, text, shell_words(text))
                 if isinstance(error, UnsupportedSyntax) and self._missed is not None:
                     self._missed.append(run.line)
                     return Outcome(output=f"{SHELL}: {error.what}: not available on this machine\n", exit_code=NOT_FOUND)
                 self._miss(run, error)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
-        """Return the script's outcome of a simple command, or None where the shell may run its own."""
+        """Return the scripted outcome of a simple command, or None to let the shell run its own."""
         matching = self._scripts.matching(text, words)
         if matching:
             return self._answer(run, matching, text, words)
@@ -209,7 +208,7 @@ class Terminal:
         return bool(words and words[0] in run.missing) or bool(self._scripts.matching(text, words))
 
     def _not_there(self, name: str, run: _Run) -> Outcome | None:
-        """Return what bash says of a program that is not there, or None for a file that the shell may be able to run."""
+        """Return bash's outcome for an unknown program, or None for a file that the shell may be able to run."""
         files, place = self._machine.files, self._machine.files.resolve(name, run.shell.running_in)
         if "/" not in name:
             reason, code = "command not found", NOT_FOUND
@@ -226,7 +225,7 @@ class Terminal:
         return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
 
     def _miss(self, run: _Run, error: UnknownCommand | UnsupportedSyntax) -> None:
-        """Let the line miss a command, where commands may be missing. Raises: else → UnexpectedToolCall."""
+        """Note an unknown command, so the line runs again without it. Raises: unknown commands are refused → UnexpectedToolCall."""
         if isinstance(error, UnsupportedSyntax):
             raise unscripted_line(run.line, error.what, self._names()).exception() from None
         name = error.words[0]
@@ -240,7 +239,7 @@ class Terminal:
         return [entry.name for entry in self._scripts.entries()]
 
     def _answer(self, run: _Run, matching: list[Scripted], text: str, words: tuple[str, ...]) -> Outcome:
-        """Return what the first entry says that has an answer left. Raises: none has → UnexpectedToolCall; Fault."""
+        """Return the outcome of the first entry with an unused answer. Raises: there is none → UnexpectedToolCall; Fault."""
         entry = self._scripts.ready(matching)
         if entry is None:
             raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
@@ -266,7 +265,7 @@ class Terminal:
 
 
 def _outcome(answer: Answer, call: CommandCall) -> Outcome:
-    """Return what an answer says. Raises: a whole result → Fault; no tool result → NotAToolResult."""
+    """Return the outcome of an answer. Raises: a complete result → Fault; no tool result → NotAToolResult."""
     said = _ask(answer.output, call) if callable(answer.output) else answer.output
     if isinstance(said, Outcome):
         return said
@@ -275,7 +274,7 @@ def _outcome(answer: Answer, call: CommandCall) -> Outcome:
         return Outcome(output=said + end, exit_code=answer.exit_code)
     if isinstance(said, Mapping):
         raise Fault(result=said)
-    expected = "text, an Outcome, or a dict that is the whole tool result"
+    expected = "text, an Outcome, or a dict as the complete tool result"
     raise not_a_result(f"the function {called(answer.output)}, which answers a command,", said, "", expected).exception()
 
 
@@ -290,10 +289,3 @@ def _ask(function: Callable[[CommandCall], object], call: CommandCall) -> object
 
 def _refused(error: str, status: str) -> dict[str, Any]:
     return {"output": "", "exit_code": -1, "error": error, "status": status}
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError:
-        return ()

@@ -1,4 +1,4 @@
-"""One machine's tools: which of them answers a call, after what the test scripted."""
+"""The tools of one machine: scripted answers first, then the machine's own tools."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.answers import Answer, Scripts, called, wants_sandbox
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.output import cut_off
@@ -19,12 +20,12 @@ from pytest_hermes_env.sandbox.fake_tools.todo import todo
 from pytest_hermes_env.sandbox.fake_tools.web import WEB_TOOLS, Web, without_web
 from pytest_hermes_env.sandbox.fake_tools.writing import write_file
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, as_json, exhausted, not_a_result, raised, unscripted_tool
+from pytest_hermes_env.sandbox.sandbox_errors import as_json, exhausted, not_a_result, raised, unscripted_tool
 
 __all__ = ["Toolbox", "Unscripted"]
 
 Unscripted = Literal["refuse", "not found"]
-"""What becomes of a command or a tool that nobody scripted: refused loudly, or not there."""
+"""How an unscripted command or tool is answered: with an exception, or as not existing."""
 
 _ON_MACHINE: dict[str, Callable[[MachineState, dict[str, Any]], dict[str, Any] | str]] = {
     "read_file": read_file,
@@ -43,9 +44,9 @@ _WEB_FIX = {
 
 
 class Toolbox:
-    """The tools of one machine. ``commands`` and ``tools`` are what the test scripted, ``web`` the pages that it gave.
+    """The tools of one machine. ``commands`` and ``tools`` are scripted, ``web`` has the pages.
 
-    ``missed`` has the commands and tools that were not there, where they may be missing.
+    ``missed`` lists the commands and tools that were answered as not existing.
     """
 
     def __init__(self, machine: MachineState, *, commands: Scripts, tools: Scripts, web: Web, unscripted: Unscripted) -> None:
@@ -68,9 +69,9 @@ class Toolbox:
         )
 
     def answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
-        """Return the result of one call as text. ``sandbox`` is what handlers are given.
+        """Return the result of one call as text. ``sandbox`` is passed to handlers.
 
-        Raises: what cannot be answered → UnexpectedToolCall; a handler's fault → NotAToolResult; a scripted exception.
+        Raises: no answer → UnexpectedToolCall; a faulty handler → NotAToolResult; a scripted exception.
         """
         if name not in _READS:
             self.machine.reads.other_tool()
@@ -89,7 +90,7 @@ class Toolbox:
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def _outside(self, name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-        """Answer a tool that is not the machine's own: from the web that the test gave, or not at all."""
+        """Answer a tool that is not the machine's own: from the defined web, or as not existing."""
         strict = self._unscripted == "refuse"
         if name in WEB_TOOLS and self.web.is_there:
             result = self.web.call(name, self.machine, arguments, strict=strict)
@@ -98,14 +99,14 @@ class Toolbox:
             if strict:
                 raise result.exception()
         elif strict:
-            fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with the result as hermes gives it")
+            fix = _WEB_FIX.get(name, f"sandbox.on_tool({name!r}, {{...}}), with a result in hermes' format")
             raise unscripted_tool(name, arguments, [entry.name for entry in self.tools.entries()], fix).exception()
         self.missed.append(name)
         return _absent(name, arguments)
 
 
 def _absent(name: str, arguments: dict[str, Any]) -> dict[str, Any] | str:
-    """Return hermes' own answer of a machine that has no web, no desktop, and no such tool."""
+    """Return hermes' answer on a machine without web, desktop application and the named tool."""
     if name.startswith(("web_", "browser_")):
         return without_web(name, arguments)
     if name == "read_terminal":
@@ -142,12 +143,12 @@ def _ask(handler: Callable[..., object], who: str, arguments: dict[str, Any], sa
 
 
 def _as_text(given: object, who: str, *, broken_json: bool) -> str:
-    expected = "a dict that json can write, or text"
+    expected = "a JSON-serializable dict, or text"
     if not isinstance(given, Mapping):
         raise not_a_result(who, given, "", expected).exception()
     if given.get("_multimodal") is True:
-        raise not_a_result(who, given, " with pictures in it", "text: a sandbox answers with text").exception()
+        raise not_a_result(who, given, " with images", "text; a sandbox returns no images").exception()
     try:
         return cut_off(given) if broken_json else json.dumps(given, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise not_a_result(who, given, f" that json cannot write ({error})", expected).exception() from error
+        raise not_a_result(who, given, f" that JSON cannot represent ({error})", expected).exception() from error

@@ -18,10 +18,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.errors import UsageError, shorten
+from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.files import HOME
-from pytest_hermes_env.sandbox.sandbox_errors import Problem, unknown_page
+from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
 __all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]
 
@@ -184,7 +185,7 @@ def _back(machine: MachineState) -> dict[str, Any]:
 def _page(url: object, content: object) -> Page:
     if not isinstance(url, str) or not url.strip():
         raise UsageError(
-            "a page of the sandbox's web is named by its address.\n"
+            "a page of the sandbox's web requires an address.\n"
             f"  seen      {shorten(repr(url))}\n"
             "  fix       sandbox.web({'https://a.example': 'the text of the page'})"
         )
@@ -194,7 +195,7 @@ def _page(url: object, content: object) -> Page:
     if isinstance(content, Mapping) and isinstance(content.get("text"), str) and set(content) <= {"title", "text"}:
         return Page(title=str(content.get("title", "")), text=content["text"])
     raise UsageError(
-        f"the page {shorten(url)} of the sandbox's web is neither text nor a title with a text.\n"
+        f"the page {shorten(url)} of the sandbox's web is neither text nor a title with text.\n"
         f"  seen      {shorten(repr(content))}\n"
         "  fix       give the text, or {'title': '...', 'text': '...'}"
     )
@@ -208,7 +209,7 @@ def _hits(query: object, hits: Any) -> list[dict[str, str]]:
     )
     if wrong:
         raise UsageError(
-            f"the search {shorten(repr(query))} of the sandbox's web has no list of hits, each with a url.\n"
+            f"the search {shorten(repr(query))} of the sandbox's web must map to a list of hits, each with a url.\n"
             f"  seen      {shorten(repr(wrong[0]))}\n"
             "  fix       sandbox.web(searches={'python': [{'title': '...', 'url': 'https://...', 'description': '...'}]})"
         )

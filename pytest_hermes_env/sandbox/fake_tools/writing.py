@@ -1,4 +1,4 @@
-"""``write_file``, and the one way in which a file tool puts text into a file.
+"""``write_file``, and how every file tool writes text to a file.
 
 Source: hermes-agent 0.19, tools/file_tools.py (write_file_tool) and tools/file_operations.py (ShellFileOperations.write_file).
 """
@@ -21,14 +21,14 @@ __all__ = ["BOM", "SHELL", "Written", "is_dos", "put", "text_of", "with_dos_line
 
 BOM = "\ufeff"
 SHELL = "/usr/bin/bash: line 3"
-"""How bash's messages begin in hermes' terminal."""
+"""The prefix of bash's messages in hermes' terminal."""
 _TEMPORARY = ".hermes-tmp.1"
 _MOSTLY = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written:
-    """What a write did, or why it did nothing."""
+    """The result of a write, or its error."""
 
     bytes_written: int = 0
     dirs_created: bool = False
@@ -37,7 +37,7 @@ class Written:
     lsp_diagnostics: None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as hermes shows it."""
+        """Return the fields of hermes' result."""
         fields = {
             "bytes_written": self.bytes_written,
             "dirs_created": self.dirs_created,
@@ -103,12 +103,12 @@ def put(machine: MachineState, path: str, content: str) -> Written:
 
 
 def text_of(machine: MachineState, absolute: str) -> str | None:
-    """Return a file's text, bytes that are none replaced as hermes' terminal replaces them; None where no file is."""
+    """Return a file's text, undecodable bytes replaced as in hermes' terminal; None if there is no file."""
     return machine.files.read(absolute).decode(errors="replace") if machine.files.is_file(absolute) else None
 
 
 def is_dos(text: str) -> bool:
-    """Tell whether a file's lines end in CR LF, by its beginning."""
+    """Return whether the lines at the start of a file end in CR LF."""
     return "\r\n" in text[:4096]
 
 
@@ -118,18 +118,18 @@ def with_dos_lines(text: str) -> str:
 
 
 def _store(machine: MachineState, absolute: str, data: bytes) -> int:
-    """Put bytes into a file and return the size of what is there then; hermes drops its temporary file into a directory."""
+    """Write a file and return its size; if the path is a directory, hermes leaves its temporary file there."""
     if machine.files.is_dir(absolute):
         machine.files.write(posixpath.join(absolute, _TEMPORARY), data)
         return 0
-    with contextlib.suppress(OSError):  # what is in the way shows when the file is written
+    with contextlib.suppress(OSError):  # the write itself raises then
         machine.files.make_directory(posixpath.dirname(absolute), parents=True)
     machine.files.write(absolute, data)
     return len(data)
 
 
 def _is_display(content: str) -> bool:
-    """Tell whether this is what ``read_file`` showed, and no file's content."""
+    """Return whether this is the output of ``read_file`` instead of a file's content."""
     stripped = content.strip()
     if UNCHANGED in stripped and len(stripped) <= 2 * len(UNCHANGED):
         return True

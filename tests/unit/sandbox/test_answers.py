@@ -159,7 +159,7 @@ def test_sequence_that_is_used_up_is_an_error(sandbox):
         "the sandbox was asked for pytest -q 3 times, but its script has 2 answers.\n"
         "  script    on('pytest -q')\n"
         "  answers   1. '1 failed'   2. '2 failed' exit_code=1\n"
-        "  fix       give a third answer, or one without `times`, which is given each time"
+        "  fix       add a third answer, or leave out `times` to repeat one answer"
     )
 
 
@@ -273,10 +273,10 @@ def test_function_that_gives_no_result_is_an_error(sandbox, given):
 
     name = "test_function_that_gives_no_result_is_an_error.<locals>.tell"
     assert str(caught.value) == (
-        f"the function {name}, which answers a command, gave a {type(given).__name__}, which is no tool result.\n"
-        "  expected  text, an Outcome, or a dict that is the whole tool result\n"
+        f"the function {name}, which answers a command, returned {type(given).__name__}, which is not a tool result.\n"
+        "  expected  text, an Outcome, or a dict as the complete tool result\n"
         f"  seen      {given!r}\n"
-        "  fix       correct what the handler returns"
+        "  fix       fix the return value of the handler"
     )
     with pytest.raises(NotAToolResult):
         sandbox.verify()
@@ -297,7 +297,7 @@ def test_function_that_raises_is_an_error(sandbox):
         "the function test_function_that_raises_is_an_error.<locals>.broken, which answers a command, raised KeyError.\n"
         "  asked     pytest -q\n"
         "  seen      'key'\n"
-        "  fix       correct the handler; an exception that is meant as the answer is given with raises=..."
+        "  fix       fix the handler; to answer with an exception, use raises=..."
     )
 
 
@@ -326,78 +326,78 @@ def test_predicate_that_raises_is_an_error(sandbox):
         said(sandbox)
 
     assert str(caught.value) == (
-        "the function test_predicate_that_raises_is_an_error.<locals>.broken, which tells the commands of an answer, "
+        "the function test_predicate_that_raises_is_an_error.<locals>.broken, which matches commands, "
         "raised IndexError.\n"
         "  command   pytest -q\n"
         "  seen      string index out of range\n"
-        "  fix       let it return True or False for any text"
+        "  fix       return True or False for any text"
     )
 
 
 IMPOSSIBLE = [
     (
         lambda sandbox: sandbox.on(5),
-        "a command is matched by its text, a compiled text pattern or a function of its text.\n"
+        "a command must be matched by its text, a compiled text pattern or a function of its text.\n"
         "  seen      5\n"
         "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)",
     ),
     (
         lambda sandbox: sandbox.on(" "),
-        "a command is matched by its text, a compiled text pattern or a function of its text.\n"
+        "a command must be matched by its text, a compiled text pattern or a function of its text.\n"
         "  seen      ' '\n"
         "  fix       sandbox.on('pytest -q', ...), sandbox.on(re.compile('^pytest'), ...) or sandbox.on(lambda text: ..., ...)",
     ),
     (
         lambda sandbox: sandbox.on("ls", output=["a"]),
-        "the output of an answer is text, an Outcome or a function.\n"
+        "the output of an answer must be text, an Outcome or a function.\n"
         "  seen      ['a']\n"
-        "  fix       for a whole tool result give result={...}; for several answers give answers=[...]",
+        "  fix       use result={...} for a complete tool result, answers=[...] for several answers",
     ),
     (
         lambda sandbox: sandbox.on("ls", "a", result={"output": "b"}),
-        "an answer has both `result`, which is the whole tool result, and parts of one.\n"
+        "an answer has both `result`, the complete tool result, and parts of a result.\n"
         "  seen      result={'output': 'b'} with 'a'\n"
-        "  fix       give either result={...}, or output, exit_code and timed_out",
+        "  fix       give either result={...} or output, exit_code and timed_out",
     ),
     (
         lambda sandbox: sandbox.on("ls", times=0),
-        "`times` is how often an answer is given, and at least 1.\n"
+        "`times`, how often an answer is given, must be an integer from 1.\n"
         "  seen      times=0\n"
-        "  fix       leave it out for an answer that is given each time; optional=True for one that need not be asked for",
+        "  fix       leave it out to repeat the answer; use optional=True if the answer may stay unused",
     ),
     (
         lambda sandbox: sandbox.on("ls", answers=[]),
-        "`answers` is a list with at least one answer.\n"
+        "`answers` must be a list with at least one answer.\n"
         "  seen      []\n"
-        "  fix       answers=['1 failed', '1 passed'], or one answer without `answers`, which is given each time",
+        "  fix       answers=['1 failed', '1 passed'], or one answer without `answers` to repeat it",
     ),
     (
         lambda sandbox: sandbox.on("ls", "x", answers=["a"]),
-        "`answers` is the whole sequence, each given once; output, faults or times beside it have no place.\n"
+        "`answers` is the complete sequence, each given once; it excludes output, faults and times.\n"
         "  seen      answers=['a'] with 'x'\n"
         "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']",
     ),
     (
         lambda sandbox: sandbox.on("ls", answers=["a"], times=2),
-        "`answers` is the whole sequence, each given once; output, faults or times beside it have no place.\n"
+        "`answers` is the complete sequence, each given once; it excludes output, faults and times.\n"
         "  seen      answers=['a'] with times=2\n"
         "  fix       put them into the sequence: answers=['1 failed', Answer(timed_out=True), '1 passed']",
     ),
     (
         lambda sandbox: sandbox.on_tool("", {}),
-        "a tool is scripted by its name.\n"
+        "on_tool requires the name of a tool.\n"
         "  seen      ''\n"
         "  fix       sandbox.on_tool('vision_analyze', {'success': True, 'analysis': '...'})",
     ),
     (
         lambda sandbox: sandbox.on_tool("memory", 5),
-        "the output of an answer is text, an Outcome or a function.\n"
+        "the output of an answer must be text, an Outcome or a function.\n"
         "  seen      5\n"
-        "  fix       for a whole tool result give result={...}; for several answers give answers=[...]",
+        "  fix       use result={...} for a complete tool result, answers=[...] for several answers",
     ),
     (
         lambda sandbox: sandbox.on_tool("memory", lambda: "no arguments"),
-        "a function that answers the tool `memory` takes its arguments, and the sandbox if it likes.\n"
+        "a function that answers the tool `memory` must take the arguments, and optionally the sandbox.\n"
         "  seen      <lambda>()\n"
         "  fix       def handler(arguments): ... or def handler(arguments, sandbox): ...",
     ),
@@ -443,7 +443,7 @@ def test_tool_is_answered_by_a_sequence(sandbox):
         "the sandbox was asked for the tool `memory` 4 times, but its script has 3 answers.\n"
         "  script    on_tool('memory')\n"
         "  answers   1. result={'n': 1}   2. 'two'   3. raises=ValueError('three')\n"
-        "  fix       give a fourth answer, or one without `times`, which is given each time"
+        "  fix       add a fourth answer, or leave out `times` to repeat one answer"
     )
 
 
@@ -474,18 +474,18 @@ def test_tool_can_raise_and_be_slow(sandbox):
 
 
 NO_RESULTS = [
-    (None, "gave a NoneType, which is no tool result.\n  expected  a dict that json can write, or text\n  seen      None"),
-    (7, "gave a int, which is no tool result.\n  expected  a dict that json can write, or text\n  seen      7"),
-    ([1], "gave a list, which is no tool result.\n  expected  a dict that json can write, or text\n  seen      [1]"),
+    (None, "returned NoneType, which is not a tool result.\n  expected  a JSON-serializable dict, or text\n  seen      None"),
+    (7, "returned int, which is not a tool result.\n  expected  a JSON-serializable dict, or text\n  seen      7"),
+    ([1], "returned list, which is not a tool result.\n  expected  a JSON-serializable dict, or text\n  seen      [1]"),
     (
         {"a": {1}},
-        "gave a dict that json cannot write (Object of type set is not JSON serializable), which is no tool result.\n"
-        "  expected  a dict that json can write, or text\n  seen      {'a': {1}}",
+        "returned dict that JSON cannot represent (Object of type set is not JSON serializable), which is not a tool result.\n"
+        "  expected  a JSON-serializable dict, or text\n  seen      {'a': {1}}",
     ),
     (
         {"_multimodal": True, "content": []},
-        "gave a dict with pictures in it, which is no tool result.\n"
-        "  expected  text: a sandbox answers with text\n  seen      {'_multimodal': True, 'content': []}",
+        "returned dict with images, which is not a tool result.\n"
+        "  expected  text; a sandbox returns no images\n  seen      {'_multimodal': True, 'content': []}",
     ),
 ]
 
@@ -504,7 +504,7 @@ def test_handler_that_gives_no_tool_result_is_an_error(sandbox, given, text):
 
     name = "test_handler_that_gives_no_tool_result_is_an_error.<locals>.handler"
     assert str(caught.value) == (
-        f"the function {name}, which answers the tool `memory`, {text}\n  fix       correct what the handler returns"
+        f"the function {name}, which answers the tool `memory`, {text}\n  fix       fix the return value of the handler"
     )
 
 
@@ -523,5 +523,5 @@ def test_handler_that_raises_is_an_error(sandbox):
         "the function test_handler_that_raises_is_an_error.<locals>.handler, which answers the tool `memory`, raised KeyError.\n"
         '  asked     {"action": "add"}\n'
         "  seen      'missing'\n"
-        "  fix       correct the handler; an exception that is meant as the answer is given with raises=..."
+        "  fix       fix the handler; to answer with an exception, use raises=..."
     )

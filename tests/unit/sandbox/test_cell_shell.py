@@ -1,4 +1,4 @@
-"""The shell that hermes finds lets few variables through, and everything else as it is."""
+"""The shell that hermes finds passes few variables on, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEYS = {
 
 @pytest.fixture
 def shell(tmp_path):
-    """A shell that enters no other world."""
+    """A shell without a cell."""
     return write_shell(tmp_path / "it's own", bash=BASH, enter_command=[], variables={"HOME": "/home/of it", "TMPDIR": "/t"})
 
 
@@ -39,8 +39,8 @@ def variables(shell: Path, given: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in seen.items() if name not in {"_", "PWD", "OLDPWD", "SHLVL"}}
 
 
-def test_no_key_of_the_test_run_comes_through(shell):
-    """A command sees the path, the language, the terminal, and what it is given; no key."""
+def test_no_key_of_the_test_run_is_passed_on(shell):
+    """A command gets PATH, the language, the terminal and the defined variables; no key."""
     language = {"LANG": "C.UTF-8", "LC_TIME": "C", "TERM": "dumb", "TZ": "UTC", "USER": "me", "PYTHONUNBUFFERED": "1"}
 
     seen = variables(shell, {"PATH": "/usr/bin:/bin", "HOME": "/root", **KEYS, **language})
@@ -132,6 +132,6 @@ def test_variable_that_no_command_can_have_is_refused(name, value, seen):
 
     assert str(raised.value) == (
         f"LocalSandbox cannot give commands the variable {seen}.\n"
-        "  expected  a name of letters, digits and _, and a text as its value\n"
+        "  expected  a name of letters, digits and _, and text as the value\n"
         '  fix       for example LocalSandbox(variables={"DATABASE": "sqlite:///data.db"})'
     )

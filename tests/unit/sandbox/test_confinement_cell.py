@@ -1,4 +1,4 @@
-"""A confined world lets nothing out, and ends with everything in it."""
+"""A cell confines commands, and its end kills all its processes."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def layout(tmp_path):
-    """What a world stands on, in a directory of the test."""
+    """The layout of a cell, in a directory of the test."""
     return CellLayout.prepare(Path(os.path.realpath(tmp_path)))
 
 
 class Inside:
-    """Runs commands in a world."""
+    """Runs commands in a cell."""
 
     def __init__(self, cell: Cell, layout: CellLayout) -> None:
         self.cell, self.layout = cell, layout
@@ -50,7 +50,7 @@ class Inside:
 
 @pytest.fixture
 def inside(kind, layout):
-    """A started world."""
+    """A started cell."""
     cell = Confinement(kind=kind).cell(layout)
     assert cell is not None
     cell.start()
@@ -58,8 +58,8 @@ def inside(kind, layout):
     cell.stop()
 
 
-def test_only_the_world_can_be_written_to(inside, tmp_path):
-    """Everything else is read-only, whoever it belongs to."""
+def test_only_the_writable_directory_can_be_written(inside, tmp_path):
+    """Everything else is read-only, whoever owns it."""
     (tmp_path / "given").write_text("before")
 
     outcomes = [
@@ -81,14 +81,14 @@ def test_only_the_world_can_be_written_to(inside, tmp_path):
 
 
 def test_what_can_be_read_outside_can_be_read_inside(inside, tmp_path):
-    """Programs and test data are there as they are."""
+    """Programs and test data are readable."""
     (tmp_path / "given").write_text("data")
 
     assert inside.run('cat "$1"', f"{tmp_path}/given") == (0, "data")
 
 
-def test_there_is_no_network_but_a_loopback_of_its_own(inside):
-    """A server of this machine is not reached; one that runs inside is."""
+def test_only_network_is_a_private_loopback(inside):
+    """A server of the host cannot be reached; a server in the cell can."""
     ask = "import socket, sys; print(socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5).recv(9))"
     answer = (
         "import socket; s = socket.create_server(('127.0.0.1', 0)); s.settimeout(30); print(s.getsockname()[1], flush=True);"
@@ -105,8 +105,8 @@ def test_there_is_no_network_but_a_loopback_of_its_own(inside):
     assert answered == (0, "b'inside'\n")
 
 
-def test_nobody_inside_holds_a_capability(inside):
-    """What was arranged cannot be undone, also where the tests run as root."""
+def test_no_process_inside_has_a_capability(inside):
+    """No process can undo the set-up, even if the tests run as root."""
     code, status = inside.run("cat /proc/self/status")
     held = {line.split()[1] for line in status.splitlines() if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))}
 
@@ -115,8 +115,8 @@ def test_nobody_inside_holds_a_capability(inside):
     assert inside.run("echo 1 > /proc/sys/vm/overcommit_memory")[0] != 0
 
 
-def test_no_process_of_others_is_in_sight(inside):
-    """A command can neither read the variables of a process outside nor end it."""
+def test_processes_outside_are_invisible(inside):
+    """A command can neither read the variables of a process outside nor kill it."""
     with subprocess.Popen(["sleep", "60"], env={"PLANTED": "key"}) as other:
         read = inside.run('cat "/proc/$1/environ"; cat /proc/[0-9]*/environ 2> /dev/null', str(other.pid))[1]
         inside.run('kill -9 "$1"', str(other.pid))
@@ -128,12 +128,12 @@ def test_no_process_of_others_is_in_sight(inside):
 
 
 def test_first_process_has_no_variables(inside):
-    """Others inside may read them."""
+    """Other processes inside can read them."""
     assert inside.run("cat /proc/1/environ 2> /dev/null")[1] == ""
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_hidden_places_show_nothing(tmp_path, monkeypatch, layout):
+def test_hidden_paths_are_empty(tmp_path, monkeypatch, layout):
     """Keys in the home and in the directory of the tests cannot be read."""
     home = tmp_path / "person"
     (home / ".ssh").mkdir(parents=True)
@@ -150,13 +150,13 @@ def test_hidden_places_show_nothing(tmp_path, monkeypatch, layout):
 
 
 def test_exit_codes_and_signals_come_through(inside):
-    """A command ends outside as it ended inside."""
+    """The exit code or signal of a command is the same outside."""
     killed = subprocess.run(inside.words("kill -9 $$"), check=False)
 
     assert (inside.run("exit 7")[0], killed.returncode) == (7, -signal.SIGKILL)
 
 
-def living_in_worlds(command: str) -> list[str]:
+def living_in_cells(command: str) -> list[str]:
     """Command lines, with ``command`` in them, of processes in another pid namespace than this one's."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -171,21 +171,21 @@ def living_in_worlds(command: str) -> list[str]:
 
 
 def test_stopping_kills_what_detached_itself(inside):
-    """A process in a session of its own, somewhere else, ends with its world; stop returns when it is gone."""
+    """A detached process in another directory ends with its cell; stop returns when it is dead."""
     sleeper = f"sleep 300.{os.getpid()}"
     detach = f"[ $$ = 2 ] || kill -9 2; setsid sh -c 'cd /; echo begun; exec {sleeper}' &"  # 2: what bubblewrap runs
     with subprocess.Popen(inside.words(detach), stdout=subprocess.PIPE) as started:
         started.stdout.readline()
-        before = living_in_worlds(sleeper)
+        before = living_in_cells(sleeper)
 
         inside.cell.stop()
 
     assert before
-    assert living_in_worlds(sleeper) == []
+    assert living_in_cells(sleeper) == []
 
 
-def test_stopping_does_not_wait_for_the_dead(inside, tmp_path):
-    """A command that was killed with all its group, and that nobody reaps, keeps no world."""
+def test_stop_does_not_wait_for_unreaped_commands(inside, tmp_path):
+    """A killed command that no process reaps does not keep the cell alive."""
     script = (
         "import ctypes, os, subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
         "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans are this process's, who does not reap them
@@ -201,8 +201,8 @@ def test_stopping_does_not_wait_for_the_dead(inside, tmp_path):
     assert (ran.stdout, ran.stderr) == ("stopped\n", "")
 
 
-def test_world_ends_with_the_process_that_started_it(inside, tmp_path):
-    """A test run that is killed leaves no world behind, whatever still runs in it."""
+def test_cell_ends_with_the_process_that_started_it(inside, tmp_path):
+    """A killed test run leaks no cell, whatever still runs in it."""
     script = (
         "import subprocess, sys; from pathlib import Path; from pytest_hermes_env.sandbox.cell import *\n"
         "cell = Cell(CellLayout.prepare(Path(sys.argv[1])), bwrap=sys.argv[2]); cell.start()\n"
@@ -241,7 +241,7 @@ def test_stopping_twice_or_before_the_start_does_nothing(layout):
     ],
 )
 @pytest.mark.usefixtures("namespaces")
-def test_world_that_does_not_start_says_why(layout, tmp_path, bwrap, reason):
+def test_cell_that_does_not_start_gives_the_reason(layout, tmp_path, bwrap, reason):
     """The reason is the last thing that was said, in one line."""
     for name, script in (("silent", "exit 0"), ("verbose", f"echo first >&2; echo bwrap: {'x' * 300} >&2; exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -256,7 +256,7 @@ def test_world_that_does_not_start_says_why(layout, tmp_path, bwrap, reason):
     assert str(raised.value) == reason.format(world=layout.writable)
 
 
-def test_bubblewrap_is_asked_for_the_same_world():
+def test_bubblewrap_gets_the_arguments_of_the_same_cell():
     """Its command line, word for word."""
     layout = CellLayout(writable=Path("/w"), empty_directory=Path("/e"), empty_file=Path("/b"))
 
@@ -284,7 +284,7 @@ def test_root_is_an_ordinary_user_in_bubblewrap():
 
 
 def test_hidden_places_are_those_that_hold_keys_or_lead_out(tmp_path, monkeypatch):
-    """Only what exists is hidden, and what a link names instead of the link; never the world itself."""
+    """Only existing paths are hidden, the target of a link instead of the link, and never the writable directory."""
     home, project, hermes, run = (tmp_path / name for name in ("home", "project", "hermes", "run"))
     for name in ("home/.ssh/key", "home/real_netrc", "home/notes", "project/.env", "hermes/.env", "hermes/state"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -305,7 +305,7 @@ def test_hidden_places_are_those_that_hold_keys_or_lead_out(tmp_path, monkeypatc
     assert places == [str(tmp_path / name) for name in names]
 
 
-def test_holder_reports_what_it_was_refused(tmp_path):
+def test_init_program_reports_a_refused_step(tmp_path):
     """The program on its own answers with one line of JSON."""
     layout = CellLayout.prepare(tmp_path)
     words = [

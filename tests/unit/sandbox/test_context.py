@@ -299,8 +299,8 @@ def test_use_after_clean_up_is_refused_and_told_again(machine, ctx, use, shown):
         == str(again.value)
         == (
             f"{shown} was called on a tool context that had been cleaned up.\n"
-            "  seen      1 cleanup before; in a rollout its sandbox is gone\n"
-            "  fix       call cleanup() after the last use, for example in a `finally`"
+            "  seen      1 cleanup before; in a rollout, its sandbox no longer exists\n"
+            "  fix       call cleanup() after the last use, for example in `finally`"
         )
     )
     assert machine.calls == ()
@@ -318,16 +318,16 @@ def test_several_problems_are_told_in_one_message(ctx):
         ctx.verify()
 
     assert str(caught.value) == (
-        "the tool context met 2 problems.\n"
+        "the tool context reports 2 problems.\n"
         "\n"
         "1. UseAfterCleanup: terminal('ls') was called on a tool context that had been cleaned up.\n"
-        "     seen      2 cleanups before; in a rollout its sandbox is gone\n"
-        "     fix       call cleanup() after the last use, for example in a `finally`\n"
-        "     came      2 times\n"
+        "     seen      2 cleanups before; in a rollout, its sandbox no longer exists\n"
+        "     fix       call cleanup() after the last use, for example in `finally`\n"
+        "     repeated  2 times\n"
         "\n"
         "2. UseAfterCleanup: browser_snapshot() was called on a tool context that had been cleaned up.\n"
-        "     seen      2 cleanups before; in a rollout its sandbox is gone\n"
-        "     fix       call cleanup() after the last use, for example in a `finally`"
+        "     seen      2 cleanups before; in a rollout, its sandbox no longer exists\n"
+        "     fix       call cleanup() after the last use, for example in `finally`"
     )
 
 
@@ -347,7 +347,7 @@ def test_clean_up_never_raises(machine):
     assert str(caught.value) == (
         "the sandbox of this tool context could not be released: OSError.\n"
         "  seen      stuck\n"
-        "  fix       correct the sandbox's release()"
+        "  fix       fix release() of the sandbox"
     )
 
 

@@ -93,10 +93,10 @@ def test_line_that_the_shell_does_not_know_is_refused():
     """Nobody could say what the line means."""
     text = refused(FakeSandbox(), "cat <(echo a) ")
 
-    what = text.partition("does not know ")[2].partition(", so it")[0]
+    what = text.partition("does not support ")[2].partition(", so it")[0]
     assert what
     assert text == (
-        f"the sandbox's shell does not know {what}, so it cannot run this line.\n"
+        f"the sandbox's shell does not support {what}, so it cannot run this line.\n"
         "  line      cat <(echo a)\n"
         "  scripted  nothing\n"
         "  fix       script the whole line: sandbox.on('cat <(echo a)', output='...')"
@@ -168,7 +168,7 @@ def test_unscripted_tool_is_refused(sandbox):
         "the sandbox was asked for the tool `vision_analyze`, which is not scripted.\n"
         '  arguments {"image": "a.png"}\n'
         "  scripted  memory\n"
-        "  fix       sandbox.on_tool('vision_analyze', {...}), with the result as hermes gives it"
+        "  fix       sandbox.on_tool('vision_analyze', {...}), with a result in hermes' format"
     )
 
 
@@ -299,7 +299,7 @@ def test_alias_is_an_absolute_directory(sandbox, prefix):
         sandbox.alias(prefix)
 
     assert str(caught.value) == (
-        "an alias is an absolute directory below the root.\n"
+        "an alias must be an absolute directory other than the root.\n"
         f"  seen      {prefix!r}\n"
         "  fix       sandbox.alias('/tmp/rollout-7')"
     )
@@ -311,7 +311,7 @@ def test_what_unscripted_may_be_is_told():
         FakeSandbox(unscripted="ignore")
 
     assert str(caught.value) == (
-        "`unscripted` says what becomes of a command that nobody scripted.\n"
+        "FakeSandbox has no such treatment of unscripted commands.\n"
         "  expected  'refuse' or 'not found'\n"
         "  seen      'ignore'\n"
         "  fix       FakeSandbox(unscripted='not found')"
@@ -367,21 +367,21 @@ def test_verify_tells_all_problems_of_all_rollouts_in_one_message(sandbox):
         sandbox.verify()
 
     assert str(caught.value) == (
-        "the sandbox met 3 problems.\n"
+        "the sandbox reports 3 problems.\n"
         "\n"
         "1. UnexpectedToolCall: the sandbox was asked to run a command that is neither scripted nor built in.\n"
         "     command   pytest -q\n"
         "     scripted  npm test, make\n"
         "     fix       sandbox.on('pytest -q', output='...')\n"
-        "     came      8 times\n"
+        "     repeated  8 times\n"
         "\n"
-        "2. LeftoverAnswers: on('make') has 1 answer, but nobody asked for it.\n"
-        "     left over 1. ''\n"
-        "     fix       remove it, correct what it matches, give it optional=True, or mark the test hermes_allow_leftovers\n"
+        "2. LeftoverAnswers: on('make') has 1 answer, but it was never used.\n"
+        "     unused    1. ''\n"
+        "     fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers\n"
         "\n"
-        "3. LeftoverAnswers: on('npm test') has 3 answers, but at most 2 were asked for.\n"
-        "     left over 3. 'c'\n"
-        "     fix       remove it, correct what it matches, give it optional=True, or mark the test hermes_allow_leftovers"
+        "3. LeftoverAnswers: on('npm test') has 3 answers, but at most 2 were used.\n"
+        "     unused    3. 'c'\n"
+        "     fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers"
     )
 
 
@@ -394,9 +394,9 @@ def test_answer_that_nobody_asked_for_is_left_over(sandbox):
         sandbox.verify()
 
     assert str(caught.value) == (
-        "on_tool('memory') has 2 answers, but at most 1 was asked for.\n"
-        "  left over 2. result={'n': 1}\n"
-        "  fix       remove it, correct what it matches, give it optional=True, or mark the test hermes_allow_leftovers"
+        "on_tool('memory') has 2 answers, but at most 1 was used.\n"
+        "  unused    2. result={'n': 1}\n"
+        "  fix       remove it, correct its matcher, add optional=True, or mark the test hermes_allow_leftovers"
     )
 
 

@@ -111,9 +111,9 @@ def test_bytes_that_are_no_text_are_told(files):
         files["sub/b.bin"]
 
     assert str(caught.value) == (
-        "/workspace/sub/b.bin holds no text: invalid start byte at byte 0.\n"
+        "/workspace/sub/b.bin is not text: invalid start byte at byte 0.\n"
         "  seen      b'\\xff\\x00'\n"
-        "  fix       files.read('/workspace/sub/b.bin') gives its bytes"
+        "  fix       files.read('/workspace/sub/b.bin') returns its bytes"
     )
 
 

@@ -314,9 +314,9 @@ def test_one_sandbox_is_active_at_a_time(sandbox):
 
     assert str(raised.value) == (
         "a LocalSandbox is already active in this process.\n"
-        "  expected  one at a time: hermes finds its shell through the process's variables\n"
+        "  expected  one at a time: hermes finds its shell through the variables of the process\n"
         f"  seen      {sandbox.root}\n"
-        "  fix       stop() it first; the rollouts of one sandbox do not share directories"
+        "  fix       stop() it first; each rollout of a sandbox has a separate directory"
     )
     assert run(sandbox, "echo works")["output"] == "works"
 
@@ -330,7 +330,7 @@ def test_sandbox_that_is_not_active_says_so(use_it):
     assert str(raised.value) == (
         "this LocalSandbox is not active.\n"
         "  expected  a sandbox between start() and stop()\n"
-        "  fix       with LocalSandbox() as sandbox: ..., or take the fixture local_sandbox"
+        "  fix       use `with LocalSandbox() as sandbox: ...` or the fixture local_sandbox"
     )
 
 
@@ -344,10 +344,10 @@ def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path)
         LocalSandbox(confinement=Confinement(kind="unshare")).start()
 
     assert str(raised.value) == (
-        "the local sandbox cannot be confined by unshare.\n"
-        "  expected  a confined world for its commands\n"
+        "unshare cannot confine the local sandbox.\n"
+        "  expected  a confined cell for its commands\n"
         "  seen      nsenter: not installed (package util-linux)\n"
-        "  fix       leave the confinement out: then the best one that works here is taken"
+        "  fix       leave out `confinement` to use the best one that works here"
     )
     assert (dict(os.environ), list(tmp_path.iterdir()), LocalSandbox._active) == (before, [], None)
 
@@ -366,10 +366,10 @@ def test_rollout_that_is_to_work_outside_fails_twice(walled, tmp_path):
 
     assert str(raised.value) == str(raised_again.value)
     assert str(raised.value) == (
-        "a rollout is to work outside of the local sandbox, where its commands cannot write.\n"
-        f"  expected  a working directory below {walled.root}, or none: then the rollout gets one of its own\n"
+        "the working directory of a rollout is outside the local sandbox, where its commands cannot write.\n"
+        f"  expected  a working directory below {walled.root}, or none: the sandbox then creates one\n"
         f"  seen      {tmp_path}, registered for the task chosen\n"
-        "  fix       let the environment make it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or take\n"
+        "  fix       create it with tempfile.mkdtemp(dir=os.environ['TERMINAL_SANDBOX_DIR']), or use\n"
         "            LocalSandbox(confinement=UNCONFINED)"
     )
 
@@ -414,9 +414,9 @@ def test_terminal_and_files_cannot_be_scripted():
         LocalSandbox().on_tool("terminal", "x")
 
     assert str(raised.value) == (
-        "the tool `terminal` is hermes' own in a LocalSandbox, so it cannot be scripted.\n"
+        "hermes itself runs the tool `terminal` in a LocalSandbox, so it cannot be scripted.\n"
         "  expected  a tool other than patch, process, read_file, search_files, terminal, todo, write_file\n"
-        "  fix       take FakeSandbox, which runs nothing, where the terminal or the files are to be scripted"
+        "  fix       use FakeSandbox to script the terminal or the files"
     )
 
 
@@ -431,7 +431,7 @@ def test_function_that_wants_the_machine_is_refused(result):
         LocalSandbox().on_tool("web_search", result)
 
     assert str(raised.value) == (
-        "a function that answers a tool in a LocalSandbox takes the tool's arguments alone.\n"
-        "  seen      answer, which takes the sandbox, too, for `web_search`\n"
-        "  fix       def answer(arguments): ...; the files of a rollout are those that its tools write"
+        "a function that answers a tool in a LocalSandbox must take the tool's arguments only.\n"
+        "  seen      answer, which also takes the sandbox, for `web_search`\n"
+        "  fix       def answer(arguments): ..."
     )

@@ -264,7 +264,7 @@ def test_scripts_of_the_machine_run(shell, files):
 
 
 UNSUPPORTED = [
-    ("sleep 1 &", "& in the background"),
+    ("sleep 1 &", "& (a background job)"),
     ("a=(1 2)", "an array"),
     ("a[1]=2", "an array"),
     ("echo ${a[1]}", "an array"),
@@ -276,7 +276,7 @@ UNSUPPORTED = [
     ("time { true; }", "time command"),
     ("echo ${x@Q}", "${...@...}"),
     ("echo ${!x*}", "${!...}"),
-    ("echo $RANDOM", "a variable that bash makes"),
+    ("echo $RANDOM", "a variable that bash computes"),
     ("exec > out", "exec"),
     ("cat <> a.txt", "the redirection <>"),
     ("echo a >&-", "a closed stream"),
@@ -288,9 +288,9 @@ UNSUPPORTED = [
     ("cat < /dev/tcp/host/80", "/dev/tcp/host/80"),
     ("ls --color=never", "ls --color"),
     ("while true; do :; done", "more than 10000 steps"),
-    ("f() { f; }; f", "more than 40 calls inside each other"),
-    ("echo x > f; { cat f; echo y; } >> f; cat f >> f", "a cat of the file that it writes"),
-    ("(" * 400 + "true" + ")" * 400, "so deep a nesting"),
+    ("f() { f; }; f", "more than 40 nested calls"),
+    ("echo x > f; { cat f; echo y; } >> f; cat f >> f", "cat of its own output file"),
+    ("(" * 400 + "true" + ")" * 400, "nesting this deep"),
 ]
 
 

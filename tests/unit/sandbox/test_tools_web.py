@@ -189,7 +189,7 @@ REFUSED = [
     (
         "web_search",
         {"query": "what is b"},
-        "the tool `web_search` was asked for a search that the sandbox's web does not have.\n"
+        "the tool `web_search` was asked for a search that the sandbox's web does not define.\n"
         "  wanted    what is b\n"
         "  web       what is a\n"
         "  fix       sandbox.web(searches={'what is b': [{'title': '...', 'url': 'https://...', 'description': '...'}]})",
@@ -197,7 +197,7 @@ REFUSED = [
     (
         "web_extract",
         {"urls": ["https://a.example/x", "https://a.example/y"]},
-        "the tool `web_extract` was asked for a page that the sandbox's web does not have.\n"
+        "the tool `web_extract` was asked for a page that the sandbox's web does not define.\n"
         "  wanted    https://a.example/y\n"
         "  web       https://a.example/x, https://b.example, https://c.example\n"
         "  fix       sandbox.web({'https://a.example/y': 'the text of the page'})",
@@ -205,7 +205,7 @@ REFUSED = [
     (
         "browser_navigate",
         {"url": "https://d.example"},
-        "the tool `browser_navigate` was asked for a page that the sandbox's web does not have.\n"
+        "the tool `browser_navigate` was asked for a page that the sandbox's web does not define.\n"
         "  wanted    https://d.example\n"
         "  web       https://b.example, https://c.example, https://a.example/x\n"
         "  fix       sandbox.web({'https://d.example': 'the text of the page'})",
@@ -226,7 +226,7 @@ WITHOUT = [
     ("web_search", "sandbox.web(searches={'the query': [{'title': '...', 'url': 'https://...', 'description': '...'}]})"),
     ("web_extract", "sandbox.web({'https://...': 'the text of the page'})"),
     ("browser_navigate", "sandbox.web({'https://...': 'the text of the page'})"),
-    ("browser_click", "sandbox.on_tool('browser_click', {...}), with the result as hermes gives it"),
+    ("browser_click", "sandbox.on_tool('browser_click', {...}), with a result in hermes' format"),
 ]
 
 
@@ -299,20 +299,20 @@ def test_page_may_be_not_there(ask):
 WRONG = [
     (
         lambda sandbox: sandbox.web({"": "x"}),
-        "a page of the sandbox's web is named by its address.\n"
+        "a page of the sandbox's web requires an address.\n"
         "  seen      ''\n"
         "  fix       sandbox.web({'https://a.example': 'the text of the page'})",
     ),
     (
         lambda sandbox: sandbox.web({"https://a.example": {"title": "A"}}),
-        "the page https://a.example of the sandbox's web is neither text nor a title with a text.\n"
+        "the page https://a.example of the sandbox's web is neither text nor a title with text.\n"
         "  seen      {'title': 'A'}\n"
         "  fix       give the text, or {'title': '...', 'text': '...'}",
     ),
     *(
         (
             lambda sandbox, hits=hits: sandbox.web(searches={"python": hits}),
-            "the search 'python' of the sandbox's web has no list of hits, each with a url.\n"
+            "the search 'python' of the sandbox's web must map to a list of hits, each with a url.\n"
             f"  seen      {seen}\n"
             "  fix       sandbox.web(searches={'python': [{'title': '...', 'url': 'https://...', 'description': '...'}]})",
         )

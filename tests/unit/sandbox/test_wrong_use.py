@@ -17,24 +17,24 @@ from pytest_hermes_env.errors import UsageError
     [
         (
             lambda: FakeSandbox().files.__setitem__("n", 3),  # type: ignore[arg-type]
-            "the content of a file is text or bytes.\n  seen      int 3\n  fix       files['n'] = '3'",
+            "the content of a file must be text or bytes.\n  seen      int 3\n  fix       files['n'] = '3'",
         ),
         (
             lambda: FakeSandbox().on("make", exit_code="1"),  # type: ignore[arg-type]
-            "the exit code of an answer is a number.\n  seen      '1'",
+            "the exit code of an answer must be an integer.\n  seen      '1'",
         ),
         (
             lambda: Answer(slow_s=-1),
-            "slow_s is how many seconds an answer takes.\n  seen      -1",
+            "slow_s, the delay of an answer in seconds, must be a number from 0.\n  seen      -1",
         ),
         (
             lambda: Answer(timed_out=True, raises=ValueError("x")),
             "an answer cannot both time out and raise.\n  seen      timed_out=True and raises=ValueError('x')\n"
-            "  fix       give one of them; answers=[...] holds several answers, one after the other",
+            "  fix       give one of them, or several answers in sequence with answers=[...]",
         ),
         (
             lambda: FakeToolContext(None),  # type: ignore[arg-type]
-            "a tool context stands on a sandbox.\n  seen      NoneType None\n"
+            "FakeToolContext requires a sandbox.\n  seen      NoneType None\n"
             "  fix       FakeToolContext(FakeSandbox()), or the fixture tool_context",
         ),
     ],
