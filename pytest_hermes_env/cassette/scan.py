@@ -255,7 +255,7 @@ def _has_json_web_token(view: str) -> bool:
 
 
 def _decoded(view: str) -> Iterator[str]:
-    """Give what a text says once base64, hexadecimal digits, percent signs, escapes and compression are undone."""
+    """Yield the text decoded from base64, hex, percent encoding, escapes and compression."""
     if "%" in view:
         spaced = view.replace("+", " ").encode("utf-8", "replace")
         plain = unquote_to_bytes(spaced)
@@ -291,17 +291,17 @@ def _from_run(run: bytes) -> Iterator[str]:
 
 
 def _from_bytes(data: bytes) -> Iterator[str]:
-    said = data
+    unpacked = data
     if data.startswith(b"\x1f\x8b"):
         try:
-            said = zlib.decompressobj(31).decompress(data, MAX_DECOMPRESSED)
+            unpacked = zlib.decompressobj(31).decompress(data, MAX_DECOMPRESSED)
         except (zlib.error, gzip.BadGzipFile):
-            said = data
+            unpacked = data
     elif data[:1] == b"x" and len(data) >= SHORTEST_PACKED:
         try:
-            said = zlib.decompressobj().decompress(data, MAX_DECOMPRESSED)
+            unpacked = zlib.decompressobj().decompress(data, MAX_DECOMPRESSED)
         except zlib.error:
-            said = data
-    readable = len(said[:4096].translate(None, _UNREADABLE))
-    if readable * 10 >= len(said[:4096]) * 6 or said is not data:
-        yield said.decode("utf-8", "replace")
+            unpacked = data
+    readable = len(unpacked[:4096].translate(None, _UNREADABLE))
+    if readable * 10 >= len(unpacked[:4096]) * 6 or unpacked is not data:
+        yield unpacked.decode("utf-8", "replace")
