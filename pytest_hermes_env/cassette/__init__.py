@@ -1,1 +1,1 @@
-"""WHAT WAS RECORDED: cassettes, which hold the model calls and tool calls of rollouts, and play them again."""
+"""WHAT WAS RECORDED: cassettes with the model calls and tool calls of rollouts, their recording and replay."""

@@ -1,4 +1,4 @@
-"""Bodies of requests and replies: from bytes to what a tape holds, and back."""
+"""Converts the bodies of requests and replies between bytes and the values of a tape."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from typing import Any
 
 import httpx
 
-from pytest_hermes_env.cassette.tape import BodyKind, ModelReply, ModelRequest
+from pytest_hermes_env.cassette.tape import REPLY_HEADERS, BodyKind, ModelReply, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["KEPT_HEADERS", "as_bytes", "as_reply_body", "as_request"]
-
-KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-retry")
-"""Headers of a reply that clients read; no others are kept."""
+__all__ = ["as_bytes", "as_reply_body", "as_request"]
 
 END_OF_EVENT = "\n\n"
 
 
 def as_request(method: str, path: str, body: Any) -> ModelRequest:
-    """Return a request as a tape holds it. ``body``: bytes or text, or the value that the client would have sent as JSON."""
+    """Return the request of a tape. ``body``: bytes or text, or the value that the client would have sent as JSON."""
     if body is None or body == b"":
         return ModelRequest(method=method, path=path)
     if not isinstance(body, (bytes, bytearray, str)):
@@ -34,9 +31,9 @@ def as_request(method: str, path: str, body: Any) -> ModelRequest:
 
 
 def as_reply_body(data: bytes, headers: Mapping[str, str]) -> tuple[JsonValue, BodyKind, dict[str, str]]:
-    """Return body, kind and the headers to keep; a compressed body is unpacked, so that it can be read in review."""
-    kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-    data, encoding = _unpacked(data, headers.get("content-encoding", "").strip().lower())
+    """Return the body, its kind and the recorded headers. A compressed body is decompressed, so it can be reviewed."""
+    kept = {name: headers[name] for name in REPLY_HEADERS if name in headers and name != "content-encoding"}
+    data, encoding = _decompressed(data, headers.get("content-encoding", "").strip().lower())
     if encoding:
         kept["content-encoding"] = encoding
         return base64.b64encode(data).decode("ascii"), "bytes", kept
@@ -48,10 +45,10 @@ def as_reply_body(data: bytes, headers: Mapping[str, str]) -> tuple[JsonValue, B
     return value, kind, kept
 
 
-def _unpacked(data: bytes, encoding: str) -> tuple[bytes, str]:
-    """Return a body without its compression, and the encoding that it still has: none, or one that is not known here.
+def _decompressed(data: bytes, encoding: str) -> tuple[bytes, str]:
+    """Return the decompressed body, and the encoding that it still has: "" or an unsupported one.
 
-    aiohttp has unpacked the body already when it comes here, httpx has not.
+    aiohttp has already decompressed the body, httpx has not.
     """
     try:
         if encoding in {"gzip", "x-gzip"}:
@@ -62,11 +59,11 @@ def _unpacked(data: bytes, encoding: str) -> tuple[bytes, str]:
         return data, ""
     if encoding in {"", "identity"} or _is_text(data):
         return data, ""
-    try:  # brotli and others, where httpx has what they need
-        said = httpx.Response(200, headers={"content-encoding": encoding}, content=data).content
+    try:  # brotli and others, if httpx supports them
+        decoded = httpx.Response(200, headers={"content-encoding": encoding}, content=data).content
     except httpx.DecodingError:
         return data, encoding
-    return said, "" if said != data else encoding
+    return decoded, "" if decoded != data else encoding
 
 
 def _is_text(data: bytes) -> bool:
@@ -91,7 +88,7 @@ def _read(data: bytes) -> tuple[JsonValue, BodyKind]:
 
 
 def as_bytes(reply: ModelReply) -> bytes:
-    """Return the body of a reply as a server would send it."""
+    """Return the body of a reply as a server sends it."""
     body = reply.body
     if reply.body_kind == "json":
         return json.dumps(body, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Texts in pieces: what is secret in the whole is taken out of the pieces, whose borders stay. For streams, and lists of tokens."""
+"""Redacts secrets that span several pieces of a text, without moving the borders of the pieces: streams, lists of tokens."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["cleaned_events", "cleaned_pieces", "cleaned_tokens"]
+__all__ = ["redacted_events", "redacted_pieces", "redacted_tokens"]
 
 SGLANG_PARTS = 3
 _Replacements = Callable[[str], "list[tuple[int, int, str]]"]
-"""Gives, for a text, what is to be replaced: from where, to where, by what."""
+"""A function from a text to its replacements: (start, end, replacement)."""
 
 
-def cleaned_pieces(pieces: Sequence[str], replacements: _Replacements, between: str = "") -> list[str]:
-    """Return the pieces of a text; what replaces a secret stands in the piece in which the secret begins."""
-    cleaned = list(pieces)
+def redacted_pieces(pieces: Sequence[str], replacements: _Replacements, between: str = "") -> list[str]:
+    """Return the redacted pieces of a text; each replacement goes into the piece in which its secret begins."""
+    redacted = list(pieces)
     borders = [0]
     for piece in pieces:
         borders.append(borders[-1] + len(piece) + len(between))
@@ -25,15 +25,15 @@ def cleaned_pieces(pieces: Sequence[str], replacements: _Replacements, between: 
         for number, piece in enumerate(pieces):
             first, last = max(start - borders[number], 0), min(end - borders[number], len(piece))
             if first < last:
-                cleaned[number] = cleaned[number][:first] + ("" if placed else instead) + cleaned[number][last:]
+                redacted[number] = redacted[number][:first] + ("" if placed else instead) + redacted[number][last:]
                 placed = True
-    return cleaned
+    return redacted
 
 
-def cleaned_tokens(items: list[JsonValue], replacements: _Replacements) -> list[JsonValue]:
-    """Return a list of tokens with log probabilities, as OpenAI's or SGLang's servers say them, without secrets across tokens."""
+def redacted_tokens(items: list[JsonValue], replacements: _Replacements) -> list[JsonValue]:
+    """Return a list of tokens with logprobs, in OpenAI's or SGLang's format, without secrets that span tokens."""
     tokens = [_token(item) for item in items]
-    texts = cleaned_pieces([token or "" for token in tokens], replacements)
+    texts = redacted_pieces([token or "" for token in tokens], replacements)
     return [
         item if token is None or token == text else _with_token(item, token, text)
         for item, token, text in zip(items, tokens, texts, strict=True)
@@ -61,30 +61,30 @@ def _with_token(item: JsonValue, old: str, new: str) -> JsonValue:
     return changed
 
 
-def cleaned_events(events: Sequence[str], replacements: _Replacements, clean: Callable[[JsonValue], JsonValue]) -> list[str]:
-    """Return the events of a stream without what is secret in one of them, or in texts that run through several."""
+def redacted_events(events: Sequence[str], replacements: _Replacements, clean: Callable[[JsonValue], JsonValue]) -> list[str]:
+    """Return the events of a stream, without secrets in one event or in texts that span several."""
     read = [_data(event) for event in events]
     values = [value for _, value in read]
     groups: dict[tuple[object, ...], list[tuple[JsonValue, str | int]]] = {}
     for value in values:
-        for path, holder, key in _leaves(value, ()):
-            groups.setdefault(path, []).append((holder, key))
+        for path, container, key in _leaves(value, ()):
+            groups.setdefault(path, []).append((container, key))
     for places in groups.values():
-        texts = [holder[key] for holder, key in places]  # type: ignore[index]
-        for (holder, key), old, new in zip(places, texts, cleaned_pieces(texts, replacements), strict=True):  # type: ignore[arg-type]
+        texts = [container[key] for container, key in places]  # type: ignore[index]
+        for (container, key), old, new in zip(places, texts, redacted_pieces(texts, replacements), strict=True):  # type: ignore[arg-type]
             if old != new:
-                holder[key] = new  # type: ignore[index]
-                if isinstance(holder, dict) and key == "token" and "bytes" in holder:
-                    holder["bytes"] = list(new.encode("utf-8", "surrogatepass"))
+                container[key] = new  # type: ignore[index]
+                if isinstance(container, dict) and key == "token" and "bytes" in container:
+                    container["bytes"] = list(new.encode("utf-8", "surrogatepass"))
     written = [
         event if value is None else _event(start, value, clean, event)
         for event, (start, value) in zip(events, read, strict=True)
     ]
-    return cleaned_pieces(written, replacements)
+    return redacted_pieces(written, replacements)
 
 
 def _data(event: str) -> tuple[str, JsonValue]:
-    """Return what stands before the JSON of an event, and its value; None where it has none."""
+    """Return the text before the JSON of an event, and its value; None if it has no JSON."""
     start = event.find("{")
     if start < 0:
         return "", None
@@ -104,7 +104,7 @@ def _event(start: str, value: JsonValue, clean: Callable[[JsonValue], JsonValue]
 
 
 def _leaves(value: JsonValue, path: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], JsonValue, str | int]]:
-    """Give the texts within a value: a path that is the same in every event of one text, and the place."""
+    """Yield the strings in a value: a path that is equal in all events of one text, the container, and the key."""
     items: list[tuple[str | int, JsonValue]] = []
     if isinstance(value, dict):
         path = (*path, value.get("index")) if isinstance(value.get("index"), int) else path

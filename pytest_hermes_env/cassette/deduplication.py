@@ -1,5 +1,7 @@
-"""Long texts and large fields of requests, written once: ``{"~define": "1.2", "is": ...}`` where one first occurs, and
-``{"~shared": "1.2"}`` wherever it occurs again. A name is the number of the call that defines, and a count within that call.
+"""Writes long texts and large request fields only once.
+
+The first occurrence is ``{"~define": "1.2", "is": ...}``, each later one ``{"~shared": "1.2"}``. The name is the number of the
+defining call and a count within that call.
 """
 
 from __future__ import annotations
@@ -11,14 +13,14 @@ from pytest_hermes_env.cassette.escape import MARK
 from pytest_hermes_env.cassette.repeats import text_of_value
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["SHARED_FROM", "each_once"]
+__all__ = ["MIN_SHARED_LENGTH", "deduplicated"]
 
-SHARED_FROM = 200
+MIN_SHARED_LENGTH = 200
 _REFERENCES = ("~as", "~ids_of", "~asked", "~echo_of")
 
 
-def each_once(calls: Iterable[JsonObject]) -> JsonValue:
-    """Return packed calls with every long text, and every large field of a request's body, only where it first occurs."""
+def deduplicated(calls: Iterable[JsonObject]) -> JsonValue:
+    """Return packed calls with every repeated long text and large body field only at its first occurrence."""
     calls = list(calls)
     counter = _Counter()
     for call in calls:
@@ -28,7 +30,7 @@ def each_once(calls: Iterable[JsonObject]) -> JsonValue:
 
 
 class _Visitor:
-    """Goes through packed calls and hands every value that may be shared to `shareable`, from the outside inwards."""
+    """Walks packed calls and passes every value that may be shared to `shareable`, outermost first."""
 
     def call(self, call: JsonObject) -> JsonObject:
         return {key: self.request(value) if key == "request" else self.value(value) for key, value in call.items()}
@@ -50,17 +52,17 @@ class _Visitor:
 
     def whole(self, value: JsonValue) -> JsonValue:
         text = text_of_value(value)
-        if text is not None and len(text) >= SHARED_FROM:
+        if text is not None and len(text) >= MIN_SHARED_LENGTH:
             return self.shareable(value, text)
-        return self.inside(value)
+        return self.children(value)
 
     def value(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
-            return self.shareable(value, value) if len(value) >= SHARED_FROM else value
+            return self.shareable(value, value) if len(value) >= MIN_SHARED_LENGTH else value
         mark = _mark(value)
-        return self.whole(value) if mark and mark not in _REFERENCES else self.inside(value)
+        return self.whole(value) if mark and mark not in _REFERENCES else self.children(value)
 
-    def inside(self, value: JsonValue) -> JsonValue:
+    def children(self, value: JsonValue) -> JsonValue:
         mark = _mark(value)
         if isinstance(value, list):
             return value if _is_numeric(value) else [self.value(item) for item in value]
@@ -78,7 +80,7 @@ class _Counter(_Visitor):
 
     def shareable(self, value: JsonValue, text: str) -> JsonValue:
         self.counts[text] += 1
-        return self.inside(value) if self.counts[text] == 1 else value
+        return self.children(value) if self.counts[text] == 1 else value
 
 
 class _Writer(_Visitor):
@@ -94,7 +96,7 @@ class _Writer(_Visitor):
 
     def shareable(self, value: JsonValue, text: str) -> JsonValue:
         if text not in self._repeated:
-            return self.inside(value)
+            return self.children(value)
         if text in self._names:
             return {"~shared": self._names[text]}
         self._defined += 1
@@ -103,11 +105,11 @@ class _Writer(_Visitor):
 
 
 def _mark(value: JsonValue) -> str:
-    """Return the mark of a packed value, "" for one that stands for itself."""
+    """Return the mark of a packed value; "" for a plain value."""
     key = next(iter(value), "") if isinstance(value, dict) else ""
     return key if key.startswith(MARK) else ""
 
 
 def _is_numeric(value: JsonValue) -> bool:
-    """Whether a value begins like a list of numbers: those are never shared, and may be very long."""
+    """Return whether a value begins like a list of numbers; such lists are never shared and may be very long."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], int | float)

@@ -1,6 +1,6 @@
-"""Says in words what differs between a request and the recording that is nearest to it.
+"""Finds the recording nearest to a request, and describes the differences.
 
-Place in the flow: a session makes the text of a `CassetteMiss` of these lines.
+Place in the flow: the lines become part of a `CassetteMiss` message.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from pytest_hermes_env.types import JsonValue
 
 __all__ = ["differences", "nearest"]
 
-SHOWN = 80
-"""Characters of a text that are shown around its first difference."""
-LEAD = 24
-"""How many of them stand before the difference."""
-MOST = 5
-"""Differences that are named; the others are counted."""
-CANDIDATES = 200
-"""Recordings that are compared with a request, at most."""
+EXCERPT_LENGTH = 80
+"""Characters of a text that a message shows around its first difference."""
+EXCERPT_LEAD = 24
+"""How many of them precede the difference."""
+MAX_DIFFERENCES = 5
+"""Differences that are listed; the others are counted."""
+MAX_CANDIDATES = 200
+"""Recordings that are compared with a request."""
 
-THE = {"model": "the model", "temperature": "the temperature", "tool_choice": "the tool choice", "prompt": "the prompt"}
+FIELD_NAMES = {"model": "the model", "temperature": "the temperature", "tool_choice": "the tool choice", "prompt": "the prompt"}
 ABSENT = "<nothing>"
 
 Call = TypeVar("Call")
 
 
 def nearest(seen: ModelRequest, recorded: Sequence[Call], request_of: Callable[[Call], ModelRequest]) -> Call | None:
-    """Return the recording with the fewest differences; of equals the first."""
-    return min(recorded[:CANDIDATES], key=lambda call: _distance(seen, request_of(call)), default=None)
+    """Return the recording with the fewest differences; the first of equal ones."""
+    return min(recorded[:MAX_CANDIDATES], key=lambda call: _distance(seen, request_of(call)), default=None)
 
 
 def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int]:
-    """Return how far two requests are from each other: by endpoint, then by messages, then by fields."""
+    """Return the distance of two requests: by endpoint, then by messages, then by fields."""
     one, other = _object(seen.body), _object(recorded.body)
     mine, theirs = _messages(one), _messages(other)
     shared = sum(_key(left) == _key(right) for left, right in zip(mine, theirs, strict=False))
@@ -44,17 +44,17 @@ def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int
 
 
 def differences(recorded: ModelRequest, seen: ModelRequest, *, of: str = "") -> list[str]:
-    """Return one line for each thing that differs; ``of`` stands before the names of fields."""
-    said = _Lines(of)
+    """Return one line per difference; ``of`` is the prefix of field names."""
+    lines = _Lines(of)
     if (recorded.method, recorded.path) != (seen.method, seen.path):
-        said.values("the endpoint", f"{recorded.method} {recorded.path}", f"{seen.method} {seen.path}")
+        lines.values("the endpoint", f"{recorded.method} {recorded.path}", f"{seen.method} {seen.path}")
     if isinstance(recorded.body, dict) and isinstance(seen.body, dict):
         for name in dict.fromkeys((*recorded.body, *seen.body)):
-            _field(said, name, recorded.body.get(name), seen.body.get(name), recorded.body, seen.body)
+            _field(lines, name, recorded.body.get(name), seen.body.get(name), recorded.body, seen.body)
     elif _key(recorded.body) != _key(seen.body):
-        said.values("the body", recorded.body, seen.body)
-    rest = len(said.lines) - MOST
-    return said.lines if rest <= 0 else [*said.lines[:MOST], f"and {rest} more"]
+        lines.values("the body", recorded.body, seen.body)
+    rest = len(lines.lines) - MAX_DIFFERENCES
+    return lines.lines if rest <= 0 else [*lines.lines[:MAX_DIFFERENCES], f"and {rest} more"]
 
 
 class _Lines:
@@ -63,58 +63,58 @@ class _Lines:
         self._of = of
 
     def name(self, field: str) -> str:
-        """Return what a field of the body is called."""
-        return f"{self._of}{THE.get(field, field)}"
+        """Return the name of a body field in messages."""
+        return f"{self._of}{FIELD_NAMES.get(field, field)}"
 
     def values(self, what: str, recorded: JsonValue, seen: JsonValue) -> None:
-        """Add a line with both sides, shortened to where they differ."""
+        """Add a line with both values, shortened around their difference."""
         before, now = _excerpts(recorded, seen)
         self.lines.append(f"{what}: recorded {before}, now {now}")
 
     def only(self, what: str, *, in_recording: bool) -> None:
-        """Add a line about what one side has alone."""
-        self.lines.append(f"{what}: {'recorded, not there now' if in_recording else 'not recorded, there now'}")
+        """Add a line about a value that only one side has."""
+        self.lines.append(f"{what}: {'recorded, now missing' if in_recording else 'not recorded, now present'}")
 
 
 def _field(
-    said: _Lines, name: str, recorded: JsonValue, seen: JsonValue, body: dict[str, JsonValue], now: dict[str, JsonValue]
+    lines: _Lines, name: str, recorded: JsonValue, seen: JsonValue, body: dict[str, JsonValue], now: dict[str, JsonValue]
 ) -> None:
     if _key(recorded) == _key(seen) and (name in body) == (name in now):
         return
     if name == "messages":
-        _conversation(said, _messages(body), _messages(now))
+        _conversation(lines, _messages(body), _messages(now))
     elif name == "tools":
-        _tools(said, _by_name(recorded), _by_name(seen))
+        _tools(lines, _by_name(recorded), _by_name(seen))
     elif _token_ids(recorded) and _token_ids(seen):
-        _tokens(said, said.name(name), _token_ids(recorded), _token_ids(seen))
+        _tokens(lines, lines.name(name), _token_ids(recorded), _token_ids(seen))
     else:
-        said.values(said.name(name), recorded if name in body else ABSENT, seen if name in now else ABSENT)
+        lines.values(lines.name(name), recorded if name in body else ABSENT, seen if name in now else ABSENT)
 
 
 # ---------------------------------------------------------------------- messages
 
 
-def _conversation(said: _Lines, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
+def _conversation(lines: _Lines, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
     for index, (one, other) in enumerate(zip(recorded, seen, strict=False)):
         if _key(one) != _key(other):
-            _message(said, _name_of(index, seen), _object(one), _object(other))
+            _message(lines, _name_of(index, seen), _object(one), _object(other))
     if len(recorded) != len(seen):
         longer, which = (recorded, True) if len(recorded) > len(seen) else (seen, False)
         for index in range(min(len(recorded), len(seen)), len(longer)):
-            said.only(f"{_name_of(index, longer)} {_short(_object(longer[index]).get('content'))}", in_recording=which)
+            lines.only(f"{_name_of(index, longer)} {_short(_object(longer[index]).get('content'))}", in_recording=which)
 
 
-def _message(said: _Lines, what: str, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
+def _message(lines: _Lines, what: str, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
     for name in dict.fromkeys((*recorded, *seen)):
         one, other = recorded.get(name), seen.get(name)
         if _key(one) == _key(other) and (name in recorded) == (name in seen):
             continue
         shown = what if name == "content" else f"{what}, {name}"
-        said.values(shown, one if name in recorded else ABSENT, other if name in seen else ABSENT)
+        lines.values(shown, one if name in recorded else ABSENT, other if name in seen else ABSENT)
 
 
 def _name_of(index: int, messages: list[JsonValue]) -> str:
-    """Return what a message is: the prompt, the system prompt, or its number from 1 and its role."""
+    """Return the name of a message: the prompt, the system prompt, or its number from 1 and its role."""
     message = _object(messages[index])
     role = message.get("role")
     if role == "system":
@@ -139,21 +139,21 @@ def _tool_of(messages: list[JsonValue], call_id: JsonValue) -> str:
 # ---------------------------------------------------------------------- tools and tokens
 
 
-def _tools(said: _Lines, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
+def _tools(lines: _Lines, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
     for name in dict.fromkeys((*recorded, *seen)):
         if name not in seen:
-            said.only(f"tool `{name}`", in_recording=True)
+            lines.only(f"tool `{name}`", in_recording=True)
         elif name not in recorded:
-            said.only(f"tool `{name}`", in_recording=False)
+            lines.only(f"tool `{name}`", in_recording=False)
         elif _key(recorded[name]) != _key(seen[name]):
             path, one, other = _inside(recorded[name], seen[name])
-            said.values(f"the schema of tool `{name}`{f', {path}' if path else ''}", one, other)
+            lines.values(f"the schema of tool `{name}`{f', {path}' if path else ''}", one, other)
     if list(recorded) != list(seen) and set(recorded) == set(seen):
-        said.values("the order of the tools", ", ".join(recorded), ", ".join(seen))
+        lines.values("the order of the tools", ", ".join(recorded), ", ".join(seen))
 
 
 def _inside(recorded: JsonValue, seen: JsonValue, path: str = "") -> tuple[str, JsonValue, JsonValue]:
-    """Return the first place within two values where they differ, as a dotted path, with both values there."""
+    """Return the dotted path of the first difference within two values, with both values there."""
     if isinstance(recorded, dict) and isinstance(seen, dict):
         for name in dict.fromkeys((*recorded, *seen)):
             one, other = recorded.get(name, ABSENT), seen.get(name, ABSENT)
@@ -177,7 +177,7 @@ def _token_ids(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) and value and all(isinstance(token, int) for token in value) else []
 
 
-def _tokens(said: _Lines, what: str, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
+def _tokens(lines: _Lines, what: str, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
     pairs = enumerate(zip(recorded, seen, strict=False))
     first = next((index for index, (one, other) in pairs if one != other), min(len(recorded), len(seen)))
     start = max(0, first - 2)
@@ -185,7 +185,7 @@ def _tokens(said: _Lines, what: str, recorded: list[JsonValue], seen: list[JsonV
     def excerpt(tokens: list[JsonValue]) -> str:
         return f"…{tokens[start : first + 6]}… of {len(tokens):,}"
 
-    said.lines.append(f"{what}, token {first + 1}: recorded {excerpt(recorded)}, now {excerpt(seen)}")
+    lines.lines.append(f"{what}, token {first + 1}: recorded {excerpt(recorded)}, now {excerpt(seen)}")
 
 
 # ---------------------------------------------------------------------- values
@@ -209,16 +209,16 @@ def _shown(value: JsonValue) -> str:
 
 
 def _excerpts(recorded: JsonValue, seen: JsonValue) -> tuple[str, str]:
-    """Return both sides as JSON, cut so that their first difference is in sight."""
+    """Return both values as JSON, shortened around their first difference."""
     one, other = _shown(recorded), _shown(seen)
     pairs = enumerate(zip(one, other, strict=False))
     common = next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
-    start = max(0, common - LEAD) if max(len(one), len(other)) > SHOWN else 0
+    start = max(0, common - EXCERPT_LEAD) if max(len(one), len(other)) > EXCERPT_LENGTH else 0
     return _cut(one, start), _cut(other, start)
 
 
 def _cut(text: str, start: int) -> str:
-    end = start + SHOWN
+    end = start + EXCERPT_LENGTH
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
 
 

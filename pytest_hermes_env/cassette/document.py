@@ -1,10 +1,10 @@
-"""A recording as a JSON document: a header, and the calls in their order, each thing written once."""
+"""Converts a tape to the JSON document of a cassette: a header, and the calls in order, without repetitions."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from pytest_hermes_env.cassette.deduplication import SHARED_FROM, each_once
+from pytest_hermes_env.cassette.deduplication import MIN_SHARED_LENGTH, deduplicated
 from pytest_hermes_env.cassette.escape import packed
 from pytest_hermes_env.cassette.repeats import (
     NO_CHOICE,
@@ -22,11 +22,11 @@ __all__ = ["ECHOED_IDS", "ECHOED_TEXT", "FORMAT", "document_of"]
 
 FORMAT = 1
 ECHOED_IDS, ECHOED_TEXT = "prompt_token_ids", "prompt"
-"""The fields of a reply of vLLM's ``/generate`` that say the prompt again."""
+"""The fields in which a reply of vLLM's ``/generate`` repeats the prompt."""
 
 
 def document_of(tape: Tape) -> JsonObject:
-    """Return the document for ``tape``. Raises ValueError unless its calls count from 1."""
+    """Return the document of a tape. Raises: calls that are not numbered from 1 → ValueError."""
     numbers = [call.number for call in tape.calls]
     if numbers != list(range(1, len(numbers) + 1)):
         raise ValueError(f"calls must be numbered from 1, in order: {numbers[:20]}")
@@ -35,31 +35,31 @@ def document_of(tape: Tape) -> JsonObject:
     return {
         "hermes_cassette": FORMAT,
         "calls": len(tape.calls),
-        "header": _said(tape.header),
-        "rollouts": [_said(rollout) for rollout in tape.rollouts],
-        "tape": each_once([_call(call, tree, sources, echoes) for call in tape.calls]),
+        "header": _changed_fields(tape.header),
+        "rollouts": [_changed_fields(rollout) for rollout in tape.rollouts],
+        "tape": deduplicated([_call(call, tree, sources, echoes) for call in tape.calls]),
     }
 
 
 def _call(call: ModelCall | RecordedToolCall, tree: MessageTree, sources: IdSources, echoes: dict[int, str]) -> JsonObject:
-    start: JsonObject = {"call": call.number, **_said(call, "number", "request", "reply")}
+    start: JsonObject = {"call": call.number, **_changed_fields(call, "number", "request", "reply")}
     if isinstance(call, RecordedToolCall):
         return start
     body, same = _request_body(call, tree, sources)
-    request = _said(call.request, "body", "body_kind") | _body(call.request, body)
-    reply = _said(call.reply, "body", "body_kind") | _body(call.reply, _reply_body(call, same, echoes))
+    request = _changed_fields(call.request, "body", "body_kind") | _body(call.request, body)
+    reply = _changed_fields(call.reply, "body", "body_kind") | _body(call.reply, _reply_body(call, same, echoes))
     return start | {"request": request, "reply": reply}
 
 
-def _said(instance: object, *left_out: str) -> JsonObject:
+def _changed_fields(instance: object, *excluded: str) -> JsonObject:
     """Return the fields of a dataclass that differ from their defaults, as JSON."""
-    said: JsonObject = {}
+    changed: JsonObject = {}
     for field in dataclasses.fields(instance):  # type: ignore[arg-type]
         value = getattr(instance, field.name)
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if field.name not in left_out and not (value == default and type(value) is type(default)):
-            said[field.name] = packed(dict(value) if hasattr(value, "items") else value)
-    return said
+        if field.name not in excluded and not (value == default and type(value) is type(default)):
+            changed[field.name] = packed(dict(value) if hasattr(value, "items") else value)
+    return changed
 
 
 def _body(part: ModelRequest | ModelReply, body: JsonValue) -> JsonObject:
@@ -67,12 +67,12 @@ def _body(part: ModelRequest | ModelReply, body: JsonValue) -> JsonObject:
 
 
 def _request_body(call: ModelCall, tree: MessageTree, sources: IdSources) -> tuple[JsonValue, Reference | None]:
-    """Return the body of a request, packed, with references to earlier calls for what it repeats of them; and that of its ids."""
+    """Return the packed body of a request, with references to what it repeats of earlier calls, and the reference of its ids."""
     of_ids: Reference | None = None
     whole = call.request.body
     body = packed(whole)
     if not isinstance(whole, dict) or not isinstance(body, dict) or body.keys() != whole.keys():
-        return body, None  # no object, or one with keys that need the notation of pairs
+        return body, None  # not an object, or one with keys that need the ~pairs notation
     messages = whole.get("messages")
     if isinstance(messages, list) and (same := tree.add(call.number, messages)):
         rest: JsonValue = [packed(message, 2) for message in messages[same.up_to :]]
@@ -88,7 +88,7 @@ def _request_body(call: ModelCall, tree: MessageTree, sources: IdSources) -> tup
 
 
 def _reply_body(call: ModelCall, same: Reference | None, echoes: dict[int, str]) -> JsonValue:
-    """Return the body of a reply, packed, with references for the prompt that vLLM says again: its ids, and its text."""
+    """Return the packed body of a reply, with references for the prompt that vLLM repeats: its ids and its text."""
     whole = call.reply.body
     body = packed(whole)
     if not isinstance(whole, dict) or not isinstance(body, dict) or body.keys() != whole.keys():
@@ -101,13 +101,13 @@ def _reply_body(call: ModelCall, same: Reference | None, echoes: dict[int, str])
     if place is not None and isinstance(prompt, str):
         echoes[call.number] = prompt
         earlier = echoes.get(same.call, "") if same is not None else ""
-        if (common := _common(earlier, prompt)) >= SHARED_FROM:
+        if (common := _common_prefix(earlier, prompt)) >= MIN_SHARED_LENGTH:
             body[ECHOED_TEXT] = {"~echo_of": same.call, "up_to": common, "then": packed(prompt[common:])}  # type: ignore[union-attr]
     return body
 
 
-def _common(one: str, other: str) -> int:
-    """Return how many characters two texts begin with together."""
+def _common_prefix(one: str, other: str) -> int:
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 

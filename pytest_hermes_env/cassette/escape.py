@@ -1,14 +1,14 @@
-"""Values as a cassette writes them: what JSON cannot say, and texts that a reviewer wants to read, as objects marked with ``~``.
+"""The notation of a cassette: objects marked with ``~`` for values that JSON cannot represent, and for readable texts.
 
 ======================================  ============================================================================
 ``{"~lines": [...]}``                   a text of several lines
-``{"~json": value}`` (and its styles)   a text that is itself JSON: the result of a tool, the arguments of a call
-``{"~sse": [...]}`` (and its styles)    events of a stream; an object stands for ``data: <object>``, a text for itself
-``{"~joined": [...]}``                  a text in pieces: halves of surrogate pairs that JSON would join to one character
-``{"~pairs": [[key, value], ...]}``     an object with keys that JSON, or this notation, would read as something else
+``{"~json": value}`` (and its styles)   a text that is JSON itself: the result of a tool, the arguments of a call
+``{"~sse": [...]}`` (and its styles)    events of a stream; an object means ``data: <object>``, a text itself
+``{"~joined": [...]}``                  a text in pieces: surrogates that JSON would join to one character
+``{"~pairs": [[key, value], ...]}``     an object whose keys JSON or this notation would misread
 ``{"~float": "nan"}``                   numbers that JSON does not have
-``{"~int": "0x..."}``                   integers with more digits than Python reads
-``{"~deep": text}``                     what is nested so deeply that it would not fit on a page: as JSON text
+``{"~int": "0x..."}``                   integers with more digits than Python parses
+``{"~deep": text}``                     a deeply nested value, as JSON text
 ======================================  ============================================================================
 """
 
@@ -24,9 +24,9 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 __all__ = ["MARK", "UNPACKERS", "dumped", "dumped_like", "is_plain_numbers", "packed"]
 
 MARK = "~"
-LINES_FROM = 40
-JSON_FROM = 60
-DEEPEST = 60
+MIN_LINES_LENGTH = 40
+MIN_JSON_LENGTH = 60
+MAX_DEPTH = 60
 BIGGEST_INT = 10**1000
 _PAIR = re.compile("[\ud800-\udbff](?=[\udc00-\udfff])")
 _STYLES: dict[str, Callable[[JsonValue], str]] = {
@@ -38,26 +38,26 @@ _STYLES: dict[str, Callable[[JsonValue], str]] = {
 _DATA, _END = "data: ", "\n\n"
 
 dumped = _STYLES[""]
-"""The JSON text of a value, each character as itself. Raises ValueError, RecursionError."""
+"""Returns the JSON text of a value, without ASCII escapes. Raises: ValueError, RecursionError."""
 
 
 def dumped_like(text: str, value: JsonValue, other: JsonValue) -> str:
-    """Return ``other`` as JSON in the style in which ``text`` says ``value``."""
+    """Return ``other`` as JSON in the style in which ``text`` is the JSON of ``value``."""
     return next((write for write in _STYLES.values() if write(value) == text), dumped)(other)
 
 
 def packed(value: JsonValue, depth: int = 0) -> JsonValue:
-    """Return ``value`` in the notation of a cassette; `UNPACKERS` undo it."""
+    """Return ``value`` in the notation of a cassette; `UNPACKERS` reverse it."""
     if isinstance(value, str):
         return _packed_text(value, depth)
     if isinstance(value, list):
         if is_plain_numbers(value):
             return value
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return {"~deep": dumped(_inside(value))}
         return _packed_events(value) or [packed(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return {"~deep": dumped(_inside(value))}
         if any(key.startswith(MARK) or (not key.isascii() and _PAIR.search(key)) for key in value):
             return {"~pairs": [[packed(key, depth + 1), packed(item, depth + 1)] for key, item in value.items()]}
@@ -70,7 +70,7 @@ def packed(value: JsonValue, depth: int = 0) -> JsonValue:
 
 
 def is_plain_numbers(value: list[JsonValue]) -> bool:
-    """Whether a list holds numbers that JSON has, and nothing else: told at the speed of C, for lists of many thousands."""
+    """Return whether a list contains only JSON numbers; fast for lists of many thousands."""
     kinds = set(map(type, value))
     if not kinds or not kinds <= {int, float}:
         return False
@@ -80,7 +80,7 @@ def is_plain_numbers(value: list[JsonValue]) -> bool:
 
 
 def _inside(value: JsonValue) -> JsonValue:
-    """Return a deep value in the notation that may nest further: it ends up within one text."""
+    """Return a deep value in a notation without a depth limit, for the text of ``~deep``."""
     if isinstance(value, list):
         return [_inside(item) for item in value]
     if isinstance(value, dict):
@@ -96,42 +96,42 @@ def _packed_text(text: str, depth: int) -> JsonValue:
             pieces.append(text[start : pair.end()])
             start = pair.end()
         return {"~joined": [*pieces, text[start:]]}
-    if len(text) > JSON_FROM and text[0] in "{[" and text[-1] in "}]" and depth <= DEEPEST:
+    if len(text) > MIN_JSON_LENGTH and text[0] in "{[" and text[-1] in "}]" and depth <= MAX_DEPTH:
         style, value = _as_json(text)
         if style is not None:
             return {f"~json{style}": packed(value, depth + 1)}
-    if len(text) > LINES_FROM and "\n" in text:
+    if len(text) > MIN_LINES_LENGTH and "\n" in text:
         return {"~lines": list(text.split("\n"))}
     return text
 
 
 def _as_json(text: str) -> tuple[str | None, JsonValue]:
-    """Return the value of a JSON text and the style that gives exactly this text again, or None where no style does."""
+    """Return the style that reproduces the JSON text exactly, and its value; (None, None) if there is none."""
     try:
         value = json.loads(text)
-        if text.count("[") + text.count("{") > DEEPEST and _is_deeper(value, DEEPEST):
-            return None, None  # some Pythons read more levels than they can walk through
+        if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
+            return None, None  # some Python versions parse more levels than they can traverse
         for style, write in _STYLES.items():
             if write(value) == text:
                 return style, value
-    except (ValueError, RecursionError):  # not JSON, or more digits or levels than Python reads: it stays a text
+    except (ValueError, RecursionError):  # not JSON, or too many digits or levels for Python: stays a text
         pass
     return None, None
 
 
 def _is_deeper(value: JsonValue, levels: int) -> bool:
-    """Whether lists and objects stand in one another more than ``levels`` times; found without recursion."""
+    """Return whether lists and objects are nested more than ``levels`` deep, without recursion."""
     layer = [value]
     for _ in range(levels):
-        holders = [item for item in layer if isinstance(item, (list, dict))]
-        layer = [part for item in holders for part in (item.values() if isinstance(item, dict) else item)]
+        containers = [item for item in layer if isinstance(item, (list, dict))]
+        layer = [part for item in containers for part in (item.values() if isinstance(item, dict) else item)]
         if not layer:
             return False
     return any(isinstance(item, (list, dict)) for item in layer)
 
 
 def _packed_events(items: list[JsonValue]) -> JsonObject | None:
-    """Return the events of a stream with their data as values; None for a list that is something else."""
+    """Return the events of a stream with their data as values; None for any other list."""
     if not all(isinstance(item, str) for item in items):
         return None
     read = [_event(item) for item in items if isinstance(item, str)]
@@ -140,14 +140,15 @@ def _packed_events(items: list[JsonValue]) -> JsonObject | None:
         return None
     common = max(sorted(set(styles)), key=styles.count)
     events = [
-        packed(value, 1) if style == common else _as_it_is(str(item)) for item, (style, value) in zip(items, read, strict=True)
+        packed(value, 1) if style == common else _plain_event(str(item))
+        for item, (style, value) in zip(items, read, strict=True)
     ]
     return {f"~sse{common}": events}
 
 
-def _as_it_is(text: str) -> JsonValue:
-    """Return a text that stands in a list of events: split only where JSON could not hold it."""
-    return _packed_text(text, DEEPEST + 1) if not text.isascii() and _PAIR.search(text) else text
+def _plain_event(text: str) -> JsonValue:
+    """Return an event as text, split only where JSON would join surrogates."""
+    return _packed_text(text, MAX_DEPTH + 1) if not text.isascii() and _PAIR.search(text) else text
 
 
 def _event(text: str) -> tuple[str | None, JsonValue]:
@@ -172,7 +173,7 @@ def _unpacked_json(write: Callable[[JsonValue], str]) -> Callable[[JsonValue], J
 
 def _items(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise TypeError(f"a list is missing: {value!r}")
+        raise TypeError(f"expected a list, got {value!r}")
     return value
 
 
@@ -182,7 +183,7 @@ def _texts(value: JsonValue) -> list[str]:
 
 def _text(value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"a text is missing: {value!r}")
+        raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
@@ -199,4 +200,4 @@ UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
     **{f"~json{style}": _unpacked_json(write) for style, write in _STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in _STYLES.items()},
 }
-"""What undoes each mark, given the value behind it. ``~deep`` is undone by the reader, which it needs again."""
+"""The function that reverses each mark. The reader itself reverses ``~deep``, because it must parse the text again."""

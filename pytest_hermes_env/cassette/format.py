@@ -1,4 +1,4 @@
-"""Cassettes as files: what a recorder hands over becomes a JSON document made for reviews, and that file the same recording again."""
+"""Reads and writes cassette files: JSON documents formatted for review, from which the same tape can be read back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_hermes_env.cassette.atomic_files import replace_file
 from pytest_hermes_env.cassette.document import FORMAT, document_of
-from pytest_hermes_env.cassette.layout import laid_out
+from pytest_hermes_env.cassette.layout import formatted
 from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of
 from pytest_hermes_env.cassette.tape import Tape
 from pytest_hermes_env.errors import BadCassette, shorten
@@ -23,10 +23,9 @@ _TEST = re.compile(r'"test": ("(?:[^"\\]|\\.)*")')
 
 
 def read_tape(path: Path) -> Tape:
-    """Return the recording that a file holds. What calls have in common they share, so it must not be changed.
+    """Return the tape in a file. Its calls share common values, so do not modify them.
 
-    Raises:
-        BadCassette: the file cannot be read, is damaged, in conflict, of another format, or no recording.
+    Raises: an unreadable or damaged file, a merge conflict, another format, or not a cassette → BadCassette.
     """
     try:
         data = Path(path).read_bytes()
@@ -40,7 +39,7 @@ def read_tape(path: Path) -> Tape:
         line = data.count(b"\n", 0, error.start) + 1
         raise _bad(path, "", line, "it is not UTF-8", data[error.start : error.start + 20].hex(" ")) from error
     try:
-        with _uncollected():
+        with _gc_paused():
             return tape_of(text)
     except json.JSONDecodeError as error:
         raise _not_json(path, text, error) from error
@@ -52,31 +51,30 @@ def read_tape(path: Path) -> Tape:
     except Misshapen as error:
         raise _bad(path, text, _line_of(text, error.call), str(error), "") from error
     except RecursionError as error:
-        raise _bad(path, text, 1, "it is nested more deeply than Python reads", "") from error
+        raise _bad(path, text, 1, "it is nested too deeply for Python's json module", "") from error
 
 
 def write_tape(path: Path, tape: Tape) -> None:
-    """Put a recording into a file, whole or not at all, as it is: see `save_tape` for what leaves out secrets.
+    """Write a tape to a file atomically, without redaction: see `save_tape`.
 
-    Raises:
-        BadCassette: the file cannot be written, or another process is writing it. What it held before, it still holds.
-        ValueError: the calls do not count from 1, or nest more deeply than Python writes.
+    Raises: the file cannot be written, or another process is writing it → BadCassette, and the file is unchanged; calls that are not
+    numbered from 1, or too deeply nested → ValueError.
     """
     replace_file(path, text_of(tape).encode())
 
 
 def text_of(tape: Tape) -> str:
-    """Return what a cassette of ``tape`` holds: one JSON document, ASCII and UTF-8 whatever was recorded."""
+    """Return the text of a cassette file: one JSON document, encodable as UTF-8 whatever was recorded."""
     try:
-        with _uncollected():
-            return laid_out(document_of(tape))
+        with _gc_paused():
+            return formatted(document_of(tape))
     except RecursionError as error:
-        raise ValueError("a body is nested more deeply than Python writes") from error
+        raise ValueError("a body is nested too deeply for Python's json module") from error
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
-    """Collect no garbage meanwhile: a recording is many small objects that live on, and looking through them triples the time."""
+def _gc_paused() -> Iterator[None]:
+    """Pause garbage collection: a tape consists of many small live objects, and scanning them triples the time."""
     was_collecting = gc.isenabled()
     gc.disable()
     try:
@@ -97,7 +95,7 @@ def _not_json(path: Path, text: str, error: json.JSONDecodeError) -> BadCassette
             f"            or record it again: {_command(text)}"
         )
     is_cut = not text.rstrip().endswith("}") or error.pos >= len(text.rstrip())
-    what = "it ends too early: a part of the file is missing" if is_cut else f"it is not JSON: {error.msg}"
+    what = "it ends too early: part of the file is missing" if is_cut else f"it is not JSON: {error.msg}"
     return _bad(path, text, error.lineno, what, text.split("\n")[error.lineno - 1])
 
 
@@ -110,7 +108,7 @@ def _bad(path: Path, text: str, line: int, what: str, seen: str) -> BadCassette:
 
 
 def _line_of(text: str, call: int) -> int:
-    """Return the line on which a call begins; the first for what is wrong with the whole."""
+    """Return the line on which a call begins; 1 for an error in the whole file."""
     at = re.search(rf'^ *\{{?"call": {call}\b', text, re.MULTILINE) if call else None
     return text.count("\n", 0, at.start()) + 1 if at else 1
 

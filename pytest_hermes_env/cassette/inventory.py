@@ -1,4 +1,4 @@
-"""Which cassettes there are, and what has changed since they were recorded: read from files, without importing a test.
+"""Lists cassettes and what has changed since they were recorded, by reading files, without importing tests.
 
 Place in the flow: `hermes-env cassettes` prints an `Inventory`.
 """
@@ -33,7 +33,7 @@ __all__ = [
 
 DEFAULT_DIRECTORY = "cassettes"
 OF_COMMAND = "hermes-env record "
-"""With this begins what a cassette names instead of a test when a command recorded it."""
+"""The ``test`` of a cassette that a command recorded begins with this."""
 PACKAGES = ("atroposlib", "hermes-agent", "pytest-hermes-env")
 _SECONDS_PER_DAY = 86_400
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
@@ -41,7 +41,7 @@ _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "s
 
 @dataclass(frozen=True, kw_only=True)
 class CassetteEntry:
-    """One file. ``days`` is its age. ``drift`` says what has changed since, ``orphan`` why no test uses it; ``error``: unreadable."""
+    """One file. ``days``: its age. ``drift``: the changes since. ``orphan``: why no test uses it. ``error``: why it is unreadable."""
 
     path: str
     size: int
@@ -60,7 +60,7 @@ class CassetteEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """The cassettes of some directories, in the order of their paths. ``unread`` are test files that could not be parsed."""
+    """The cassettes of some directories, sorted by path. ``unread``: test files that could not be parsed."""
 
     entries: tuple[CassetteEntry, ...]
     unread: tuple[str, ...] = field(default=())
@@ -72,26 +72,25 @@ class Inventory:
 
 
 def inventory_of(directories: Sequence[str], root: Path, now: datetime | None = None) -> Inventory:
-    """Return what is known of every cassette below ``directories``; without any, below ``root``/cassettes.
+    """Return all cassettes below ``directories``, by default below ``root``/cassettes.
 
     Test ids and environments are looked up below ``root``.
 
-    Raises:
-        UsageError: a directory is not there, or none of them holds a cassette.
+    Raises: a directory does not exist, or none contains a cassette → UsageError.
     """
     named = [Path(directory) for directory in directories] or [root / DEFAULT_DIRECTORY]
     for directory in named:
         if not directory.exists():
             raise UsageError(
-                f"there is no directory of cassettes {directory}.\n"
-                "  fix       name the directories that hold them: hermes-env cassettes DIR, or record a first one:\n"
+                f"the cassette directory {directory} does not exist.\n"
+                "  fix       pass the directories with cassettes: hermes-env cassettes DIR, or record one:\n"
                 "            pytest --hermes-record=once"
             )
     paths = sorted({path for directory in named for path in _files(directory)})
     if not paths:
         raise UsageError(
-            f"no cassette is below {', '.join(map(str, named))}: there is no {SUFFIX} file.\n"
-            "  fix       name another directory, or record a first one: pytest --hermes-record=once"
+            f"there is no cassette below {', '.join(map(str, named))}: no {SUFFIX} file.\n"
+            "  fix       pass another directory, or record a cassette: pytest --hermes-record=once"
         )
     project = _Project(root)
     entries = tuple(_entry(path, project, now or datetime.now(UTC)) for path in paths)
@@ -147,13 +146,13 @@ def _drift(tape: Tape, project: _Project) -> Iterator[str]:
     module = tape.header.environment.partition(":")[0]
     hashes = project.source_hashes(module)
     if not hashes:
-        yield f"the source of {tape.header.environment} is not found below {project.root}, nor where Python imports from"
+        yield f"the source of {tape.header.environment} was not found below {project.root} or on sys.path"
     elif tape.header.source_hash not in hashes:
         yield f"the source of {tape.header.environment} has changed"
 
 
 def version_drift(header: Header) -> Iterator[str]:
-    """Give a sentence for each package whose version is not the recorded one."""
+    """Yield a sentence for each package whose version differs from the recorded one."""
     for package in PACKAGES:
         recorded = header.versions.get(package)
         try:
@@ -161,13 +160,13 @@ def version_drift(header: Header) -> Iterator[str]:
         except PackageNotFoundError:
             installed = "not installed"
         if recorded is None:
-            yield f"it does not say which {package} it was recorded with"
+            yield f"the version of {package} was not recorded"
         elif recorded != installed:
             yield f"{package} was {recorded}, is {installed}"
 
 
 class _Project:
-    """The tests and sources below a directory, read once each."""
+    """The tests and sources below a directory; each file is read once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -178,7 +177,7 @@ class _Project:
         self._sources: tuple[Path, ...] | None = None
 
     def why_no_test(self, test: str, cassette: Path) -> str:
-        """Return why no test uses a cassette, "" if one does, or if that cannot be told."""
+        """Return why no test uses a cassette; "" if one does, or if that is unknown."""
         if not test:
             return "it names no test"
         if test.startswith(OF_COMMAND):
@@ -194,7 +193,7 @@ class _Project:
         derived = str(cassette_path(Path(), file, name)).removesuffix(SUFFIX)
         if any(given == each or given.endswith(f"/{each}") for each in (derived, *self._texts[file])):
             return ""
-        return f"{test} has a cassette of another name, and {file} does not name this one"
+        return f"{test} uses a cassette with another name, and {file} does not mention this one"
 
     def _names(self, file: str) -> frozenset[str] | None:
         if file not in self._tests:
@@ -214,7 +213,7 @@ class _Project:
         return self._tests[file]
 
     def source_hashes(self, module: str) -> frozenset[str]:
-        """Return the SHA-256 of every file below the project, or where Python imports from, that may be ``module``."""
+        """Return the SHA-256 of every file below the project or on sys.path that may be ``module``."""
         if module not in self._hashes:
             tail = os.path.join(*module.split("."))
             ends = (f"{tail}.py", os.path.join(tail, "__init__.py"))
@@ -237,7 +236,7 @@ def _python_files(root: Path) -> Iterator[Path]:
 
 
 def _test_names(body: Iterable[ast.stmt], within: str) -> Iterator[str]:
-    """Give the ids of functions and classes, within ``if`` and ``try`` too; those that a class inherits from one of this file."""
+    """Yield the ids of test functions and methods, including those in ``if`` and ``try``, and inherited ones of this file."""
     classes: dict[str, list[str]] = {}
     for statement in body:
         match statement:
@@ -256,7 +255,7 @@ def _test_names(body: Iterable[ast.stmt], within: str) -> Iterator[str]:
 
 
 def inventory_lines(inventory: Inventory) -> list[str]:
-    """Return an inventory as lines for a reader."""
+    """Return the inventory as lines of text."""
     lines: list[str] = []
     for entry in inventory.entries:
         lines.append(entry.path)
@@ -274,13 +273,13 @@ def inventory_lines(inventory: Inventory) -> list[str]:
         lines.extend(f"  drift     {drift}" for drift in entry.drift)
         if entry.orphan:
             lines.append(f"  orphan    {entry.orphan}")
-    lines.extend(f"unread      {file}: it cannot be parsed, so that its tests are not known" for file in inventory.unread)
+    lines.extend(f"unread      {file}: cannot be parsed, so its tests are unknown" for file in inventory.unread)
     lines.append(_summary(inventory))
     return lines
 
 
 def inventory_values(inventory: Inventory) -> Mapping[str, JsonValue]:
-    """Return an inventory as JSON."""
+    """Return the inventory as JSON."""
     entries: list[JsonValue] = [{**asdict(entry), "drift": list(entry.drift)} for entry in inventory.entries]
     return {"cassettes": entries, "unread": list(inventory.unread)}
 

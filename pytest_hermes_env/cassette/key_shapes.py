@@ -1,4 +1,4 @@
-"""What secrets look like: keys that begin as their makers say, and what stands where a secret stands."""
+"""The shapes of secrets: known prefixes of API keys, and values in the places of secrets, such as headers and assignments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ __all__ = ["SHAPES", "Shape", "is_secret_name", "secrets_of", "secrets_sent"]
 
 MIN_KNOWN = 8
 LONG_KEY = 24
-_WHO = re.compile(r"(?:key|token|auth|sig|signature|secret|openai-(?:organization|project)|.*-token)", re.IGNORECASE)
+_CREDENTIAL_NAME = re.compile(
+    r"(?:key|token|auth|sig|signature|secret|openai-(?:organization|project)|.*-token)", re.IGNORECASE
+)
 RANDOM_FROM, RANDOM_DIGITS, RANDOM_BITS = 12, 2, 3.0
 _START = r"(?<![A-Za-z0-9])"
 _NAMES = r"api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|secret|passwd|password|auth[_-]?token|access[_-]?token|token"
@@ -27,9 +29,9 @@ _SECRET_VARIABLE = re.compile(r"(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PA
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """One kind of secret. ``hints``: a text without any of them has none of this kind. Group 1, if there is one, is the secret.
+    """One kind of secret. Group 1 of the pattern, if there is one, is the secret.
 
-    ``before``, if given, must match what stands before it.
+    ``hints``: a text without any of them contains no such secret. ``before``, if given, must match the text before it.
     """
 
     kind: str
@@ -39,7 +41,7 @@ class Shape:
     before: re.Pattern[str] | None = None
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Give where secrets of this kind begin and end in ``text``."""
+        """Yield the start and end of each secret of this kind in ``text``."""
         if any(hint in text for hint in self.hints) or not self.hints:
             for found in self.pattern.finditer(text):
                 group = 1 if self.pattern.groups else 0
@@ -50,23 +52,23 @@ class Shape:
 
 
 def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables whose names are those of secrets, and whose values are long enough to be one."""
+    """Return the variables with names of secrets and sufficiently long values."""
     return {
         name: value for name, value in environ.items() if _SECRET_VARIABLE.fullmatch(name) and len(value.strip()) >= MIN_KNOWN
     }
 
 
 def secrets_sent(url: str, headers: Mapping[str, str]) -> dict[str, str]:
-    """Return what a request carried to say who sends it, by the name of its place, whatever it looks like.
+    """Return the credentials in a request's URL and headers, by name, whatever they look like.
 
-    Short words without a digit, such as "not-needed", stand where a server wants any key, and are no secrets.
+    Short words without a digit, such as "not-needed", are dummies for servers that require any key, not secrets.
     """
     parts = urlsplit(url)
-    said = [("url-user", parts.password or ""), *parse_qsl(parts.query)]
-    said += [(name.lower(), value) for name, value in headers.items()]
+    fields = [("url-user", parts.password or ""), *parse_qsl(parts.query)]
+    fields += [(name.lower(), value) for name, value in headers.items()]
     found = {}
-    for name, value in said:
-        if name == "url-user" or is_secret_name(name) or _WHO.fullmatch(name):
+    for name, value in fields:
+        if name == "url-user" or is_secret_name(name) or _CREDENTIAL_NAME.fullmatch(name):
             scheme, _, rest = value.partition(" ")
             secret = rest if rest and scheme.isalpha() else value
             if len(secret) >= LONG_KEY or (len(secret) >= MIN_KNOWN and _has_digit(secret)):
@@ -75,12 +77,12 @@ def secrets_sent(url: str, headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value under a key of this name is a secret."""
+    """Return whether the value of a field with this name is a secret."""
     return bool(_SECRET_FIELD.fullmatch(name))
 
 
 def _looks_random(text: str) -> bool:
-    """Whether a word is more like a key than like a name: letters and digits mixed, few of them repeated."""
+    """Return whether a word looks like a key: letters mixed with digits, few of them repeated."""
     digits = sum(character.isdigit() for character in text)
     if len(text) < RANDOM_FROM or digits < RANDOM_DIGITS or digits == len(text):
         return False
@@ -147,4 +149,4 @@ SHAPES: tuple[Shape, ...] = (
         before=re.compile(rf"(?i)(?:{_NAMES})\\*[\"']?\s*$"),
     ),
 )
-"""The kinds of secrets, the surest first."""
+"""The kinds of secrets, the most specific first."""

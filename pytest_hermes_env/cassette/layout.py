@@ -1,6 +1,6 @@
-"""A JSON document as text for reviews: what fits on a line stands on one, numbers always do, all else is opened one level.
+"""Formats a JSON document for review: values that fit, and all lists of numbers, on one line; others indented by one space.
 
-Each message of a conversation has a line of its own.
+Each message of a conversation is on a separate line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from pytest_hermes_env.cassette.escape import dumped
 from pytest_hermes_env.types import JsonValue
 
-__all__ = ["laid_out"]
+__all__ = ["formatted"]
 
 WIDTH = 140
 _SECOND_MESSAGE = '}, {"role": '
@@ -20,11 +20,11 @@ _UNSEEN = re.compile(
 )
 
 
-def laid_out(document: JsonValue) -> str:
-    r"""Return ``document`` as JSON text that ends in a line break and is UTF-8 whatever it holds.
+def formatted(document: JsonValue) -> str:
+    r"""Return ``document`` as JSON text with a final newline, encodable as UTF-8 whatever it contains.
 
-    Characters that cannot be seen, that turn the direction of writing or that some programs take for a line break are written as
-    ``\uXXXX``, so that a diff shows what there is.
+    Invisible characters, those that change the writing direction, and those that some programs treat as line breaks become
+    ``\uXXXX``, so a diff shows them.
     """
     pieces: list[str] = []
     _write(document, "", pieces)
@@ -33,7 +33,7 @@ def laid_out(document: JsonValue) -> str:
 
 
 def _write(value: JsonValue, margin: str, pieces: list[str]) -> None:
-    """Append the text of ``value``, whose first line stands behind something on a line that begins with ``margin``."""
+    """Append the text of ``value``; ``margin`` is the indentation of the line on which it begins."""
     line = dumped(value)
     fits = len(line) <= WIDTH and _SECOND_MESSAGE not in line
     if not isinstance(value, dict | list) or fits or _NUMBERS.fullmatch(line):

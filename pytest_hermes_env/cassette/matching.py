@@ -1,6 +1,6 @@
-"""Says when two requests are the same: equal in content, whatever the host, the order of keys, and ids that differ each time.
+"""Defines when two requests are equal: by content, regardless of the host, the order of keys, and ids that change in each run.
 
-Place in the flow: the player keeps recorded requests under their `digest`, first of the exact text, then of its `normal_form`.
+Place in the flow: the player indexes recorded requests by their `digest`, first of the exact text, then of its `normal_form`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pytest_hermes_env.types import JsonValue
 __all__ = ["Matching", "canonical", "digest", "exact_digest", "normal_form", "opening_of", "without_volatile"]
 
 RANDOM = r"[a-z0-9_]{8}"
-"""What ``tempfile`` ends its names with."""
+"""The random suffix of ``tempfile``'s names."""
 
 LONG = 64
-"""Token ids in a list from which on it is not written as JSON to be compared."""
+"""Lists of more token ids than this are compared by bytes, not as JSON."""
 
 ROOTS = (r"(?:/private)?(?:/var)?/tmp", r"(?:/private)?/var/folders/\w+/\w+/T", r"/dev/shm")  # noqa: S108 - compared with, not written to
 
@@ -35,10 +35,10 @@ TEMPORARY = (
     rf"[\w.-]*[-_.](?=[a-z_]*[0-9]){RANDOM}(?![\w-])",
     r"world(?=/)|tmp(?=/rollout-)",
 )
-"""Names of directories that are new in each run: pytest's, Python's ``tempfile``'s and this package's."""
+"""Names of directories that change in each run: pytest's, Python's ``tempfile``'s and this package's."""
 
 _CALL_ID = re.compile(r'(?:"tool_call_id":|"id":(?="[^"\\]+","type":"function"))"([^"\\]+)"')
-"""Ids of tool calls. Other ids mean something: an argument of a tool, a customer."""
+"""Ids of tool calls. Other ids are meaningful: an argument of a tool, a customer."""
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
 LOOPBACK = ("127.0.0.1:", "localhost:", "0.0.0.0:", "[::1]:")
 _PORT = re.compile(r"(?:127\.0\.0\.1|localhost|0\.0\.0\.0|\[::1\]):\d{2,5}\b")
@@ -47,11 +47,10 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class Matching:
-    """What may differ between a request and its recording, besides ids, ports and temporary directories.
+    """Permitted differences between a request and its recording, besides ids, ports and temporary directories.
 
-    ``ignored``: fields of the request's body that do not count, such as ``"user"``. ``volatile``: patterns; what they find is
-    mapped by the position of its first appearance. ``compares_rewards``: whether a reward that differs from the recorded one
-    fails the test.
+    ``ignored``: fields of the request's body to ignore, such as ``"user"``. ``volatile``: regular expressions; matches are replaced by
+    the order of their first appearance. ``compares_rewards``: whether a reward that differs from the recorded one fails the test.
     """
 
     ignored: tuple[str, ...] = ()
@@ -64,19 +63,19 @@ class Matching:
                 re.compile(pattern)
             except re.error as error:
                 raise UsageError(
-                    f"a volatile pattern of Matching is no regular expression: {error}.\n"
+                    f"a volatile pattern of Matching is not a valid regular expression: {error}.\n"
                     f"  seen      {shorten(pattern)}\n"
-                    "  fix       escape what stands for itself, for example with re.escape"
+                    "  fix       escape literal text, for example with re.escape"
                 ) from error
 
 
 def canonical(request: ModelRequest, matching: Matching) -> str:
-    """Return the whole content of a request as one text, keys sorted."""
+    """Return the whole request as one text, with sorted keys."""
     return f"{request.method} {request.path} {_text(_counting(request.body, matching))}"
 
 
 def exact_digest(request: ModelRequest, matching: Matching) -> str:
-    """Return a short name of a request's whole content; long lists of token ids, which JSON makes slow, count by their bytes."""
+    """Return the digest of a whole request; long lists of token ids are pickled, because JSON is slow."""
     body = request.body
     ids = b""
     if isinstance(body, dict):
@@ -89,7 +88,7 @@ def exact_digest(request: ModelRequest, matching: Matching) -> str:
 
 
 def without_volatile(request: ModelRequest, matching: Matching) -> ModelRequest:
-    """Return a request as a message may show it: with only what counts, and numbers in the place of what is new in each run."""
+    """Return a request for a message: only compared fields, and numbers in place of values that change in each run."""
     return replace(request, body=json.loads(normal_form(_text(_counting(request.body, matching)), matching)))
 
 
@@ -104,7 +103,7 @@ def _text(value: JsonValue) -> str:
 
 
 def normal_form(text: str, matching: Matching) -> str:
-    """Return a canonical text with its volatile parts replaced by their positions: the n-th id, directory or port of each kind."""
+    """Return a canonical text with its volatile parts numbered: the n-th id, directory or port of each kind."""
     for number, call_id in enumerate(dict.fromkeys(_CALL_ID.findall(text)), start=1):
         text = text.replace(f'"{call_id}"', f'"<call {number}>"')
         if len(call_id) > len("call_123"):
@@ -121,7 +120,7 @@ def normal_form(text: str, matching: Matching) -> str:
 
 
 def _numbered(kind: str) -> Callable[[re.Match[str]], str]:
-    """Return a replacement: equal matches become equal, in the order in which they appear."""
+    """Return a replacement function that numbers matches by first appearance; equal matches get equal numbers."""
     seen: dict[str, int] = {}
 
     def replace(found: re.Match[str]) -> str:
@@ -137,11 +136,11 @@ def _temporary() -> re.Pattern[str]:
 
 
 def digest(text: str, more: bytes = b"") -> str:
-    """Return a short name of a text and some bytes."""
+    """Return the digest of a text and some bytes."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass") + more, digest_size=16).hexdigest()
 
 
 def opening_of(value: object) -> str:
-    """Return the digest of what a rollout begins with: an item of any kind, or messages. The same in every process."""
+    """Return the digest of a rollout's item or first messages. It is the same in every process."""
     text = json.dumps(value, sort_keys=True, default=repr, skipkeys=True)
     return digest(normal_form(_ADDRESS.sub("0x", text), Matching()))

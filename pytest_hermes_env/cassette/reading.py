@@ -1,4 +1,4 @@
-"""A JSON text as a recording again, or what is wrong with it."""
+"""Reads a tape from the JSON text of a cassette, and reports what is wrong with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Misshapen", "NewerFormat", "tape_of"]
 
-_PARTS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
+_FIELDS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
 _ECHO = {"~echo_of", "up_to", "then"}
 _BODY_KINDS = ("none", "json", "text", "events", "bytes")
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -31,11 +31,11 @@ _Part = TypeVar("_Part")
 
 
 class NewerFormat(Exception):
-    """The text is of a format that this version does not know. Its argument is the number of the format."""
+    """The cassette has a newer format. The argument is the number of the format."""
 
 
 class Misshapen(Exception):
-    """The text is JSON, but no recording: what is wrong, and, where it is known, in which call, counted from 1."""
+    """The text is JSON, but not a cassette. ``call``: the number of the wrong call, from 1; 0 if unknown."""
 
     def __init__(self, what: str, call: int = 0) -> None:
         super().__init__(what)
@@ -59,7 +59,7 @@ class _Ids:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """Stands for the ids of the request that a reply answers."""
+    """A reference to the ids of the request that a reply answers."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,27 +70,27 @@ class _Echo:
 
 
 def tape_of(text: str) -> Tape:
-    """Return the recording that a text holds. Raises Misshapen, NewerFormat, and what json raises for a text that is not JSON."""
+    """Return the tape in a text. Raises: Misshapen, NewerFormat, json.JSONDecodeError."""
     document = json.loads(text, object_pairs_hook=_Unpacker().unpacked)
     if not isinstance(document, dict) or "hermes_cassette" not in document:
-        raise Misshapen('it does not begin with "hermes_cassette", the number of its format')
+        raise Misshapen('"hermes_cassette", the number of the format, is missing')
     version = document["hermes_cassette"]
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormat(version)
     if version != FORMAT:
         raise Misshapen(f"its format is {version!r}; this version reads {FORMAT}")
-    _hold(document.keys() == _PARTS, f"its parts are {', '.join(document)}, not {', '.join(_PARTS)}")
+    _require(document.keys() == _FIELDS, f"its fields are {', '.join(document)}, not {', '.join(_FIELDS)}")
     count, calls, rollouts = document["calls"], document["tape"], document["rollouts"]
-    _hold(isinstance(calls, list), '"tape" is not a list')
-    _hold(isinstance(rollouts, list), '"rollouts" is not a list')
-    _hold(count == len(calls), f'it says "calls": {count!r}, and holds {len(calls)}')
-    header = _filled(Header, document["header"], "the header", {})
-    heard = tuple(_filled(RecordedRollout, rollout, "a rollout", {}) for rollout in rollouts)
-    return Tape(header=header, calls=tuple(_calls(calls)), rollouts=heard)
+    _require(isinstance(calls, list), '"tape" is not a list')
+    _require(isinstance(rollouts, list), '"rollouts" is not a list')
+    _require(count == len(calls), f'it has "calls": {count!r}, but contains {len(calls)} calls')
+    header = _instance(Header, document["header"], "the header", {})
+    recorded = tuple(_instance(RecordedRollout, rollout, "a rollout", {}) for rollout in rollouts)
+    return Tape(header=header, calls=tuple(_calls(calls)), rollouts=recorded)
 
 
 class _Unpacker:
-    """Undoes the notation of a cassette, object by object, in the order of the text."""
+    """Reverses the notation of a cassette, object by object, in the order of the text."""
 
     def __init__(self) -> None:
         self._defined: dict[str, JsonValue] = {}
@@ -107,13 +107,13 @@ class _Unpacker:
             try:
                 return UNPACKERS[mark](value)
             except (TypeError, ValueError) as error:
-                raise Misshapen(f"{mark!r} stands before something else than it should: {error}") from error
+                raise Misshapen(f"{mark!r} has an invalid value: {error}") from error
         match mark, found:
             case "~define", {"is": meant, **others} if isinstance(value, str) and len(others) == 1:
                 self._defined[value] = meant
                 return meant
             case "~shared", {**others} if len(others) == 1 and isinstance(value, str):
-                _hold(value in self._defined, f'"~shared": "{value}" refers to what no call before it defines')
+                _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
                 return self._defined[value]
             case "~deep", {**others} if len(others) == 1 and isinstance(value, str):
                 return json.loads(value, object_pairs_hook=self.unpacked)
@@ -125,15 +125,15 @@ class _Unpacker:
                 return _Asked()
             case "~echo_of", {"up_to": int(up_to), "then": str(then)} if isinstance(value, int) and found.keys() == _ECHO:
                 return _Echo(value, up_to, then)
-        raise Misshapen(f"{mark!r} is not known, or has other parts than it should: {', '.join(found)}")
+        raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
 def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
     known: dict[int, ModelCall] = {}
     for number, call in enumerate(calls, start=1):
         try:
-            _hold(isinstance(call, dict), "it is not an object")
-            _hold(isinstance(call, dict) and call.get("call") == number, f'call {number} says "call": {_get(call, "call")!r}')
+            _require(isinstance(call, dict), "it is not an object")
+            _require(isinstance(call, dict) and call.get("call") == number, f'call {number} has "call": {_get(call, "call")!r}')
             made = _call(call, number, known)  # type: ignore[arg-type]
         except Misshapen as error:
             error.call = number
@@ -144,58 +144,58 @@ def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
 
 
 def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> ModelCall | RecordedToolCall:
-    said = {key: value for key, value in call.items() if key != "call"}
-    if "request" not in said:
-        return _filled(RecordedToolCall, said, "a tool call", {"number": number})
-    request, reply = said.pop("request"), said.pop("reply", None)
-    heard = _filled(ModelRequest, *_body_of(request, "its request"))
-    _resolve(heard.body, known)
-    answer = _filled(ModelReply, *_body_of(reply, "its reply"))
-    _resolve_reply(answer.body, heard.body, known)
-    parts = {"number": number, "request": heard, "reply": answer}
-    return _filled(ModelCall, said, "a model call", parts)
+    fields = {key: value for key, value in call.items() if key != "call"}
+    if "request" not in fields:
+        return _instance(RecordedToolCall, fields, "a tool call", {"number": number})
+    request, reply = fields.pop("request"), fields.pop("reply", None)
+    asked = _instance(ModelRequest, *_body_of(request, "its request"))
+    _resolve(asked.body, known)
+    answer = _instance(ModelReply, *_body_of(reply, "its reply"))
+    _resolve_reply(answer.body, asked.body, known)
+    parts = {"number": number, "request": asked, "reply": answer}
+    return _instance(ModelCall, fields, "a model call", parts)
 
 
 def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
     if not isinstance(part, dict):
-        raise Misshapen(f"{what} is missing or no object")
+        raise Misshapen(f"{what} is missing or not an object")
     kinds = [kind for kind in _BODY_KINDS if kind in part]
-    _hold(len(kinds) <= 1, f"{what} has several bodies: {', '.join(kinds)}")
+    _require(len(kinds) <= 1, f"{what} has several bodies: {', '.join(kinds)}")
     body: JsonObject = {"body": part[kinds[0]], "body_kind": kinds[0]} if kinds else {}
     return {key: value for key, value in part.items() if key not in kinds}, what, body
 
 
 def _resolve(body: JsonValue, known: Mapping[int, ModelCall]) -> None:
-    """Put messages and ids where a request's body refers to those of an earlier call."""
+    """Replace the references in a request's body with the messages and ids of earlier calls."""
     if not isinstance(body, dict):
         return
     messages: object = body.get("messages")
     if isinstance(messages, _Messages):
         earlier = known.get(messages.call)
         said = earlier.request.body.get("messages") if earlier and isinstance(earlier.request.body, dict) else None
-        body["messages"] = _beginning(said, messages.up_to, f'"~as": {messages.call}') + messages.then
+        body["messages"] = _prefix(said, messages.up_to, f'"~as": {messages.call}') + messages.then
     place = prompt_ids(body)
     ids: object = place[0][place[1]] if place else None
     if place and isinstance(ids, _Ids):
-        place[0][place[1]] = _beginning(_source(ids, known), ids.up_to, f'"~ids_of": {ids.call}') + ids.then
+        place[0][place[1]] = _prefix(_source(ids, known), ids.up_to, f'"~ids_of": {ids.call}') + ids.then
 
 
 def _resolve_reply(body: JsonValue, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
-    """Put the prompt where a reply's body refers to it."""
+    """Replace the references to the prompt in a reply's body."""
     if not isinstance(body, dict):
         return
     ids: object = body.get(ECHOED_IDS)
     if isinstance(ids, _Asked):
         place = prompt_ids(asked)
         if place is None:
-            raise Misshapen('"~asked" refers to the ids of a request that has none')
+            raise Misshapen('"~asked" refers to a request without ids')
         body[ECHOED_IDS] = place[0][place[1]]
     echo: object = body.get(ECHOED_TEXT)
     if isinstance(echo, _Echo):
         earlier = known.get(echo.call)
         said = earlier.reply.body.get(ECHOED_TEXT) if earlier and isinstance(earlier.reply.body, dict) else None
         if not isinstance(said, str) or not 0 <= echo.up_to <= len(said):
-            raise Misshapen(f'"~echo_of": {echo.call} refers to what no call before it has')
+            raise Misshapen(f'"~echo_of": {echo.call} does not refer to an earlier prompt')
         body[ECHOED_TEXT] = said[: echo.up_to] + echo.then
 
 
@@ -209,26 +209,26 @@ def _source(ids: _Ids, known: Mapping[int, ModelCall]) -> JsonValue:
     return [*said, *answers[ids.choice]] if 0 <= ids.choice < len(answers) else None
 
 
-def _beginning(said: JsonValue, up_to: int | None, what: str) -> list[JsonValue]:
+def _prefix(said: JsonValue, up_to: int | None, what: str) -> list[JsonValue]:
     if not isinstance(said, list):
-        raise Misshapen(f"{what} refers to what no call before it has")
-    _hold(up_to is None or (isinstance(up_to, int) and 0 <= up_to <= len(said)), f'{what} has no beginning "up_to": {up_to!r}')
+        raise Misshapen(f"{what} does not refer to an earlier call with such a value")
+    _require(up_to is None or (isinstance(up_to, int) and 0 <= up_to <= len(said)), f'{what} has an invalid "up_to": {up_to!r}')
     return said if up_to is None else said[:up_to]
 
 
-def _filled(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, Any]) -> _Part:
-    """Return a dataclass from what a file says about it."""
+def _instance(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, Any]) -> _Part:
+    """Return a dataclass made from the fields in a file."""
     if not isinstance(said, dict):
-        raise Misshapen(f"{what} is no object")
+        raise Misshapen(f"{what} is not an object")
     fields = {field.name: field for field in dataclasses.fields(made)}  # type: ignore[arg-type]
     for name, value in said.items():
         if name not in fields or name in more:
-            raise Misshapen(f"{what} has a key that is not known: {name!r}")
+            raise Misshapen(f"{what} has an unknown key: {name!r}")
         allowed = _TYPES.get(str(fields[name].type))
         if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-            raise Misshapen(f"{name!r} of {what} should be {fields[name].type}: {value!r}")
+            raise Misshapen(f"{name!r} of {what} must be {fields[name].type}: {value!r}")
         if isinstance(value, dict) and fields[name].type == "Mapping[str, str]":
-            _hold(all(isinstance(item, str) for item in value.values()), f"{name!r} of {what} holds something else than texts")
+            _require(all(isinstance(item, str) for item in value.values()), f"{name!r} of {what} must contain only strings")
     try:
         return made(**said, **more)
     except TypeError as error:
@@ -244,6 +244,6 @@ def _get(value: JsonValue, key: str) -> JsonValue:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _hold(holds: bool, what: str) -> None:
+def _require(holds: bool, what: str) -> None:
     if not holds:
         raise Misshapen(what)

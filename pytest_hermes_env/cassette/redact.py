@@ -1,7 +1,7 @@
-"""Recordings without secrets: what a cassette may hold, with ``[redacted:<kind>:<n>]`` wherever a secret stood.
+"""Removes secrets from recordings: each becomes ``[redacted:<kind>:<n>]``.
 
-A recorder redacts what it keeps, and a player what it is asked, in the same way, so that a request with a key in its prompt still
-finds its answer. `normalised` is for that comparison: it knows no kinds and no numbers, which depend on the key at hand.
+Recorder and player redact in the same way, so a request with an API key in its prompt still matches its recording. The player
+compares `normalised` values, without kinds and numbers, because those depend on the current key.
 """
 
 from __future__ import annotations
@@ -14,128 +14,51 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from pytest_hermes_env.cassette.chunked_text import cleaned_events, cleaned_pieces, cleaned_tokens
+from pytest_hermes_env.cassette.chunked_text import redacted_events, redacted_pieces, redacted_tokens
 from pytest_hermes_env.cassette.escape import dumped_like
 from pytest_hermes_env.cassette.key_shapes import Shape, is_secret_name
 from pytest_hermes_env.cassette.secret_search import PLACEHOLDER, Search
-from pytest_hermes_env.cassette.tape import BodyKind, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import REPLY_HEADERS, BodyKind, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["FIELDS", "HEADERS", "Redactor"]
+__all__ = ["FIELDS", "Redactor"]
 
-HEADERS = frozenset({"content-encoding", "content-type", "retry-after", "retry-after-ms", "x-should-retry"})
-"""The headers of a reply that a cassette keeps: what a client acts on."""
-
+# fmt: off
 FIELDS = frozenset(
     [
-        "add_generation_prompt",
-        "add_special_tokens",
-        "best_of",
-        "cache_salt",
-        "chat_template",
-        "chat_template_kwargs",
-        "continue_final_message",
-        "detokenize",
-        "documents",
-        "echo",
-        "extra_body",
-        "frequency_penalty",
-        "functions",
-        "function_call",
-        "grammar",
-        "guided_choice",
-        "guided_decoding_backend",
-        "guided_grammar",
-        "guided_json",
-        "guided_regex",
-        "ignore_eos",
-        "image_data",
-        "include_reasoning",
-        "include_stop_str_in_output",
-        "input",
-        "input_ids",
-        "json_schema",
-        "length_penalty",
-        "log_probs",
-        "logit_bias",
-        "logprob_start_len",
-        "logprobs",
-        "lora_path",
-        "max_completion_tokens",
-        "max_new_tokens",
-        "max_tokens",
-        "messages",
-        "min_p",
-        "min_tokens",
-        "mm_processor_kwargs",
-        "modalities",
-        "model",
-        "models",
-        "n",
-        "parallel_tool_calls",
-        "plugins",
-        "prediction",
-        "presence_penalty",
-        "priority",
-        "prompt",
-        "prompt_logprobs",
-        "provider",
-        "reasoning",
-        "reasoning_effort",
-        "regex",
-        "repetition_penalty",
-        "response_format",
-        "return_hidden_states",
-        "return_logprob",
-        "return_text_in_logprobs",
-        "return_token_ids",
-        "return_tokens_as_token_ids",
-        "route",
-        "sampling_params",
-        "seed",
-        "separate_reasoning",
-        "service_tier",
-        "skip_special_tokens",
-        "spaces_between_special_tokens",
-        "stop",
-        "stop_token_ids",
-        "stop_regex",
-        "store",
-        "stream",
-        "stream_options",
-        "structured_outputs",
-        "suffix",
-        "temperature",
-        "text",
-        "think",
-        "token_ids_logprob",
-        "tool_choice",
-        "tools",
-        "top_a",
-        "top_k",
-        "top_logprobs",
-        "top_logprobs_num",
-        "top_p",
-        "transforms",
-        "truncate_prompt_tokens",
-        "truncation",
-        "usage",
-        "use_beam_search",
-        "verbosity",
+        # OpenAI
+        "best_of", "echo", "frequency_penalty", "function_call", "functions", "input", "logit_bias", "logprobs",
+        "max_completion_tokens", "max_tokens", "messages", "modalities", "model", "n", "parallel_tool_calls", "prediction",
+        "presence_penalty", "prompt", "reasoning_effort", "response_format", "seed", "service_tier", "stop", "store",
+        "stream", "stream_options", "suffix", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "verbosity",
+        # OpenRouter
+        "include_reasoning", "models", "plugins", "provider", "reasoning", "route", "top_a", "transforms", "usage",
+        # SGLang
+        "image_data", "input_ids", "json_schema", "log_probs", "logprob_start_len", "lora_path", "max_new_tokens", "regex",
+        "return_hidden_states", "return_logprob", "return_text_in_logprobs", "sampling_params", "separate_reasoning",
+        "stop_regex", "text", "think", "token_ids_logprob", "top_logprobs_num",
+        # vLLM, and servers with its options
+        "add_generation_prompt", "add_special_tokens", "cache_salt", "chat_template", "chat_template_kwargs",
+        "continue_final_message", "detokenize", "documents", "extra_body", "grammar", "guided_choice",
+        "guided_decoding_backend", "guided_grammar", "guided_json", "guided_regex", "ignore_eos",
+        "include_stop_str_in_output", "length_penalty", "min_p", "min_tokens", "mm_processor_kwargs", "priority",
+        "prompt_logprobs", "repetition_penalty", "return_token_ids", "return_tokens_as_token_ids", "skip_special_tokens",
+        "spaces_between_special_tokens", "stop_token_ids", "structured_outputs", "top_k", "truncate_prompt_tokens",
+        "truncation", "use_beam_search",
     ]
 )
-"""The fields that requests to chat completions, completions and /generate have; of others, texts are not kept."""
+# fmt: on
+"""The known fields of requests to chat completions, completions and /generate; the strings in other fields are redacted."""
 _KNOWN_PATHS = ("/chat/completions", "/completions", "/generate")
-_CACHED_TEXTS = 4096
+_MAX_CACHED_TEXTS = 4096
 _NEUTRAL = "[redacted]"
 
 
 class Redactor:
-    """Takes secrets out of recordings, with the same placeholder for the same secret.
+    """Replaces secrets in recordings, equal secrets with equal placeholders.
 
-    ``known`` are values that are secret whatever they look like, by the name that their placeholder shall have: see `secrets_of`.
-    ``patterns`` are regular expressions by kind; group 1, if there is one, is what is secret. ``function`` is given every text,
-    and gives back what may be kept of it. ``fields`` and ``headers`` are kept in addition to `FIELDS` and `HEADERS`.
+    ``known``: secret values by the name for their placeholder, see `secrets_of`. ``patterns``: regular expressions by kind; group 1, if
+    there is one, is the secret. ``function`` maps every string to its redacted form. ``fields`` are kept in addition to `FIELDS`.
     """
 
     def __init__(
@@ -145,23 +68,21 @@ class Redactor:
         patterns: Mapping[str, str | re.Pattern[str]] | None = None,
         function: Callable[[str], str] | None = None,
         fields: Collection[str] = (),
-        headers: Collection[str] = (),
     ) -> None:
         shapes = [Shape(kind=kind, hints=(), pattern=re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
         self._shapes = shapes
         self._function = function
         self._fields = FIELDS | set(fields)
-        self._headers = HEADERS | {header.lower() for header in headers}
         self.begin(known or {})
 
     def knowing(self, more: Mapping[str, str]) -> Redactor:
-        """Return a redactor that takes out ``more`` values too, by name, and counts anew."""
+        """Return a redactor that also knows the secrets ``more``, by name, and numbers placeholders from 1."""
         other = copy.copy(self)
         other.begin({**more, **self.known})
         return other
 
     def begin(self, known: Mapping[str, str]) -> None:
-        """Count placeholders from 1, and look for these values, by name, and for all shapes."""
+        """Number placeholders from 1, and search for these secrets, by name, and for all shapes."""
         self.known = dict(known)
         self._search = Search(self.known, self._shapes)
         self._numbers: dict[tuple[str, str], int] = {}
@@ -170,7 +91,7 @@ class Redactor:
 
     def tape(self, tape: Tape) -> Tape:
         """Return a recording without secrets."""
-        header = {field.name: self._said(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
+        header = {field.name: self._header_value(getattr(tape.header, field.name)) for field in dataclasses.fields(tape.header)}
         calls = tuple(self.model_call(call) if isinstance(call, ModelCall) else self.tool_call(call) for call in tape.calls)
         rollouts = tuple(
             dataclasses.replace(rollout, reward_error=self.text(rollout.reward_error)) for rollout in tape.rollouts
@@ -197,7 +118,7 @@ class Redactor:
         )
 
     def request(self, request: ModelRequest) -> ModelRequest:
-        """Return a request without secrets, and without the texts of fields that no such request is known to have."""
+        """Return a request without secrets, and without the strings in unknown fields."""
         body = request.body
         path = request.path.partition("?")[0]
         if isinstance(body, dict) and path.endswith(_KNOWN_PATHS):
@@ -205,14 +126,14 @@ class Redactor:
         return dataclasses.replace(request, path=self.text(request.path), body=self._body(body, request.body_kind))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """Return an answer without secrets, with the headers that a client acts on."""
-        headers = {name.lower(): self.text(value) for name, value in reply.headers.items() if name.lower() in self._headers}
+        """Return a reply without secrets, with only the known headers."""
+        headers = {name.lower(): self.text(value) for name, value in reply.headers.items() if name.lower() in REPLY_HEADERS}
         return dataclasses.replace(
             reply, headers=headers, body=self._body(reply.body, reply.body_kind), failure=self.text(reply.failure)
         )
 
     def value(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with placeholders for the secrets in its texts and keys, and under names such as "password"."""
+        """Return a JSON value with placeholders for the secrets in its strings and keys, and under names such as "password"."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -225,29 +146,29 @@ class Redactor:
         """Return a text with placeholders for its secrets."""
         known = self._texts.get(text)
         if known is None:
-            if len(self._texts) >= _CACHED_TEXTS:
+            if len(self._texts) >= _MAX_CACHED_TEXTS:
                 self._texts.clear()
-            known = self._texts[text] = self._cleaned(text)
+            known = self._texts[text] = self._redacted(text)
         return known
 
     def normalised(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value, recorded or live, with ``[redacted]`` for each secret: equal if they differ in secrets only."""
+        """Return a JSON value with ``[redacted]`` for each secret: values that differ only in secrets become equal."""
         return _neutral(self.value(value))
 
-    def _cleaned(self, text: str) -> str:
+    def _redacted(self, text: str) -> str:
         if text[:1] in ("{", "[") and "\\" in text:
             text = self._json_text(text)
-        text = cleaned_pieces([text], self._replacements)[0]
+        text = redacted_pieces([text], self._replacements)[0]
         return text if self._function is None else self._function(text)
 
     def _json_text(self, text: str) -> str:
-        """Return a text that is JSON without what is secret in its texts: there a secret may be spelt with escapes."""
+        """Redact the strings inside a JSON text, where escapes may hide a secret."""
         try:
             value = json.loads(text)
-            cleaned = self.value(value)
-        except (ValueError, RecursionError):  # not JSON: it is read as any text
+            redacted = self.value(value)
+        except (ValueError, RecursionError):  # not JSON: treated like any text
             return text
-        return text if cleaned == value else dumped_like(text, value, cleaned)
+        return text if redacted == value else dumped_like(text, value, redacted)
 
     def _replacements(self, text: str) -> list[tuple[int, int, str]]:
         return [(span.start, span.end, self._placeholder(span.kind, span.value)) for span in self._search.spans(text)]
@@ -260,29 +181,29 @@ class Redactor:
 
     def _body(self, body: JsonValue, kind: BodyKind) -> JsonValue:
         if kind == "events" and isinstance(body, list) and all(isinstance(event, str) for event in body):
-            return list(cleaned_events(body, self._replacements, self.value))  # type: ignore[arg-type]
+            return list(redacted_events(body, self._replacements, self.value))  # type: ignore[arg-type]
         if kind == "bytes" and isinstance(body, str):
             return self._bytes(body)
         return self.value(body)
 
     def _bytes(self, coded: str) -> str:
-        """Return bytes in base64 without secrets; where one is in them in another code, a placeholder is all that is kept."""
+        """Redact base64-encoded bytes; if a secret in them is encoded again, only a placeholder is kept."""
         try:
-            said = base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
-        except (binascii.Error, ValueError):  # it says of itself what it is not
+            decoded = base64.b64decode(coded, validate=True).decode("utf-8", "surrogateescape")
+        except (binascii.Error, ValueError):  # not base64 after all
             return self.text(coded)
-        if self.text(coded) == coded and self.text(said) == said:
+        if self.text(coded) == coded and self.text(decoded) == decoded:
             return coded
-        cleaned = base64.b64encode(self.text(said).encode("utf-8", "surrogateescape")).decode()
-        return cleaned if self.text(cleaned) == cleaned else base64.b64encode(self.text(coded).encode()).decode()
+        redacted = base64.b64encode(self.text(decoded).encode("utf-8", "surrogateescape")).decode()
+        return redacted if self.text(redacted) == redacted else base64.b64encode(self.text(coded).encode()).decode()
 
     def _list(self, items: list[JsonValue]) -> JsonValue:
         if items and isinstance(items[0], int | float) and set(map(type, items)) <= {int, float}:
-            return items  # ids and log probabilities, many thousands of them
+            return items  # ids and logprobs: many thousands
         if items and all(isinstance(item, str) for item in items):
-            lines = cleaned_pieces(items, self._replacements, "\n")  # type: ignore[arg-type]  # a private key, line by line
+            lines = redacted_pieces(items, self._replacements, "\n")  # type: ignore[arg-type]  # a private key may span lines
             return [self.text(line) for line in lines]
-        return [self.value(item) for item in cleaned_tokens(items, self._replacements)]
+        return [self.value(item) for item in redacted_tokens(items, self._replacements)]
 
     def _field(self, key: str, value: JsonValue) -> JsonValue:
         if isinstance(value, str) and is_secret_name(key) and value and not PLACEHOLDER.search(value):
@@ -298,7 +219,7 @@ class Redactor:
             return {key: self._unknown(item) for key, item in value.items()}
         return value
 
-    def _said(self, value: str | Mapping[str, str]) -> str | JsonObject:
+    def _header_value(self, value: str | Mapping[str, str]) -> str | JsonObject:
         return self.text(value) if isinstance(value, str) else {self.text(key): self.text(item) for key, item in value.items()}
 
 

@@ -1,8 +1,8 @@
-"""What the calls of a recording repeat of each other: the messages of a conversation, the ids of a prompt, schemas and texts.
+"""Finds what the calls of a recording repeat of earlier ones: the messages of a conversation, and the ids of a prompt.
 
-A request repeats everything that was said before it. A cassette holds each thing once, where it first occurs, and refers to it:
-``{"~as": 3, "then": [...]}`` stands for the messages of call 3 and these; ``{"~ids_of": 3, "choice": 0, "then": [...]}`` for the
-prompt of call 3 with the ids of its first answer, and these. ``up_to`` takes only the beginning of what is referred to.
+Each request repeats the whole conversation before it. A cassette contains each message once, and refers to it:
+``{"~as": 3, "then": [...]}`` means the messages of call 3 and these; ``{"~ids_of": 3, "choice": 0, "then": [...]}`` means the prompt of
+call 3 with the ids of its first answer, and these. ``up_to`` limits a reference to the beginning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_CHOICE = -1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reference:
-    """A beginning that is shared: the first ``up_to`` items of a call's messages, or of its ids with those of a ``choice``."""
+    """A reference to the first ``up_to`` messages of a call, or to its first ids, followed by those of a ``choice``."""
 
     call: int
     up_to: int
@@ -30,7 +30,7 @@ class Reference:
 
 
 def text_of_value(value: JsonValue) -> str | None:
-    """Return what is equal exactly where values are (also 1 and 1.0 differ, and the order of keys); None if Python cannot say."""
+    """Return a text that identifies the value (1 and 1.0 differ, as does the order of keys); None if it has no JSON."""
     try:
         return dumped(value)
     except (ValueError, RecursionError):
@@ -45,13 +45,13 @@ class _Node:
 
 
 class MessageTree:
-    """The conversations so far, as a tree of messages, to find what a request has in common with an earlier one."""
+    """A prefix tree of the conversations so far."""
 
     def __init__(self) -> None:
         self._root = _Node(0)
 
     def add(self, call: int, messages: list[JsonValue]) -> Reference | None:
-        """Remember the messages of ``call`` and return the longest beginning that an earlier call has; None if there is none."""
+        """Add the messages of ``call``; return a reference to the longest prefix in an earlier call, or None."""
         node, depth, found = self._root, 0, self._root
         for position, message in enumerate(messages, start=1):
             key = text_of_value(message)
@@ -72,14 +72,14 @@ class MessageTree:
 
 
 class IdSources:
-    """Sequences of token ids so far, by blocks, to find the longest beginning that a prompt has in common with one of them."""
+    """The token ids of prompts and answers so far, indexed by blocks, to find common prefixes."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, tuple[int, int]] = {}
         self._ids: dict[tuple[int, int], list[int]] = {}
 
     def add(self, call: int, ids: list[int], answers: list[list[int]]) -> Reference | None:
-        """Remember a prompt and its answers, and return what the prompt shares with an earlier call; None if that is little."""
+        """Add a prompt and its answers; return a reference to the prefix in an earlier call, or None if there is no long one."""
         chain, source = _chain(0, ids, 0), None
         for link in chain:
             known = self._blocks.get(link)
@@ -97,7 +97,7 @@ class IdSources:
     def _reference(self, ids: list[int], source: tuple[int, int]) -> Reference | None:
         earlier = self._ids[source]
         common = _common(ids, earlier)
-        if common < BLOCK:  # two beginnings with one hash
+        if common < BLOCK:  # a hash collision
             return None
         return Reference(call=source[0], choice=source[1], up_to=common, is_whole=common == len(earlier))
 
@@ -108,7 +108,7 @@ class IdSources:
 
 
 def _chain(start: int, ids: list[int], offset: int) -> list[int]:
-    """Return one number per whole block, which stands for all ids up to its end."""
+    """Return one hash per whole block, of all ids up to its end."""
     links = []
     link = start
     for at in range(0, len(ids) - BLOCK + 1, BLOCK):
@@ -118,7 +118,7 @@ def _chain(start: int, ids: list[int], offset: int) -> list[int]:
 
 
 def _common(one: list[int], other: list[int]) -> int:
-    """Return how many ids two sequences begin with together, by halving: comparing slices is faster than comparing ids."""
+    """Return the length of the common prefix, by binary search: comparing slices is faster than comparing ids."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -130,26 +130,26 @@ def _common(one: list[int], other: list[int]) -> int:
 
 
 def prompt_ids(body: JsonValue) -> tuple[JsonObject, str] | None:
-    """Return the object and the key under which a request to ``/generate`` or ``/completions`` keeps the ids of its prompt."""
+    """Return the object and the key with the prompt ids of a request to ``/generate`` or ``/completions``."""
     if not isinstance(body, dict):
         return None
     prompt = body.get("prompt")
     places = [(body, "input_ids"), (body, "prompt")]
     if isinstance(prompt, dict):
         places.append((prompt, "prompt_token_ids"))
-    for holder, key in places:
-        if not isinstance(holder.get(key), str | int | float | dict | None):
-            return holder, key
+    for container, key in places:
+        if not isinstance(container.get(key), str | int | float | dict | None):
+            return container, key
     return None
 
 
 def is_ids(value: object) -> bool:
-    """Whether ``value`` is a list of integers that JSON has."""
+    """Return whether ``value`` is a list of integers."""
     return isinstance(value, list) and is_plain_numbers(value) and set(map(type, value)) == {int}
 
 
 def answered_ids(body: JsonValue) -> list[list[int]]:
-    """Return the ids that each choice of an answer of vLLM's or SGLang's ``/generate`` holds; none where the shape is another."""
+    """Return the ids of each choice in an answer of vLLM's or SGLang's ``/generate``; [] for other answers."""
     try:
         if isinstance(body, Mapping) and isinstance(body.get("logprobs"), list):
             return [[int(next(iter(position[0]))) for position in choice] for choice in body["logprobs"]]  # type: ignore[index, union-attr, arg-type]

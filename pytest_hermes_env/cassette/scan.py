@@ -1,7 +1,7 @@
-"""The last look at a cassette before it is put in place: is there a secret in it after all?
+"""Scans a cassette for secrets before it is written, independently of the redaction.
 
-It shares nothing with `redact`: it reads a file as bytes and as JSON, puts together whatever may have been split (lines, chunks of
-streams, tokens), undoes codes layer by layer, and looks for the beginnings of keys letter by letter.
+It shares no code with `redact`: it reads a file as bytes and as JSON, joins whatever may have been split (lines, chunks of streams,
+tokens), decodes layer by layer, and searches for the prefixes of keys character by character.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from urllib.parse import unquote_to_bytes
 
 __all__ = ["Leak", "leak_lines", "scan_file"]
 
-SHORTEST_KNOWN = 8
-LAYERS = 4
-_TOGETHER = "[*]"
+MIN_KNOWN_LENGTH = 8
+MAX_LAYERS = 4
+_JOINED = "[*]"
 BYTES = 256
 SHORT_LIST = 64
 SGLANG_PARTS = 3
@@ -32,7 +32,7 @@ LONGEST_HEAD = 1000
 LONGEST_TITLE = 60
 SHORTEST_PART, SHORTEST_RUN, SHORTEST_TOKEN, SHORTEST_HEX, SHORTEST_PACKED = 12, 12, 16, 16, 9
 TOKEN_DIGITS = 2
-WHOLE_AT_MOST = 16_000_000
+MAX_DECOMPRESSED = 16_000_000
 _ALPHANUMERIC = frozenset(string.ascii_letters + string.digits)
 _KEY_LETTERS = _ALPHANUMERIC | set("_-")
 _TOKEN_LETTERS = _KEY_LETTERS | set(".~+/=")
@@ -41,7 +41,7 @@ _BLANKED = bytes(letter if letter in _BASE64_LETTERS else 32 for letter in range
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _UNREADABLE = bytes({*range(BYTES)} - {*string.printable.encode()})
-_BEGINNINGS: Mapping[str, tuple[str, int]] = {
+_PREFIXES: Mapping[str, tuple[str, int]] = {
     "sk-": ("api-key", 20),
     "sk_live_": ("api-key", 16),
     "rk_live_": ("api-key", 16),
@@ -63,7 +63,7 @@ _BEGINNINGS: Mapping[str, tuple[str, int]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """A secret that a file holds: on which line, where within its JSON, and of which kind. Never the secret itself."""
+    """A secret in a file: its line, its path in the JSON, and its kind. Never the secret itself."""
 
     line: int
     where: str
@@ -71,43 +71,35 @@ class Leak:
 
 
 def scan_file(path_or_bytes: Path | bytes, known: Mapping[str, str] | None = None) -> list[Leak]:
-    """Return the secrets that a file holds, ``known`` ones (by name) in whatever code, and what looks like a key.
+    """Return the secrets in a file: ``known`` ones (by name) in any encoding, and everything that looks like a key.
 
-    A leak that was put together from pieces has the line of the first piece, or 1 where that cannot be told.
+    A leak that spans several pieces has the line of the first piece, or 1 if that is unknown.
     """
     data = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes).read_bytes()
     text = data.decode("utf-8", "replace")
-    breaks = _breaks(text)
-    needles = {name: value for name, value in (known or {}).items() if len(value) >= SHORTEST_KNOWN}
+    breaks = [found.start() for found in re.finditer("\n", text)]
+    needles = {name: value for name, value in (known or {}).items() if len(value) >= MIN_KNOWN_LENGTH}
     leaks: dict[tuple[str, int], Leak] = {}
     seen: set[str] = set()
-    for where, view in sorted(_views(text), key=lambda view: _TOGETHER in view[0]):
+    for where, view in sorted(_views(text), key=lambda view: _JOINED in view[0]):
         if view in seen:
             continue
         seen.add(view)
         for kind in sorted(_kinds(view, needles, 0)):
             line = _line(text, view, breaks)
-            if _TOGETHER in where and any(kind == leak.kind for leak in leaks.values()):
-                continue  # put together, texts say again what one of them says
+            if _JOINED in where and any(kind == leak.kind for leak in leaks.values()):
+                continue  # the joined texts repeat the leak of one of them
             leaks.setdefault((kind, line), Leak(line=line, where=where, kind=kind))
     return sorted(leaks.values(), key=lambda leak: (leak.line, leak.kind, leak.where))
 
 
 def leak_lines(leaks: list[Leak]) -> list[str]:
-    """Return leaks as lines for a reader, without what leaked."""
+    """Return a line for each leak, without the secret."""
     return [f"line {leak.line}: {leak.kind} in {leak.where}" for leak in leaks]
 
 
-def _breaks(text: str) -> list[int]:
-    found, at = [], text.find("\n")
-    while at >= 0:
-        found.append(at)
-        at = text.find("\n", at + 1)
-    return found
-
-
 def _line(text: str, view: str, breaks: list[int]) -> int:
-    """Return the line on which a view, or its longest line, stands in the file."""
+    """Return the line of the file that contains the view, or its longest line."""
     piece = max(view.split("\n"), key=len)
     for sought in (piece, json.dumps(piece, ensure_ascii=False)[1:-1], json.dumps(piece)[1:-1], piece[:12]):
         at = text.find(sought)
@@ -117,7 +109,7 @@ def _line(text: str, view: str, breaks: list[int]) -> int:
 
 
 def _views(text: str) -> Iterator[tuple[str, str]]:
-    """Give every text in which a secret may be seen, with where it is: the texts within the JSON, and what they are together."""
+    """Yield every text that may contain a secret, with its path: the strings in the JSON, and those joined."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -127,7 +119,7 @@ def _views(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
-    """Give the texts within a value, and for each list what its items say at the same place, one after the other."""
+    """Yield the strings in a value, and for each list the joined strings at the same path of its items."""
     if isinstance(value, str):
         yield where or "the file", value
         inner = _json_in(value)
@@ -144,81 +136,81 @@ def _texts(value: object, where: str) -> Iterator[tuple[str, str]]:
             return
         if value and isinstance(value[0], int | float):
             return
-        together: dict[str, list[str]] = {}
+        joined: dict[str, list[str]] = {}
         for item in value:
-            _gather(item, "", together)
-        for place, texts in together.items():
+            _gather(item, "", joined)
+        for place, texts in joined.items():
             if len(texts) > 1:
-                yield f"{where}{_TOGETHER}{place}", "".join(texts)
-                yield f"{where}{_TOGETHER}{place}", "\n".join(texts)
+                yield f"{where}{_JOINED}{place}", "".join(texts)
+                yield f"{where}{_JOINED}{place}", "\n".join(texts)
         for number, item in enumerate(value):
             yield from _texts(item, f"{where}[{number}]")
 
 
-def _gather(value: object, place: str, together: dict[str, list[str]]) -> None:
-    """Collect texts by their place in the items of a list, which is the same for all items but for an "index"."""
+def _gather(value: object, place: str, joined: dict[str, list[str]]) -> None:
+    """Collect strings by their path in the items of a list; an "index" field distinguishes paths."""
     if isinstance(value, str):
-        together.setdefault(place, []).append(value)
+        joined.setdefault(place, []).append(value)
         inner = _json_in(value)
         if inner is not None:
-            _gather(inner, f"{place}:", together)
+            _gather(inner, f"{place}:", joined)
     elif isinstance(value, dict):
         index = value.get("index")
         here = f"{place}#{index}" if isinstance(index, int) else place
         for key, item in value.items():
-            _gather(item, f"{here}.{key}", together)
+            _gather(item, f"{here}.{key}", joined)
     elif isinstance(value, list):
         if value and all(type(item) is int and 0 <= item < BYTES for item in value[:SHORT_LIST]) and len(value) < SHORT_LIST:
-            together.setdefault(place, []).append(bytes(value).decode("latin-1"))
+            joined.setdefault(place, []).append(bytes(value).decode("latin-1"))
         elif value and not isinstance(value[0], int | float):
             for item in value:
-                _gather(item, f"{place}[]", together)
-        elif len(value) == SGLANG_PARTS and isinstance(value[2], str):  # a log probability, an id, and what it says
-            together.setdefault(f"{place}[2]", []).append(value[2])
+                _gather(item, f"{place}[]", joined)
+        elif len(value) == SGLANG_PARTS and isinstance(value[2], str):  # a logprob, a token id, and its text
+            joined.setdefault(f"{place}[2]", []).append(value[2])
 
 
 def _json_in(text: str) -> object:
-    """Return what a text says that is JSON, or the data of an event; None for any other."""
+    """Return the value of a JSON text, or of the data of an event; None for other texts."""
     start = text.removeprefix("data:").lstrip()
     if start[:1] not in ("{", "["):
         return None
     try:
         return json.loads(start)
-    except (ValueError, RecursionError):  # it only begins like JSON: it has been seen as a text
+    except (ValueError, RecursionError):  # only begins like JSON: already scanned as text
         return None
 
 
 def _kinds(view: str, known: Mapping[str, str], layer: int) -> set[str]:
-    """Return the kinds of secrets that a text holds, as it is and with its codes undone."""
+    """Return the kinds of secrets in a text, as it is and decoded."""
     found = {name for name, value in known.items() if value in view}
-    for beginning, (kind, length) in _BEGINNINGS.items():
-        at = view.find(beginning)
+    for prefix, (kind, length) in _PREFIXES.items():
+        at = view.find(prefix)
         while at >= 0:
-            if _is_key(view, at, beginning, length):
+            if _is_key(view, at, prefix, length):
                 found.add(kind)
                 break
-            at = view.find(beginning, at + 1)
+            at = view.find(prefix, at + 1)
     if _has_private_key(view):
         found.add("private-key")
     if _has_bearer(view):
         found.add("bearer")
     if _has_json_web_token(view):
         found.add("jwt")
-    if layer < LAYERS:
-        for inner in _uncoded(view):
+    if layer < MAX_LAYERS:
+        for inner in _decoded(view):
             found |= _kinds(inner, known, layer + 1)
     return found
 
 
-def _is_key(view: str, at: int, beginning: str, length: int) -> bool:
+def _is_key(view: str, at: int, prefix: str, length: int) -> bool:
     if at and view[at - 1] in _ALPHANUMERIC:
         return False
     end = at
     while end < len(view) and view[end] in _KEY_LETTERS and end - at < LONGEST_KEY:
         end += 1
-    body = view[at + len(beginning) : end]
+    body = view[at + len(prefix) : end]
     longest = max(map(len, body.replace("_", "-").split("-")), default=0)
-    is_upper = beginning not in ("AKIA", "ASIA") or body[:16].isupper() or body[:16].isdigit()
+    is_upper = prefix not in ("AKIA", "ASIA") or body[:16].isupper() or body[:16].isdigit()
     return (
         len(body) >= length - (length // 5 if length > SHORTEST_TOKEN else 0)
         and any(map(str.isdigit, body))
@@ -262,8 +254,8 @@ def _has_json_web_token(view: str) -> bool:
     return False
 
 
-def _uncoded(view: str) -> Iterator[str]:
-    """Give what a text says once base64, hexadecimal digits, percent signs, escapes and compression are undone."""
+def _decoded(view: str) -> Iterator[str]:
+    """Yield the text decoded from base64, hex, percent encoding, escapes and compression."""
     if "%" in view:
         spaced = view.replace("+", " ").encode("utf-8", "replace")
         plain = unquote_to_bytes(spaced)
@@ -299,17 +291,17 @@ def _from_run(run: bytes) -> Iterator[str]:
 
 
 def _from_bytes(data: bytes) -> Iterator[str]:
-    said = data
+    unpacked = data
     if data.startswith(b"\x1f\x8b"):
         try:
-            said = zlib.decompressobj(31).decompress(data, WHOLE_AT_MOST)
+            unpacked = zlib.decompressobj(31).decompress(data, MAX_DECOMPRESSED)
         except (zlib.error, gzip.BadGzipFile):
-            said = data
+            unpacked = data
     elif data[:1] == b"x" and len(data) >= SHORTEST_PACKED:
         try:
-            said = zlib.decompressobj().decompress(data, WHOLE_AT_MOST)
+            unpacked = zlib.decompressobj().decompress(data, MAX_DECOMPRESSED)
         except zlib.error:
-            said = data
-    readable = len(said[:4096].translate(None, _UNREADABLE))
-    if readable * 10 >= len(said[:4096]) * 6 or said is not data:
-        yield said.decode("utf-8", "replace")
+            unpacked = data
+    readable = len(unpacked[:4096].translate(None, _UNREADABLE))
+    if readable * 10 >= len(unpacked[:4096]) * 6 or unpacked is not data:
+        yield unpacked.decode("utf-8", "replace")

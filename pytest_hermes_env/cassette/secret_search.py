@@ -1,4 +1,4 @@
-"""Where secrets are in a text: known ones in every spelling, shapes of keys, and both within base64, hexadecimal, URLs and gzip."""
+"""Finds secrets in texts: known values in every encoding, shapes of keys, and both inside base64, hex, URLs and gzip."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pytest_hermes_env.cassette.key_shapes import MIN_KNOWN, SHAPES, Shape
 __all__ = ["PLACEHOLDER", "Search", "Span"]
 
 PLACEHOLDER = re.compile(r"\[redacted:[^\[\]:]{1,80}:\d+\]")
-UNPACKED_AT_MOST = 16_000_000
-DEEPEST = 3
-ESCAPED_AT_MOST = 5
+MAX_DECOMPRESSED = 16_000_000
+MAX_DEPTH = 3
+MAX_ESCAPES = 5
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 _FULL_LINE = 40
 _LINE_BREAK = 2
@@ -32,7 +32,7 @@ _WORD = re.compile(r"[A-Za-z0-9+/=_-]*")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """A secret in a text: from ``start`` to ``end``, and its ``value``, by which it is known again in another spelling."""
+    """The position of a secret in a text, and its ``value``, which is equal for all its encodings."""
 
     start: int
     end: int
@@ -41,7 +41,7 @@ class Span:
 
 
 class Search:
-    """Finds secrets in texts. ``known`` gives the values that are secret whatever they look like, by name."""
+    """Finds secrets in texts. ``known``: secret values by name."""
 
     def __init__(self, known: Mapping[str, str], shapes: Sequence[Shape] = ()) -> None:
         self._shapes = (*shapes, *SHAPES)
@@ -50,18 +50,18 @@ class Search:
         self._forms = sorted(forms, key=lambda form: -len(form[0]))
 
     def spans(self, text: str, depth: int = 0) -> list[Span]:
-        """Return what is secret in ``text``, from left to right, without overlaps."""
+        """Return the secrets in ``text``, from left to right, without overlaps."""
         found = [*self._known_spans(text), *self._shape_spans(text)]
-        if depth < DEEPEST:
+        if depth < MAX_DEPTH:
             found.extend(self._encoded_spans(text, depth))
-        return _apart(found, text)
+        return _merged(found, text)
 
     def _known_spans(self, text: str) -> Iterator[Span]:
         for form, value, is_run in self._forms:
             at = text.find(form)
             while at >= 0:
                 start, end = at, at + len(form)
-                if is_run:  # the letters at its borders hold bits of the secret
+                if is_run:  # the characters around it encode bits of the secret too
                     start, end = _run_around(text, start, end)
                 yield Span(start, end, self._known[value], value)
                 at = text.find(form, end)
@@ -79,7 +79,7 @@ class Search:
 
 
 def _forms(value: str) -> set[tuple[str, bool]]:
-    """Return the spellings of a secret, each with whether it is the middle of a run of base64."""
+    """Return the encodings of a secret, each with whether it is the middle of a base64 run."""
     data = value.encode("utf-8", "surrogatepass")
     plain = {
         value,
@@ -93,7 +93,7 @@ def _forms(value: str) -> set[tuple[str, bool]]:
     }
     middles = set()
     for offset in range(3):
-        # cut off what the neighbours of the secret have a part in
+        # drop the characters that also encode neighbouring bytes
         coded = base64.b64encode(b"\0" * offset + data).decode()
         middle = coded[(0, 2, 3)[offset] :].rstrip("=")
         middle = middle[: len(middle) - (1 if (offset + len(data)) % 3 else 0)]
@@ -103,8 +103,8 @@ def _forms(value: str) -> set[tuple[str, bool]]:
 
 
 def _escaped(value: str, *, ensure_ascii: bool) -> Iterator[str]:
-    """Give a text as it stands in JSON, in JSON within JSON, and so on."""
-    for _ in range(ESCAPED_AT_MOST):
+    """Yield the text escaped as in JSON, as in JSON within JSON, and so on."""
+    for _ in range(MAX_ESCAPES):
         value = json.dumps(value, ensure_ascii=ensure_ascii)[1:-1]
         yield value
 
@@ -116,25 +116,25 @@ def _run_around(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _decoded(text: str) -> Iterator[tuple[int, int, str]]:
-    """Give what runs of base64, hexadecimal digits and percent signs say, and where they stand."""
+    """Yield the decoded text of each run of base64, hex digits and percent encoding, with its position."""
     for start, end in _runs(text):
         run = text[start:end]
         compact = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
         for offset in range(4):
             piece = compact[offset:]
             piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece
-            for said in _said_by(binascii.a2b_base64(piece + "=" * (-len(piece) % 4))):
-                yield start, end, said
+            for decoded in _readable(binascii.a2b_base64(piece + "=" * (-len(piece) % 4))):
+                yield start, end, decoded
         for digits in _HEX.finditer(run):
-            for said in _said_by(bytes.fromhex(digits[0])):
-                yield start + digits.start(), start + digits.end(), said
+            for decoded in _readable(bytes.fromhex(digits[0])):
+                yield start + digits.start(), start + digits.end(), decoded
     if _CODE.search(text):
         for word in _PERCENT.finditer(text):
             yield word.start(), word.end(), unquote(word[0], errors="replace")
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
-    """Give where runs of base64 stand: letters without a gap, and all of them together that are broken into lines."""
+    """Yield the positions of base64 runs: single runs, and blocks of runs broken into lines."""
     block: tuple[int, int] | None = None
     lines = 0
     for run in _RUN.finditer(text):
@@ -153,29 +153,29 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
         yield block
 
 
-def _said_by(data: bytes) -> Iterator[str]:
-    """Give bytes as text if some of them can be read, and what they hold if they are compressed."""
+def _readable(data: bytes) -> Iterator[str]:
+    """Yield the bytes as text if they contain readable text, and decompressed if they are compressed."""
     if _READABLE.search(data):
         yield data.decode("latin-1")
     if data[:2] == b"\x1f\x8b" or (data[:1] == b"\x78" and not int.from_bytes(data[:2]) % 31):
         try:
-            yield zlib.decompressobj(wbits=47).decompress(data, UNPACKED_AT_MOST).decode("utf-8", "replace")
+            yield zlib.decompressobj(wbits=47).decompress(data, MAX_DECOMPRESSED).decode("utf-8", "replace")
         except zlib.error:
             return
 
 
-def _apart(found: list[Span], text: str) -> list[Span]:
-    """Return spans without overlaps: those that overlap become one, named after the first found. A placeholder is no secret."""
+def _merged(found: list[Span], text: str) -> list[Span]:
+    """Return the spans with overlapping ones merged, named after the first. Placeholders are not secrets."""
     if not found:
         return []
     marks = [mark.span() for mark in PLACEHOLDER.finditer(text)]
-    apart: list[Span] = []
+    merged: list[Span] = []
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
         if any(start <= span.start and span.end <= end for start, end in marks):
             continue
-        if apart and span.start < apart[-1].end:
-            last = apart[-1]
-            apart[-1] = Span(last.start, max(last.end, span.end), last.kind, last.value)
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Span(last.start, max(last.end, span.end), last.kind, last.value)
         else:
-            apart.append(span)
-    return apart
+            merged.append(span)
+    return merged

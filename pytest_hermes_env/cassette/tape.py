@@ -1,7 +1,7 @@
-"""What a cassette holds, as values: where it comes from, and every model call and tool call in the order in which they began.
+"""The content of a cassette as values: its origin, and every model call and tool call in the order in which they began.
 
-Place in the flow: the recorder makes a `Tape`, `format` writes and reads it, the player serves it. Nothing here knows of HTTP
-libraries or files.
+Place in the flow: the recorder makes a `Tape`, `format` writes and reads it, the player serves it. Independent of HTTP libraries
+and files.
 """
 
 from __future__ import annotations
@@ -12,19 +12,32 @@ from typing import Literal, TypeAlias
 
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["BodyKind", "Header", "ModelCall", "ModelReply", "ModelRequest", "RecordedRollout", "RecordedToolCall", "Tape"]
+__all__ = [
+    "REPLY_HEADERS",
+    "BodyKind",
+    "Header",
+    "ModelCall",
+    "ModelReply",
+    "ModelRequest",
+    "RecordedRollout",
+    "RecordedToolCall",
+    "Tape",
+]
 
 BodyKind: TypeAlias = Literal["none", "json", "text", "events", "bytes"]
-"""How a body is kept: as JSON, as text, as the events of a stream (a list of texts), or as base64 text of bytes."""
+"""How a body is stored: as JSON, as text, as the events of a stream (a list of strings), or as base64-encoded bytes."""
+
+REPLY_HEADERS = ("content-encoding", "content-type", "retry-after", "retry-after-ms", "x-should-retry")
+"""The headers of a reply that clients use; no others are recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """Where a recording comes from.
+    """The origin of a recording.
 
-    ``recorded_at`` is ISO 8601 in UTC. ``recorded_from`` says in words what answered: a provider, or a mock server that stood in
-    for one. ``environment`` is ``module:Class``, ``source_hash`` the SHA-256 of that class's file when it was recorded. ``test`` is
-    the id of the test, ``versions`` those of the packages that a result depends on.
+    ``recorded_at`` is ISO 8601 in UTC. ``recorded_from`` describes the server: a provider, or a mock server. ``environment`` is
+    ``module:Class``, ``source_hash`` the SHA-256 of that class's file at the time. ``test`` is the id of the test, ``versions`` are
+    those of the packages that a result depends on.
     """
 
     recorded_at: str
@@ -49,9 +62,9 @@ class ModelRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReply:
-    """What came back: an answer, or, where ``failure`` names one, an error of the connection ("ReadTimeout", "ConnectError").
+    """An answer, or, if ``failure`` is set, a connection error ("ReadTimeout", "ConnectError").
 
-    ``headers`` holds only those of the allow-list, in lower case. ``seconds`` is how long the answer took.
+    ``headers`` contains only allow-listed ones, in lower case. ``seconds`` is how long the answer took.
     """
 
     status: int = 200
@@ -64,7 +77,7 @@ class ModelReply:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCall:
-    """One request with its reply. ``rollout`` counts rollouts from 1 in the order in which they began; 0 is outside of any."""
+    """One request with its reply. ``rollout`` numbers rollouts from 1 in the order in which they began; 0 is outside of any."""
 
     number: int
     request: ModelRequest
@@ -74,7 +87,7 @@ class ModelCall:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedToolCall:
-    """One call that passed the tool seam. ``turn`` is 0 for calls of the verifier. ``error`` is what it raised, "Type: message"."""
+    """One call through the tool seam. ``turn`` is 0 for calls of the verifier. ``error`` is the raised error, "Type: message"."""
 
     number: int
     name: str
@@ -87,9 +100,9 @@ class RecordedToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRollout:
-    """One rollout: ``opening`` is a digest of what it began with (its item, or its first messages), to know it again by.
+    """One rollout. ``opening``, the digest of its item or first messages, identifies it in a replay.
 
-    ``reward`` is what compute_reward returned, None when it was not called or raised; ``reward_error`` what it raised,
+    ``reward`` is the result of compute_reward, None if it was not called or raised; ``reward_error`` is the raised error,
     "Type: message".
     """
 
@@ -103,8 +116,8 @@ class RecordedRollout:
 class Tape:
     """A recording: ``calls`` in the order of their numbers, which count model calls and tool calls together, from 1.
 
-    The calls of one rollout stand together, in the order in which they happened; those of rollout 0 come first. ``rollouts``
-    are those of the calls, from 1.
+    The calls of one rollout are consecutive, in the order in which they happened; those of rollout 0 come first. ``rollouts`` are the
+    rollouts of the calls, from 1.
     """
 
     header: Header

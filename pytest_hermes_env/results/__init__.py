@@ -1,6 +1,6 @@
-"""WHAT A ROLLOUT LEFT: builders of AgentResult for tests that need no model.
+"""WHAT A ROLLOUT LEAVES: builders of AgentResult, for tests without a model.
 
-`agent_result` is the beginning: ``agent_result.call("terminal", command="ls").returns({...}).say("42")``.
+`agent_result` is the empty builder: ``agent_result.call("terminal", command="ls").returns({...}).say("42")``.
 """
 
 from __future__ import annotations

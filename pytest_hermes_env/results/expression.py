@@ -1,4 +1,4 @@
-"""From a story to the builder expression that tells it: what ``repr`` of a result shows, ready to paste."""
+"""Converts a history to the builder expression that makes it: the ``repr`` of a result, ready to paste."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import keyword
 from typing import Any
 
-from pytest_hermes_env.results.values import Answer, Call, Story, Turn
+from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
 __all__ = ["METHODS", "call_source", "expression"]
 
@@ -14,29 +14,29 @@ METHODS = {"valid": "call", "unknown": "unknown_tool", "bad": "bad_arguments"}
 """The builder method that makes a call of each kind."""
 
 
-def expression(story: Story, *, layer: str = "") -> str:
-    """Return Python source that makes the story. ``layer`` is the name of the environment class whose layer it is on."""
+def expression(history: History, *, layer: str = "") -> str:
+    """Return Python source that makes the history. ``layer``: the name of the environment class of its layer, if any."""
     steps = [f"of({layer})"] if layer else []
-    if story.offered is not None:
-        steps.append(f"offering({', '.join(map(repr, sorted(story.offered)))})")
-    if story.system is not None:
-        steps.append(f"system({story.system!r})")
-    steps += [f"user({text!r})" for text in story.users]
-    for turn in story.turns:
+    if history.offered is not None:
+        steps.append(f"offering({', '.join(map(repr, sorted(history.offered)))})")
+    if history.system is not None:
+        steps.append(f"system({history.system!r})")
+    steps += [f"user({text!r})" for text in history.users]
+    for turn in history.turns:
         steps += _turn_source(turn)
-    if story.thought is not None:
-        steps.append(f"think({story.thought!r})")
-    if story.joins:
+    if history.thought is not None:
+        steps.append(f"think({history.thought!r})")
+    if history.joins:
         steps.append("also()")
-    if story.end is not None:
-        steps.append("server_error()" if story.end == "server_error" else "hit_turn_limit()")
-    if story.tokenizer is not None:
-        steps.append(f"with_nodes({_tokenizer_source(story.tokenizer)})")
+    if history.end is not None:
+        steps.append("server_error()" if history.end == "server_error" else "hit_turn_limit()")
+    if history.tokenizer is not None:
+        steps.append(f"with_nodes({_tokenizer_source(history.tokenizer)})")
     return ".".join(["agent_result", *steps])
 
 
 def call_source(call: Call) -> str:
-    """Return one call as the builder method that makes it."""
+    """Return the builder method that makes a call, as source."""
     return f"{METHODS[call.kind]}({', '.join([repr(call.tool), *_arguments_source(call)])})"
 
 
@@ -54,7 +54,7 @@ def _turn_source(turn: Turn) -> list[str]:
 
 
 def _arguments_source(call: Call) -> list[str]:
-    """Return keyword arguments where these give back the very same text, else the text."""
+    """Return keyword arguments if they produce exactly the same text, else the text."""
     arguments = None if call.kind == "bad" else _object(call.arguments)
     if arguments is None:
         return [repr(call.arguments)]
@@ -64,7 +64,7 @@ def _arguments_source(call: Call) -> list[str]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the object that ``text`` is the plain JSON of, or None when it is other text."""
+    """Return the object whose default JSON is ``text``, or None for any other text."""
     try:
         value = json.loads(text)
         is_plain = isinstance(value, dict) and json.dumps(value, ensure_ascii=False, allow_nan=False) == text
@@ -75,7 +75,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _answer_source(answer: Answer) -> str:
     if answer.failure is not None:
-        return f"raises({answer.failure.shown})"
+        return f"raises({answer.failure.source})"
     return f"returns({json.loads(answer.text) if answer.is_json else answer.text!r})"
 
 

@@ -1,7 +1,7 @@
-"""What can follow what in a rollout: each function adds one step to a story, or says why no loop could do that.
+"""The order of steps in a rollout: each function adds one step to a history, or raises if no loop could do that.
 
-Source: the order of things in ``HermesAgentLoop.run``: a model call, its tool calls, all their answers, the next model call; an
-answer without a call is the end.
+Source: ``HermesAgentLoop.run``: a model call, its tool calls, all their results, the next model call; an answer without a tool
+call ends the loop.
 """
 
 from __future__ import annotations
@@ -11,243 +11,245 @@ from typing import Literal
 
 from pytest_hermes_env.errors import ResultError, shorten
 from pytest_hermes_env.results.expression import METHODS, call_source, expression
-from pytest_hermes_env.results.inputs import read_arguments, read_failure, read_result, read_text, read_tool_name, why_bad
-from pytest_hermes_env.results.values import Answer, Call, Story, Turn
+from pytest_hermes_env.results.inputs import read_arguments, read_failure, read_result, read_text, read_tool_name, why_invalid
+from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
-__all__ = ["also", "call", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_not_whole"]
+__all__ = ["also", "call", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_incomplete"]
 
 
-def system(story: Story, text: object) -> Story:
+def system(history: History, text: object) -> History:
     """Add the system prompt."""
-    _not_begun(story, "system")
-    if story.system is not None or story.users:
+    _check_no_turn_yet(history, "system")
+    if history.system is not None or history.users:
         raise _impossible(
-            story, "system(...) cannot follow: a conversation begins with its one system message.", "put it first"
+            history, "system(...) cannot follow: a conversation begins with its one system message.", "put it first"
         )
-    return replace(story, system=read_text("system", text))
+    return replace(history, system=read_text("system", text))
 
 
-def user(story: Story, text: object) -> Story:
+def user(history: History, text: object) -> History:
     """Add a user message."""
-    _not_begun(story, "user")
-    return replace(story, users=(*story.users, read_text("user", text)))
+    _check_no_turn_yet(history, "user")
+    return replace(history, users=(*history.users, read_text("user", text)))
 
 
-def offering(story: Story, names: tuple[object, ...]) -> Story:
-    """Name the tools of the rollout."""
+def offering(history: History, names: tuple[object, ...]) -> History:
+    """Set the tools of the rollout."""
     tools = frozenset(read_tool_name("offering", name) for name in names)
-    if missing := sorted(story.called("valid", "bad") - tools):
+    if missing := sorted(history.called("valid", "bad") - tools):
         raise _impossible(
-            story,
-            f"offering(...) leaves out {', '.join(missing)}, which this rollout calls.",
-            "name every tool that is called; a call of one that is not offered is unknown_tool(...)",
+            history,
+            f"offering(...) does not name {', '.join(missing)}, which this rollout calls.",
+            "name every called tool, or use unknown_tool(...) for a tool that is not offered",
         )
-    if known := sorted(story.called("unknown") & tools):
+    if known := sorted(history.called("unknown") & tools):
         raise _impossible(
-            story,
+            history,
             f"offering(...) names {', '.join(known)}, which is unknown in this rollout.",
-            "leave it out, or use call(...)",
+            "remove it, or use call(...)",
         )
-    return replace(story, offered=tools)
+    return replace(history, offered=tools)
 
 
-def think(story: Story, text: object) -> Story:
-    """Add reasoning to the turn that follows."""
-    _may_speak(story, "think")
-    if story.thought is not None:
+def think(history: History, text: object) -> History:
+    """Add reasoning to the next turn."""
+    _check_turn_can_follow(history, "think")
+    if history.thought is not None:
         raise _impossible(
-            story,
+            history,
             "think(...) cannot follow think(...): a turn has one reasoning text.",
-            "join the texts, or let a turn stand between",
+            "join the texts, or add a turn between them",
         )
-    return replace(story, thought=read_text("think", text))
+    return replace(history, thought=read_text("think", text))
 
 
-def say(story: Story, text: object) -> Story:
-    """Add the text of a turn; with no call after it, it is the answer that ends the loop."""
-    _may_speak(story, "say")
-    turn = Turn(thought=story.thought, text=read_text("say", text))
-    return replace(story, turns=(*story.turns, turn), thought=None)
+def say(history: History, text: object) -> History:
+    """Add the text of a turn; without a following call, it is the answer that ends the loop."""
+    _check_turn_can_follow(history, "say")
+    turn = Turn(thought=history.thought, text=read_text("say", text))
+    return replace(history, turns=(*history.turns, turn), thought=None)
 
 
 def call(
-    story: Story, kind: Literal["valid", "unknown", "bad"], tool: object, raw: object, arguments: dict[str, object]
-) -> Story:
-    """Add a tool call to the turn that is still open for calls, or else to a new one."""
+    history: History, kind: Literal["valid", "unknown", "bad"], tool: object, raw: object, arguments: dict[str, object]
+) -> History:
+    """Add a tool call to the last turn if that is still open for calls, else to a new one."""
     method = METHODS[kind]
     name = tool if kind == "unknown" and tool == "" else read_tool_name(method, tool)
     made = Call(kind=kind, tool=str(name), arguments=read_arguments(method, raw, arguments))
-    if kind == "valid" and raw is not None and (reason := why_bad(made.arguments)):
+    if kind == "valid" and raw is not None and (reason := why_invalid(made.arguments)):
         raise ResultError(
-            f"the arguments of call({name!r}, ...) are no JSON object: {reason}.\n"
+            f"the arguments of call({name!r}, ...) are not a JSON object: {reason}.\n"
             f"  seen      {shorten(repr(made.arguments))}\n"
-            f"  fix       bad_arguments({name!r}, text) makes the call whose arguments cannot be read"
+            f"  fix       for a call with unreadable arguments, use bad_arguments({name!r}, text)"
         )
-    if kind == "bad" and not why_bad(made.arguments):
+    if kind == "bad" and not why_invalid(made.arguments):
         raise ResultError(
-            f"the arguments of bad_arguments({name!r}, ...) are fine: the loop would run the tool.\n"
+            f"the arguments of bad_arguments({name!r}, ...) are valid: the loop would run the tool.\n"
             f"  seen      {shorten(repr(made.arguments))}\n"
             f"  fix       call({name!r}, ...).returns(...)"
         )
-    _is_offered(story, made)
-    return _add_call(story, made)
+    _check_offered(history, made)
+    return _add_call(history, made)
 
 
-def also(story: Story) -> Story:
-    """Let the next call belong to the last turn."""
-    last = story.last
-    if last is None or not last.calls or story.thought is not None or story.joins or story.end is not None:
+def also(history: History) -> History:
+    """Add the next call to the last turn."""
+    last = history.last
+    if last is None or not last.calls or history.thought is not None or history.joins or history.end is not None:
         raise _impossible(
-            story,
-            "also() has no call to join: it stands after a call or its answer, once.",
+            history,
+            "also() must follow a call or its result, once.",
             "agent_result.unknown_tool('nope').also().call('terminal', command='ls').returns(...)",
         )
-    return replace(story, joins=True)
+    return replace(history, joins=True)
 
 
-def returns(story: Story, results: tuple[object, ...]) -> Story:
-    """Answer the first calls that have no answer, in order."""
+def returns(history: History, results: tuple[object, ...]) -> History:
+    """Add the results of the first pending calls, in order."""
     if not results:
-        raise ResultError("returns() takes the result of the call: an object or a text; it was given none.")
+        raise ResultError("returns() takes at least one result: an object or a string; got none.")
     for result in results:
-        story = _answer(story, "returns", read_result(result))
-    return story
+        history = _answer(history, "returns", read_result(result))
+    return history
 
 
-def raises(story: Story, error: object) -> Story:
-    """Let the first call that has no answer raise."""
-    return _answer(story, "raises", Answer(failure=read_failure(error)))
+def raises(history: History, error: object) -> History:
+    """Let the first pending call raise."""
+    return _answer(history, "raises", Answer(failure=read_failure(error)))
 
 
-def end(story: Story, how: Literal["server_error", "turn_limit"]) -> Story:
+def end(history: History, how: Literal["server_error", "turn_limit"]) -> History:
     """End the rollout without an answer."""
     method = "server_error" if how == "server_error" else "hit_turn_limit"
-    _may_speak(story, method)
-    if story.thought is not None:
+    _check_turn_can_follow(history, method)
+    if history.thought is not None:
         raise _impossible(
-            story,
-            f"{method}() cannot follow think(...): reasoning comes with a turn, and here is none.",
-            "leave think(...) out",
+            history,
+            f"{method}() cannot follow think(...): reasoning needs a turn, and this adds none.",
+            "remove think(...)",
         )
-    return replace(story, end=how)
+    return replace(history, end=how)
 
 
-def why_not_whole(story: Story) -> str:
-    """Return what a story lacks that is not whole, or an empty text."""
-    if story.unanswered:
-        waiting = call_source(story.unanswered[0])
+def why_incomplete(history: History) -> str:
+    """Return what an incomplete history lacks, or ""."""
+    if history.pending:
+        waiting = call_source(history.pending[0])
         return _message(
-            story,
-            f"{waiting} has no result: the loop answers every call before it ends.",
+            history,
+            f"{waiting} has no result: the loop runs every call before it ends.",
             "add .returns({...}) or .raises(...)",
         )
-    if story.thought is not None:
+    if history.thought is not None:
         return _message(
-            story, "think(...) has no turn: reasoning comes with what the model says.", "add .say(...) or .call(...)"
+            history, "think(...) has no turn: reasoning belongs to a text or a call.", "add .say(...) or .call(...)"
         )
-    if story.joins:
-        return _message(story, "also() has no call to add.", "add .call(...)")
+    if history.joins:
+        return _message(history, "also() has no call to add.", "add .call(...)")
     return ""
 
 
-def _add_call(story: Story, made: Call) -> Story:
-    if story.end is not None:
-        what = f"{call_source(made)} cannot follow: {_ENDS[story.end]}."
-        raise _impossible(story, what, "put the call before the end")
-    last = story.last
-    if last is not None and (not last.calls or story.joins or _is_open(last)):
+def _add_call(history: History, made: Call) -> History:
+    if history.end is not None:
+        what = f"{call_source(made)} cannot follow: {_ENDS[history.end]}."
+        raise _impossible(history, what, "put the call before the end")
+    last = history.last
+    if last is not None and (not last.calls or history.joins or _is_open(last)):
         joined = replace(last, calls=(*last.calls, made))
-        return replace(story, turns=(*story.turns[:-1], joined), joins=False)
-    _all_answered(story, METHODS[made.kind])
-    turn = Turn(thought=story.thought, calls=(made,))
-    return replace(story, turns=(*story.turns, turn), thought=None)
+        return replace(history, turns=(*history.turns[:-1], joined), joins=False)
+    _check_no_pending_call(history, METHODS[made.kind])
+    turn = Turn(thought=history.thought, calls=(made,))
+    return replace(history, turns=(*history.turns, turn), thought=None)
 
 
 def _is_open(turn: Turn) -> bool:
-    """Tell whether calls may still join a turn: it waits for results, and none was given yet."""
-    return any(call.is_unanswered for call in turn.calls) and all(call.answer is None for call in turn.calls)
+    """Return whether calls may still join a turn: it has pending calls, and no result yet."""
+    return any(call.is_pending for call in turn.calls) and all(call.answer is None for call in turn.calls)
 
 
-def _answer(story: Story, method: str, answer: Answer) -> Story:
-    last = story.last
-    if story.joins:
+def _answer(history: History, method: str, answer: Answer) -> History:
+    last = history.last
+    if history.joins:
         raise _impossible(
-            story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out"
+            history, f"{method}(...) cannot follow also(), which needs a call.", "add .call(...), or remove also()"
         )
-    if last is None or not story.unanswered:
+    if last is None or not history.pending:
         raise _impossible(
-            story,
-            f"{method}(...) has no call to answer: no call of this rollout waits for a result.",
+            history,
+            f"{method}(...) has no pending call to answer.",
             "put .call('tool', ...) before it",
         )
-    place = next(place for place, call in enumerate(last.calls) if call.is_unanswered)
+    place = next(place for place, call in enumerate(last.calls) if call.is_pending)
     calls = (*last.calls[:place], replace(last.calls[place], answer=answer), *last.calls[place + 1 :])
-    return replace(story, turns=(*story.turns[:-1], replace(last, calls=calls)))
+    return replace(history, turns=(*history.turns[:-1], replace(last, calls=calls)))
 
 
-def _is_offered(story: Story, made: Call) -> None:
-    if made.kind != "unknown" and story.offered is not None and made.tool not in story.offered:
+def _check_offered(history: History, made: Call) -> None:
+    if made.kind != "unknown" and history.offered is not None and made.tool not in history.offered:
         raise _impossible(
-            story,
-            f"{call_source(made)} names a tool that is not offered: {', '.join(sorted(story.offered)) or 'none is'}.",
-            f"name it in offering(...), or use unknown_tool({made.tool!r}, ...)",
+            history,
+            f"{call_source(made)} names a tool that is not offered; offered: {', '.join(sorted(history.offered)) or 'none'}.",
+            f"add it to offering(...), or use unknown_tool({made.tool!r}, ...)",
         )
-    if made.kind != "unknown" and made.tool in story.called("unknown"):
+    if made.kind != "unknown" and made.tool in history.called("unknown"):
         raise _impossible(
-            story,
-            f"{call_source(made)} names a tool that was unknown before; a rollout's tools do not change.",
+            history,
+            f"{call_source(made)} names a tool that was unknown before; the tools of a rollout do not change.",
             "use another name",
         )
-    known = story.called("valid", "bad") if story.offered is None else story.offered
+    known = history.called("valid", "bad") if history.offered is None else history.offered
     if made.kind == "unknown" and made.tool in known:
         raise _impossible(
-            story, f"{call_source(made)} names a tool of this rollout: the loop would run it.", f"use call({made.tool!r}, ...)"
+            history,
+            f"{call_source(made)} names a tool of this rollout: the loop would run it.",
+            f"use call({made.tool!r}, ...)",
         )
 
 
 _ENDS = {"server_error": "the server failed, which ended the loop", "turn_limit": "the turn limit ended the loop"}
 
 
-def _may_speak(story: Story, method: str) -> None:
-    """Raise unless the next model call can come now."""
-    if story.end is not None:
-        what = f"{method}(...) cannot follow: {_ENDS[story.end]}."
-        raise _impossible(story, what, f"put {method}(...) before the end, or leave it out")
-    if story.is_answered:
+def _check_turn_can_follow(history: History, method: str) -> None:
+    """Raise unless the next model call can follow."""
+    if history.end is not None:
+        what = f"{method}(...) cannot follow: {_ENDS[history.end]}."
+        raise _impossible(history, what, f"put {method}(...) before the end, or remove it")
+    if history.is_answered:
         raise _impossible(
-            story,
+            history,
             f"{method}(...) cannot follow: an answer without a tool call ended the loop.",
-            "add the call to that answer, as in .say('I look first').call('terminal', command='ls'), or leave one of them out",
+            "add a call to that answer, as in .say('I look first').call('terminal', command='ls'), or remove one of them",
         )
-    if story.joins:
+    if history.joins:
         raise _impossible(
-            story, f"{method}(...) cannot follow also(): that takes a call.", "add .call(...), or leave also() out"
+            history, f"{method}(...) cannot follow also(), which needs a call.", "add .call(...), or remove also()"
         )
-    _all_answered(story, method)
+    _check_no_pending_call(history, method)
 
 
-def _all_answered(story: Story, following: str) -> None:
-    if story.unanswered:
+def _check_no_pending_call(history: History, following: str) -> None:
+    if history.pending:
         raise _impossible(
-            story,
-            f"{following}(...) cannot follow: {call_source(story.unanswered[0])} has no result, "
-            "and the loop answers every call before it goes on.",
-            "add .returns({...}) or .raises(...); what the model says beside a call stands before it",
+            history,
+            f"{following}(...) cannot follow: {call_source(history.pending[0])} has no result, "
+            "and the loop runs every call before it continues.",
+            "add .returns({...}) or .raises(...); the text of a message goes before its calls",
         )
 
 
-def _not_begun(story: Story, method: str) -> None:
-    if story.turns or story.end is not None or story.thought is not None:
+def _check_no_turn_yet(history: History, method: str) -> None:
+    if history.turns or history.end is not None or history.thought is not None:
         raise _impossible(
-            story,
-            f"{method}(...) cannot follow: the loop adds no {method} message to a conversation.",
+            history,
+            f"{method}(...) cannot follow: the loop adds no {method} messages later.",
             f"put {method}(...) before the first turn",
         )
 
 
-def _impossible(story: Story, what: str, fix: str) -> ResultError:
-    return ResultError(_message(story, what, fix))
+def _impossible(history: History, what: str, fix: str) -> ResultError:
+    return ResultError(_message(history, what, fix))
 
 
-def _message(story: Story, what: str, fix: str) -> str:
-    return f"{what}\n  so far    {shorten(expression(story))}\n  fix       {fix}"
+def _message(history: History, what: str, fix: str) -> str:
+    return f"{what}\n  so far    {shorten(expression(history))}\n  fix       {fix}"

@@ -1,4 +1,4 @@
-"""What the steps of a builder are given: texts, names, arguments, results and exceptions, read into values or refused."""
+"""Validates the arguments of builder methods: texts, tool names, call arguments, results and exceptions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pytest_hermes_env.errors import ResultError, shorten
 from pytest_hermes_env.results.values import Answer, Failure
 
-__all__ = ["read_arguments", "read_failure", "read_result", "read_text", "read_tool_name", "why_bad"]
+__all__ = ["read_arguments", "read_failure", "read_result", "read_text", "read_tool_name", "why_invalid"]
 
 _LITERALS = (str, int, bool, type(None))
 _TO_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def why_bad(arguments: str) -> str:
-    """Return why the loop cannot read these arguments; empty when it can. A blank text means no arguments."""
+def why_invalid(arguments: str) -> str:
+    """Return why the loop cannot parse these arguments, or "". A blank text means no arguments."""
     try:
         value = json.loads(arguments) if arguments.strip() else {}
     except RecursionError:
@@ -32,12 +32,12 @@ def _json_type(value: object) -> str:
 
 
 def read_result(value: object) -> Answer:
-    """Return what a tool gave: text as it is, an object as the JSON text that hermes' tools write."""
+    """Return a tool result: a string as it is, an object as the JSON that hermes' tools write."""
     if isinstance(value, str):
         return Answer(text=value)
     if not isinstance(value, Mapping):
         raise ResultError(
-            "returns(...) takes a tool result: an object or a text, because hermes' tools answer with those.\n"
+            "returns(...) takes a tool result: an object or a string, like the results of hermes' tools.\n"
             f"  seen      {type(value).__name__} {shorten(repr(value))}\n"
             "  fix       returns({'output': 'a.txt', 'exit_code': 0, 'error': None}), or returns('plain text')"
         )
@@ -47,12 +47,12 @@ def read_result(value: object) -> Answer:
         raise ResultError(
             f"the result in returns(...) cannot be written as JSON: {error}.\n"
             f"  seen      {shorten(repr(value))}\n"
-            "  fix       use strings, finite numbers, booleans, None, lists and dicts, or give the text itself"
+            "  fix       use strings, finite numbers, booleans, None, lists and dicts, or pass the text itself"
         ) from error
 
 
 def read_failure(error: object) -> Failure:
-    """Return what a tool raised: an exception or a class of one, as the loop would tell it."""
+    """Return the failure for an exception, or an exception class, that a tool raised."""
     raised = error() if isinstance(error, type) and issubclass(error, Exception) else error
     if not isinstance(raised, Exception) or isinstance(raised, StopIteration):
         raise ResultError(
@@ -60,11 +60,11 @@ def read_failure(error: object) -> Failure:
             f"  seen      {type(error).__name__} {shorten(repr(error))}\n"
             "  fix       raises(RuntimeError('the sandbox is gone'))"
         )
-    return Failure(type_name=type(raised).__name__, message=str(raised), shown=_failure_source(raised))
+    return Failure(type_name=type(raised).__name__, message=str(raised), source=_failure_source(raised))
 
 
 def _failure_source(error: Exception) -> str:
-    """Return source that makes an exception of the same name and text, without an import."""
+    """Return source for an exception with the same name and text, without an import."""
     kind = type(error)
     is_builtin = getattr(builtins, kind.__name__, None) is kind and all(isinstance(part, _LITERALS) for part in error.args)
     if is_builtin and str(kind(*error.args)) == str(error):
@@ -73,11 +73,11 @@ def _failure_source(error: Exception) -> str:
 
 
 def read_arguments(method: str, raw: object, arguments: dict[str, object]) -> str:
-    """Return the arguments as the model writes them: the raw text if one was given, else JSON."""
+    """Return the arguments as text: the raw text if there is one, else JSON."""
     if raw is not None:
         if arguments:
             raise ResultError(
-                f"{method}() takes the arguments as a text or by name, not both; got {shorten(repr(raw))} and names."
+                f"{method}() takes the arguments as a string or by name, not both; got {shorten(repr(raw))} and names."
             )
         return read_text(method, raw)
     try:
@@ -91,14 +91,14 @@ def read_arguments(method: str, raw: object, arguments: dict[str, object]) -> st
 
 
 def read_text(method: str, value: object) -> str:
-    """Return a text, or refuse it in the name of a method."""
+    """Return the value if it is a string. Raises: any other value → ResultError, which names the method."""
     if not isinstance(value, str):
-        raise ResultError(f"{method}(...) takes text; got {type(value).__name__} {shorten(repr(value))}.")
+        raise ResultError(f"{method}(...) takes a string; got {type(value).__name__} {shorten(repr(value))}.")
     return value
 
 
 def read_tool_name(method: str, value: object) -> str:
-    """Return the name of a tool, or refuse it in the name of a method."""
+    """Return the value if it is a tool name. Raises: any other value → ResultError, which names the method."""
     if not isinstance(value, str) or not value:
         raise ResultError(f"{method}(...) takes the name of a tool; got {type(value).__name__} {shorten(repr(value))}.")
     return value

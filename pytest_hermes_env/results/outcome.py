@@ -1,7 +1,7 @@
-"""From a story to what the agent loop leaves behind: messages, tool errors, reasoning, turn count.
+"""Computes the fields of an AgentResult from a history: messages, tool errors, reasoning, turn count.
 
-Source: ``HermesAgentLoop`` of this distribution's ``environments.agent_loop``; a property test runs it on the same stories.
-Result budgets are the one thing left out: they depend on an environment's settings and move long results into its sandbox.
+Source: ``HermesAgentLoop`` of this distribution's ``environments.agent_loop``; a property test runs it on the same histories.
+Result budgets are not imitated: they depend on an environment's settings, and move long results into its sandbox.
 """
 
 from __future__ import annotations
@@ -10,45 +10,45 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from pytest_hermes_env.results.inputs import why_bad
-from pytest_hermes_env.results.values import DEFAULT_USER, Answer, Call, Story, Turn
+from pytest_hermes_env.results.inputs import why_invalid
+from pytest_hermes_env.results.values import DEFAULT_USER, Answer, Call, History, Turn
 
 __all__ = ["outcome"]
 
 
-def outcome(story: Story, tool_error: Callable[..., Any]) -> dict[str, Any]:
-    """Return the fields of the AgentResult, newly made; ``tool_error`` is the layer's ToolError."""
-    messages = _first_messages(story)
-    tools = story.tools()
+def outcome(history: History, tool_error: Callable[..., Any]) -> dict[str, Any]:
+    """Return new values for the fields of the AgentResult; ``tool_error`` is the layer's ToolError."""
+    messages = _first_messages(history)
+    tools = history.tools()
     errors: list[Any] = []
-    for number, turn in enumerate(story.turns, start=1):
-        ids = _ids(story, number)
+    for number, turn in enumerate(history.turns, start=1):
+        ids = _ids(history, number)
         messages.append(_assistant_message(turn, ids))
         for call, call_id in zip(turn.calls, ids, strict=True):
-            text, error = _told(call, tools)
+            text, error = _tool_message(call, tools)
             messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
             if error:
                 seen = {"turn": number, "tool_name": call.tool, "arguments": call.arguments}
                 errors.append(tool_error(**seen, error=error, tool_result=text))
     return {
         "messages": messages,
-        "managed_state": _managed_state(story, messages),
-        "turns_used": len(story.turns) + (story.end == "server_error"),
-        "finished_naturally": story.is_answered,
-        "reasoning_per_turn": [turn.thought or None for turn in story.turns],
+        "managed_state": _managed_state(history, messages),
+        "turns_used": len(history.turns) + (history.end == "server_error"),
+        "finished_naturally": history.is_answered,
+        "reasoning_per_turn": [turn.thought or None for turn in history.turns],
         "tool_errors": errors,
     }
 
 
-def _first_messages(story: Story) -> list[dict[str, Any]]:
-    system = [] if story.system is None else [{"role": "system", "content": story.system}]
-    return [*system, *({"role": "user", "content": text} for text in story.users or (DEFAULT_USER,))]
+def _first_messages(history: History) -> list[dict[str, Any]]:
+    system = [] if history.system is None else [{"role": "system", "content": history.system}]
+    return [*system, *({"role": "user", "content": text} for text in history.users or (DEFAULT_USER,))]
 
 
-def _ids(story: Story, turn: int) -> list[str]:
-    """Return the ids of a turn's calls: the calls of a rollout are counted from 1."""
-    before = sum(len(earlier.calls) for earlier in story.turns[: turn - 1])
-    return [f"call_{before + place}" for place in range(1, len(story.turns[turn - 1].calls) + 1)]
+def _ids(history: History, turn: int) -> list[str]:
+    """Return the ids of a turn's calls; calls are numbered from 1 within the rollout."""
+    before = sum(len(earlier.calls) for earlier in history.turns[: turn - 1])
+    return [f"call_{before + place}" for place in range(1, len(history.turns[turn - 1].calls) + 1)]
 
 
 def _assistant_message(turn: Turn, ids: list[str]) -> dict[str, Any]:
@@ -63,13 +63,13 @@ def _assistant_message(turn: Turn, ids: list[str]) -> dict[str, Any]:
     return message
 
 
-def _told(call: Call, tools: list[str]) -> tuple[str, str]:
-    """Return what the model is told about a call, and what is recorded as its error (empty when it is none)."""
+def _tool_message(call: Call, tools: list[str]) -> tuple[str, str]:
+    """Return the content of the tool message for a call, and the text of its ToolError ("" for none)."""
     if call.kind == "unknown":
         error = f"Unknown tool '{call.tool}'"
         return json.dumps({"error": f"{error}. Available tools: {tools}"}), error
     if call.kind == "bad":
-        error = f"Invalid arguments for {call.tool}: {why_bad(call.arguments)}"
+        error = f"Invalid arguments for {call.tool}: {why_invalid(call.arguments)}"
         return json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."}, ensure_ascii=False), error
     answer = call.answer or Answer()
     if answer.failure is not None:
@@ -79,7 +79,7 @@ def _told(call: Call, tools: list[str]) -> tuple[str, str]:
 
 
 def _error_of(text: str) -> str:
-    """Return the error of a result that also has a negative exit code: hermes' sign that the call itself failed."""
+    """Return the error of a result with a negative exit code, with which hermes marks a failed call; "" for others."""
     try:
         result = json.loads(text)
     except ValueError:
@@ -90,9 +90,9 @@ def _error_of(text: str) -> str:
     return str(result["error"]) if isinstance(exit_code, int) and exit_code < 0 else ""
 
 
-def _managed_state(story: Story, messages: list[dict[str, Any]]) -> dict[str, Any] | None:
-    if story.tokenizer is None:
+def _managed_state(history: History, messages: list[dict[str, Any]]) -> dict[str, Any] | None:
+    if history.tokenizer is None:
         return None
     from pytest_hermes_env.results.nodes import managed_state  # noqa: PLC0415 - atroposlib is heavy
 
-    return managed_state(messages, story.tokenizer)
+    return managed_state(messages, history.tokenizer)

@@ -1,4 +1,4 @@
-"""The classes of an environment layer that a result is made of."""
+"""The AgentResult and ToolError classes of an environment layer."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ FIELDS = ("messages", "managed_state", "turns_used", "finished_naturally", "reas
 
 @dataclass(frozen=True, kw_only=True)
 class ResultLayer:
-    """AgentResult and ToolError of one layer. ``shown`` is the environment class that led there, empty for the default."""
+    """AgentResult and ToolError of one layer. ``environment``: the class whose layer it is; "" for the default."""
 
     agent_result: type
     tool_error: type
     package: str
-    shown: str = ""
+    environment: str = ""
 
     def reads_calls_in(self, text: str) -> bool:
-        """Tell whether this layer's loop finds a tool call in the text of an answer."""
+        """Return whether this layer's loop finds a tool call in the text of an answer."""
         if "<tool_call>" not in text:
             return False
         try:
@@ -45,7 +45,7 @@ def default_layer() -> ResultLayer:
 
 
 def layer_from(target: Any) -> ResultLayer:
-    """Return the layer below an environment (class or instance). Raises: not an environment → BadTarget."""
+    """Return the layer of an environment (class or instance). Raises: not an environment → BadTarget."""
     cls = target if isinstance(target, type) else type(target)
     # by name: rooms above this one may build results, so that an import statement would close a circle
     find = importlib.import_module("pytest_hermes_env.layer").layer_of
@@ -53,7 +53,7 @@ def layer_from(target: Any) -> ResultLayer:
 
 
 @functools.cache
-def _layer(module: ModuleType, shown: str) -> ResultLayer:
+def _layer(module: ModuleType, environment: str) -> ResultLayer:
     package = module.__name__.rpartition(".")[0]
     is_default = package == DEFAULT_PACKAGE
     agent_result = module.AgentResult
@@ -62,11 +62,11 @@ def _layer(module: ModuleType, shown: str) -> ResultLayer:
         raise ResultError(
             f"{module.__name__}.AgentResult cannot be built: it has no field {', '.join(missing)}.\n"
             f"  expected  a dataclass with {', '.join(FIELDS)}\n"
-            f"  seen      {', '.join(known) or 'no dataclass'}"
+            f"  seen      {', '.join(known) or 'not a dataclass'}"
         )
     return ResultLayer(
         agent_result=agent_result,
         tool_error=getattr(module, "ToolError", None) or default_layer().tool_error,
         package=package,
-        shown="" if is_default else shown,
+        environment="" if is_default else environment,
     )

@@ -1,31 +1,31 @@
-"""What a builder was told: frozen values, from which everything else is computed. Standard library only."""
+"""The history of a built rollout, as frozen values. Standard library only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["DEFAULT_TOOLS", "DEFAULT_USER", "Answer", "Call", "Failure", "Story", "Turn"]
+__all__ = ["DEFAULT_TOOLS", "DEFAULT_USER", "Answer", "Call", "Failure", "History", "Turn"]
 
 DEFAULT_USER = "…"
-"""The user message of a result that was given none."""
+"""The user message of a result without one."""
 
 DEFAULT_TOOLS = frozenset({"patch", "process", "read_file", "search_files", "terminal", "write_file"})
-"""What hermes' ``terminal`` and ``file`` toolsets offer; an unknown tool is told these names unless others were named."""
+"""The tools of hermes' ``terminal`` and ``file`` toolsets; the answer to an unknown tool lists them by default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """An exception that a tool raised. ``shown`` is Python source that makes one with the same name and text."""
+    """An exception that a tool raised. ``source`` is Python source for one with the same name and text."""
 
     type_name: str
     message: str
-    shown: str
+    source: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a tool gave: text, written from an object when ``is_json``; or a failure."""
+    """The result of a tool: text (written from an object if ``is_json``), or a failure."""
 
     text: str = ""
     is_json: bool = False
@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One tool call. ``arguments`` is JSON text as the history keeps it. Only ``valid`` calls run, and need an answer."""
+    """One tool call. ``arguments`` is the JSON text in the message. Only ``valid`` calls run and need an answer."""
 
     kind: Literal["valid", "unknown", "bad"]
     tool: str
@@ -42,14 +42,14 @@ class Call:
     answer: Answer | None = None
 
     @property
-    def is_unanswered(self) -> bool:
-        """Whether a tool runs and its result is not known yet."""
+    def is_pending(self) -> bool:
+        """Whether the tool runs and has no result yet."""
         return self.kind == "valid" and self.answer is None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """One assistant message and the answers to its calls; without calls it ended the loop."""
+    """One assistant message and the results of its calls; without calls it ended the loop."""
 
     thought: str | None = None
     text: str | None = None
@@ -57,11 +57,11 @@ class Turn:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Story:
-    """A whole rollout, or its beginning.
+class History:
+    """A rollout, or its beginning.
 
-    ``thought`` waits for its turn; ``joins`` says that the next call belongs to the last turn. ``offered`` are the tools of
-    the rollout, None when they were not named. ``tokenizer`` is what nodes are made with.
+    ``thought`` belongs to the next turn; ``joins``: the next call belongs to the last turn. ``offered``: the tools of the rollout,
+    None if they were not set. ``tokenizer``: makes the nodes.
     """
 
     system: str | None = None
@@ -75,30 +75,30 @@ class Story:
 
     @property
     def last(self) -> Turn | None:
-        """The turn that was told last."""
+        """The last turn."""
         return self.turns[-1] if self.turns else None
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last turn is an answer: it has no call, so that the loop ended with it."""
+        """Whether the last turn is an answer: it has no calls, so it ended the loop."""
         return self.last is not None and not self.last.calls
 
     @property
-    def unanswered(self) -> tuple[Call, ...]:
-        """Calls of the last turn whose results are not known yet."""
-        return tuple(call for call in self.last.calls if call.is_unanswered) if self.last is not None else ()
+    def pending(self) -> tuple[Call, ...]:
+        """The calls of the last turn without results."""
+        return tuple(call for call in self.last.calls if call.is_pending) if self.last is not None else ()
 
     @property
-    def is_whole(self) -> bool:
-        """Whether every call has its answer and every thought its turn."""
-        return not self.unanswered and self.thought is None and not self.joins
+    def is_complete(self) -> bool:
+        """Whether every call has a result and every reasoning a turn."""
+        return not self.pending and self.thought is None and not self.joins
 
     def tools(self) -> list[str]:
-        """Return the tools of the rollout, sorted: those that were named, or the usual ones and all that are called."""
+        """Return the tools of the rollout, sorted: those that were set, or the default ones and all that are called."""
         if self.offered is not None:
             return sorted(self.offered)
         return sorted((DEFAULT_TOOLS | self.called("valid", "bad")) - self.called("unknown"))
 
     def called(self, *kinds: str) -> frozenset[str]:
-        """Return the names in calls of these kinds."""
+        """Return the tool names in calls of these kinds."""
         return frozenset(call.tool for turn in self.turns for call in turn.calls if call.kind in kinds)

@@ -1,6 +1,6 @@
-"""GENERATED CASES: hypothesis strategies of what rollouts are made of, and a check of reward functions on them.
+"""GENERATED CASES: hypothesis strategies for the parts of rollouts, and a check of reward functions.
 
-Everything that is drawn could have happened, and shrinks to something short that can be read.
+Every drawn value could occur in a real rollout, and shrinks to a short, readable one.
 """
 
 from __future__ import annotations

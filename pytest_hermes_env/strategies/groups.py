@@ -1,6 +1,6 @@
-"""Strategy of scored groups: what an environment sends to the trainer.
+"""Strategy for scored groups, which an environment sends to the trainer.
 
-Shapes: ``tokens [B][T]`` token ids, each row with a length of its own; ``masks [B][T]`` -100 or the token id; ``scores [B]``;
+Shapes: ``tokens [B][T]`` token ids, rows of different lengths; ``masks [B][T]`` -100 or the token id; ``scores [B]``;
 ``inference_logprobs [B][T]`` in nats, 1.0 where masked. Source: atroposlib 0.4.0, ``ScoredDataGroup`` in ``envs/base.py``.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["scored_groups"]
 
 IGNORED = -100
 FILLER = 1.0
-LEAST_NATS = -20.0
+MIN_NATS = -20.0
 VOCABULARY = 256
 EMPTY_COLUMNS = ("advantages", "ref_logprobs", "overrides", "images", "distill_token_ids", "distill_logprobs")
 
@@ -34,17 +34,17 @@ def scored_groups(
 ) -> st.SearchStrategy[dict[str, Any]]:
     """Return ScoredDataGroups of ``group_size`` rollouts, each with ``min_tokens`` to ``max_tokens`` tokens.
 
-    ``scores`` draws one score (default: 0.0 to 1.0). ``logprobs`` and ``messages`` say whether the group has these columns; None
-    means either.
+    ``scores`` draws one score (default: 0.0 to 1.0). ``logprobs`` and ``messages``: whether the group has these columns; None means
+    either.
 
-    Raises: sizes that leave nothing, scores that are no strategy → StrategyError.
+    Raises: sizes that allow nothing, or scores that are not a strategy → StrategyError.
     """
     check_range("scored_groups", "group_size", group_size, "group_size", group_size, floor=1)
     check_range("scored_groups", "min_tokens", min_tokens, "max_tokens", max_tokens)
     score = st.floats(0.0, 1.0) if scores is None else scores
     if not isinstance(score, st.SearchStrategy):
         raise StrategyError(f"scored_groups(scores=...) takes a strategy of one score; got {type(scores).__name__} {scores!r}.")
-    labelled = st.tuples(st.integers(0, VOCABULARY - 1), st.booleans(), st.floats(LEAST_NATS, 0.0))
+    labelled = st.tuples(st.integers(0, VOCABULARY - 1), st.booleans(), st.floats(MIN_NATS, 0.0))
     row = st.lists(labelled, min_size=min_tokens, max_size=max_tokens)
     return st.builds(
         _group,

@@ -1,7 +1,7 @@
-"""Values that a JSON schema allows, and values that it does not, for the part of JSON schema that tools are described with.
+"""Strategies for values that are valid or invalid under a JSON schema, for the subset of JSON schema that tools use.
 
-Optional properties and additional ones are left out where that is simpler, so that what is found stays readable. What is not
-drawn on purpose (``not``, ``dependencies``, the bounds of joined schemas) is filtered by the ``jsonschema`` package.
+Optional and additional properties are omitted where possible, to keep examples readable. The ``jsonschema`` package filters out
+values that violate unsupported keywords (``not``, ``dependencies``, the bounds of merged schemas).
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ __all__ = ["broken_objects", "json_values", "validator_of"]
 
 Schema: TypeAlias = "Mapping[str, Any] | bool"
 
-TEXT_ROOM = 12
-"""How much longer than necessary a text may be."""
-LIST_ROOM = 3
-OPTIONAL_ROOM = 3
+EXTRA_LENGTH = 12
+"""How many characters more than the minimum a text may have."""
+EXTRA_ITEMS = 3
+MAX_OPTIONAL = 3
 
-_WORDS_OF_TYPES = {
+_KEYWORDS_OF_TYPES = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 
-ANYTHING: st.SearchStrategy[Any] = st.one_of(texts(max_size=TEXT_ROOM), st.integers(), st.booleans(), st.none())
+ANYTHING: st.SearchStrategy[Any] = st.one_of(texts(max_size=EXTRA_LENGTH), st.integers(), st.booleans(), st.none())
 
-_OTHERS: tuple[Any, ...] = (None, 7, "text", True, [], {})
-"""One value of each type: some do not fit a schema."""
+_SAMPLES: tuple[Any, ...] = (None, 7, "text", True, [], {})
+"""One value of each type, to find values that are invalid under a schema."""
 
 
 def validator_of(schema: Schema) -> Any:
-    """Return a ``jsonschema`` validator. Raises: no JSON schema → jsonschema.SchemaError."""
+    """Return a ``jsonschema`` validator. Raises: not a JSON schema → jsonschema.SchemaError."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - takes 100 ms
     from jsonschema.validators import validator_for  # noqa: PLC0415
 
@@ -48,17 +48,17 @@ def validator_of(schema: Schema) -> Any:
 
 
 def json_values(schema: Schema) -> st.SearchStrategy[Any]:
-    """Return values that ``schema`` allows."""
-    return _Reader(schema).values(schema).filter(validator_of(schema).is_valid)
+    """Return a strategy for values that are valid under ``schema``."""
+    return _Converter(schema).values(schema).filter(validator_of(schema).is_valid)
 
 
 def broken_objects(schema: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects that ``schema`` does not allow: a property missing, of another type, or unknown. Empty if it allows all."""
+    """Return a strategy for invalid objects: a property is missing, of the wrong type, or unknown. Empty if all are valid."""
     whole, validator = json_values(schema), validator_of(schema)
     ways = [whole.map(_without(name)) for name in schema.get("required") or ()]
     for name, inner in (schema.get("properties") or {}).items():
-        if unfit := [other for other in _OTHERS if not validator.evolve(schema=inner).is_valid(other)]:
-            ways.append(st.builds(_with(name), whole, st.sampled_from(unfit)))
+        if invalid := [other for other in _SAMPLES if not validator.evolve(schema=inner).is_valid(other)]:
+            ways.append(st.builds(_with(name), whole, st.sampled_from(invalid)))
     if schema.get("additionalProperties") is False and "patternProperties" not in schema:
         ways.append(st.builds(_with("no_such_argument"), whole, st.just("")))
     return st.one_of(ways)
@@ -72,15 +72,15 @@ def _with(name: str) -> Callable[[dict[str, Any], Any], dict[str, Any]]:
     return lambda value, held: {**value, name: held}
 
 
-class _Reader:
-    """Reads one schema; keeps the strategies of its references, which may lead back to themselves."""
+class _Converter:
+    """Converts one schema to a strategy; caches the strategies of references, which may be recursive."""
 
     def __init__(self, root: Schema) -> None:
         self._root = root
         self._referred: dict[str, st.SearchStrategy[Any]] = {}
 
     def values(self, schema: Schema) -> st.SearchStrategy[Any]:
-        """Return values of ``schema``; a few of them may still break keywords that are only filtered."""
+        """Return values of ``schema``; some may violate unsupported keywords, which are filtered later."""
         if not isinstance(schema, Mapping):
             return ANYTHING if schema else st.nothing()
         if "$ref" in schema:
@@ -132,13 +132,13 @@ class _Reader:
         missing = schema.get("minProperties", 0) - len(required)
         others = schema.get("additionalProperties", True)
         if missing > 0 and others is not False:
-            more = st.dictionaries(texts(min_size=1, max_size=TEXT_ROOM), self.values(others), min_size=missing)
+            more = st.dictionaries(texts(min_size=1, max_size=EXTRA_LENGTH), self.values(others), min_size=missing)
             return st.builds(lambda extra, own: {**extra, **own}, more, made)
         return made
 
     def _arrays(self, schema: Mapping[str, Any]) -> st.SearchStrategy[list[Any]]:
         least = schema.get("minItems", 0)
-        most = schema.get("maxItems", least + LIST_ROOM)
+        most = schema.get("maxItems", least + EXTRA_ITEMS)
         heads = [self.values(inner) for inner in schema.get("prefixItems") or ()][:most]
         unique_by = json.dumps if schema.get("uniqueItems") else None
         if schema.get("items") is False:
@@ -155,27 +155,27 @@ class _Reader:
 def _objects_with(
     required: dict[str, st.SearchStrategy[Any]], optional: dict[str, st.SearchStrategy[Any]]
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Return objects with some of the optional properties, at most `OPTIONAL_ROOM`; leaving all out is one choice."""
+    """Return objects with at most `MAX_OPTIONAL` of the optional properties; omitting all is a single choice."""
     own = st.fixed_dictionaries(required)
     if not optional:
         return own
-    chosen = st.lists(st.sampled_from(sorted(optional)), max_size=OPTIONAL_ROOM, unique=True)
+    chosen = st.lists(st.sampled_from(sorted(optional)), max_size=MAX_OPTIONAL, unique=True)
     more = chosen.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
     return st.builds(lambda held, extra: {**held, **extra}, own, more)
 
 
 def _types(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types that a schema names, or that its keywords speak of, or all."""
+    """Return the types that a schema names, or that its keywords imply, or all."""
     named = schema.get("type")
     if isinstance(named, str):
         return [named]
     if named:
         return list(named)
-    return [kind for kind, words in _WORDS_OF_TYPES.items() if any(word in schema for word in words)] or ["anything"]
+    return [kind for kind, words in _KEYWORDS_OF_TYPES.items() if any(word in schema for word in words)] or ["anything"]
 
 
 def _merged(left: Mapping[str, Any] | bool, right: Mapping[str, Any] | bool) -> Schema:
-    """Return a schema that both allow, as far as simple joining goes; the filter does the rest."""
+    """Return a simple merge of two schemas; the filter removes the rest."""
     if not isinstance(left, Mapping) or not isinstance(right, Mapping):
         if left is False or right is False:
             return False
@@ -192,7 +192,7 @@ def _strings(schema: Mapping[str, Any]) -> st.SearchStrategy[str]:
     least = schema.get("minLength", 0)
     if "pattern" in schema:
         return st.from_regex(schema["pattern"])
-    return texts(min_size=least, max_size=schema.get("maxLength", least + TEXT_ROOM))
+    return texts(min_size=least, max_size=schema.get("maxLength", least + EXTRA_LENGTH))
 
 
 def _bounds(schema: Mapping[str, Any]) -> tuple[float, float]:

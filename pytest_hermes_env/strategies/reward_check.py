@@ -1,7 +1,7 @@
-"""Runs a reward function over generated results and shows the smallest one on which it breaks.
+"""Runs a reward function on generated results, and reports the smallest one on which it fails.
 
-Place in the flow: a test calls `check_reward` with an environment from ``make_env`` and an item. No model and no sandbox is
-needed: the results are built, and the context stands on an in-memory machine.
+Place in the flow: a test calls `check_reward` with an environment from ``make_env`` and an item. It needs no model and no sandbox:
+the results are built, and the tool context uses an in-memory machine.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from pytest_hermes_env.strategies.rollouts import agent_results
 
 __all__ = ["check_reward"]
 
-MOST_TURNS = 4
+MAX_TURNS = 4
 Bounds = tuple[float, float] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Breach:
-    """What a reward function did on one result. ``what`` continues "compute_reward …"; ``place`` is where, or empty."""
+class _Failure:
+    """A failure on one result. ``what`` completes the sentence "compute_reward …"; ``place`` is the source line, or ""."""
 
     expression: str
     result: Any
@@ -46,19 +46,19 @@ class _Breach:
 
 
 class _BadValue(Exception):
-    """Returned what is no reward; hypothesis shrinks each kind of it for itself."""
+    """The function returned an invalid reward; hypothesis shrinks each subclass separately."""
 
 
 class _Unawaitable(_BadValue):
-    """Returned something that cannot be awaited."""
+    """It returned something that cannot be awaited."""
 
 
 class _NotANumber(_BadValue):
-    """Returned what is no finite number."""
+    """It returned something that is not a finite number."""
 
 
 class _OutOfBounds(_BadValue):
-    """Returned a number beyond the bounds."""
+    """It returned a number outside the bounds."""
 
 
 def check_reward(
@@ -74,22 +74,22 @@ def check_reward(
     """Run ``env.compute_reward(item, result, ctx)`` on generated results: it must return a finite number within ``bounds``.
 
     ``results`` is a strategy of AgentResults; by default `agent_results` with the environment's own prompt, tools and layer.
-    ``context`` makes the ``ctx`` of one call (by default a FakeToolContext on an empty machine that knows no other commands);
-    what is no callable is passed as it is, every time. ``bounds`` includes both ends; None allows every finite number. The same
-    results are tried in every run, unless ``derandomize`` is False.
+    ``context`` makes the ``ctx`` of one call (default: a FakeToolContext on an empty machine without scripted commands); a value that
+    is not callable is passed unchanged to every call. ``bounds`` are inclusive; None allows every finite number. Every run tries the
+    same results, unless ``derandomize`` is False.
 
-    Works in a test function and inside a running event loop, which waits: the reward then runs on a loop of another thread.
+    It also works inside a running event loop, which it blocks: the reward then runs on a loop in another thread.
 
-    Raises: a result on which the reward breaks → RewardProblem, with the smallest one; impossible arguments → StrategyError;
-    not an environment → UsageError.
+    Raises: the reward fails on a result → RewardProblem, with the smallest one; invalid arguments → StrategyError; not an
+    environment → UsageError.
     """
     __tracebackhide__ = True
     _check_arguments(env, results, examples, bounds)
     strategy = _results_for(env, item) if results is None else results
     probe = _Probe(env, item, _contexts(context), bounds)
-    breach = _outside_of_a_loop(lambda: probe.search(strategy, examples, derandomize))
-    if breach is not None:
-        raise RewardProblem(_report(env, item, breach))
+    failure = _outside_event_loop(lambda: probe.search(strategy, examples, derandomize))
+    if failure is not None:
+        raise RewardProblem(_report(env, item, failure))
 
 
 def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None:
@@ -108,12 +108,10 @@ def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None
             "  fix       results=agent_results(...), or results=hypothesis.strategies.sampled_from([...])"
         )
     if not isinstance(examples, int) or isinstance(examples, bool) or examples < 1:
-        raise StrategyError(
-            f"check_reward(examples=...) takes a whole number from 1; got {type(examples).__name__} {examples!r}."
-        )
+        raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {type(examples).__name__} {examples!r}.")
     if bounds is not None and not _are_bounds(bounds):
         raise StrategyError(
-            f"check_reward(bounds=...) takes (lowest, highest), the lowest first, or None; got {type(bounds).__name__} {bounds!r}."
+            f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {type(bounds).__name__} {bounds!r}."
         )
 
 
@@ -123,7 +121,7 @@ def _are_bounds(bounds: Any) -> bool:
 
 
 def _results_for(env: Any, item: Any) -> st.SearchStrategy[Any]:
-    """Return results of rollouts of this item, on this environment's layer, with its tools."""
+    """Return a strategy for results of this item, on this environment's layer, with its tools."""
     try:
         layer_of(type(env))
     except BadTarget:
@@ -134,8 +132,8 @@ def _results_for(env: Any, item: Any) -> st.SearchStrategy[Any]:
         start = start.system(prompt)
     if isinstance(question := env.format_prompt(item), str):
         start = start.user(question)
-    schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
-    turns = min(MOST_TURNS, getattr(config, "max_agent_turns", MOST_TURNS))
+    schemas, _ = env._resolve_tools_for_group()  # noqa: SLF001 - the layer has no public method
+    turns = min(MAX_TURNS, getattr(config, "max_agent_turns", MAX_TURNS))
     return agent_results(schemas or None, max_turns=max(turns, 1), start=start)
 
 
@@ -148,27 +146,27 @@ def _contexts(context: Any) -> Callable[[], Any]:
     return lambda: FakeToolContext(FakeSandbox(unscripted="not found"))
 
 
-def _outside_of_a_loop(search: Callable[[], _Breach | None]) -> _Breach | None:
-    """Run a search here, or in a thread of its own where an event loop is running."""
+def _outside_event_loop(search: Callable[[], _Failure | None]) -> _Failure | None:
+    """Run the search here, or in a new thread if an event loop is running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return search()
-    held = contextvars.copy_context()
+    current = contextvars.copy_context()
     with concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="check-reward") as pool:
-        return pool.submit(held.run, search).result()
+        return pool.submit(current.run, search).result()
 
 
 class _Probe:
-    """Calls one reward function again and again, on one event loop."""
+    """Calls one reward function repeatedly, on one event loop."""
 
     def __init__(self, env: Any, item: Any, contexts: Callable[[], Any], bounds: Bounds) -> None:
         self._env, self._item, self._contexts, self._bounds = env, item, contexts, bounds
         self._code: CodeType | None = getattr(inspect.unwrap(env.compute_reward), "__code__", None)
-        self._seen: list[_Breach] = []
+        self._seen: list[_Failure] = []
 
-    def search(self, strategy: st.SearchStrategy[Any], examples: int, derandomize: bool) -> _Breach | None:
-        """Return the smallest breach, or None when every result got a reward."""
+    def search(self, strategy: st.SearchStrategy[Any], examples: int, derandomize: bool) -> _Failure | None:
+        """Return the smallest failure, or None if every result got a reward."""
         with asyncio.Runner() as runner:
 
             @settings(
@@ -189,8 +187,8 @@ class _Probe:
             try:
                 try_one()
             except Flaky:
-                # The reward is not the same each time; what was seen is a breach all the same.
-                return min(self._seen, key=lambda breach: len(breach.expression))
+                # The reward is not deterministic; report the shortest failure that was seen.
+                return min(self._seen, key=lambda failure: len(failure.expression))
             except Exception:
                 if not self._seen:
                     raise
@@ -198,17 +196,17 @@ class _Probe:
         return None
 
     def _try(self, runner: asyncio.Runner, result: Any) -> None:
-        """Compute one reward. Raises: what the reward function raised, or _BadValue, after it was noted."""
-        breach = _Breach(expression=repr(result), result=copy.deepcopy(result))
+        """Compute one reward. Raises: the reward function's error, or _BadValue, after recording it."""
+        failure = _Failure(expression=repr(result), result=copy.deepcopy(result))
         try:
             value = self._reward(runner, result)
         except Exception as error:
             text = f": {shorten(str(error))}" if str(error) else ""
-            self._seen.append(replace(breach, what=f"raised {type(error).__name__}{text}", place=self._line_of(error)))
+            self._seen.append(replace(failure, what=f"raised {type(error).__name__}{text}", place=self._line_of(error)))
             raise
         kind, what = _judged(value, self._bounds)
         if kind is not None:
-            self._seen.append(replace(breach, what=f"returned {shorten(repr(value))}, {what}"))
+            self._seen.append(replace(failure, what=f"returned {shorten(repr(value))}, {what}"))
             raise kind
 
     def _reward(self, runner: asyncio.Runner, result: Any) -> Any:
@@ -221,16 +219,16 @@ class _Probe:
                 cleanup()
 
     def _line_of(self, error: Exception) -> str:
-        """Return the line of the environment's file at which an exception came out, or the last one there is."""
+        """Return the last line of the environment's file in the traceback, or of the whole traceback."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if self._code is not None and frame.filename == self._code.co_filename]
         last = (own or frames)[-1]
-        return _shown(last.filename, last.lineno or 0)
+        return _source_line(last.filename, last.lineno or 0)
 
-    def _placed(self, runner: asyncio.Runner, breach: _Breach) -> _Breach:
-        """Return the breach with the line that returned the value: the reward is computed once more, and watched."""
-        if breach.place or self._code is None:
-            return breach
+    def _placed(self, runner: asyncio.Runner, failure: _Failure) -> _Failure:
+        """Return the failure with the line that returned the value, found by computing the reward once more with a profiler."""
+        if failure.place or self._code is None:
+            return failure
         lines: list[int] = []
 
         def watch(frame: FrameType, event: str, _value: Any) -> None:
@@ -240,19 +238,19 @@ class _Probe:
         before = sys.getprofile()
         sys.setprofile(watch)
         try:
-            value = self._reward(runner, breach.result)
-        except Exception:  # noqa: BLE001 - not the same each time: then only the function is known
+            value = self._reward(runner, failure.result)
+        except Exception:  # noqa: BLE001 - not deterministic: then only the function is known
             value = 0.0
         finally:
             sys.setprofile(before)
         is_same = _judged(value, self._bounds)[0] is not None
         line = lines[-1] if lines and is_same else self._code.co_firstlineno
-        return replace(breach, place=_shown(self._code.co_filename, line))
+        return replace(failure, place=_source_line(self._code.co_filename, line))
 
 
 @dataclass(frozen=True)
 class _NotAwaited:
-    """What a ``compute_reward`` gave that is no coroutine function."""
+    """The value of a ``compute_reward`` that is not a coroutine function."""
 
     value: Any
 
@@ -265,20 +263,20 @@ async def _awaited(made: Any) -> Any:
 
 
 def _judged(value: Any, bounds: Bounds) -> tuple[type[_BadValue] | None, str]:
-    """Return what is wrong with a reward, or None. What the layer takes for a number is one here.
+    """Return what is wrong with a reward, or None. It accepts the same numbers as the layer.
 
     Source: ``as_reward`` of this distribution's ``environments.scoring``.
     """
     if isinstance(value, _NotAwaited):
-        return _Unawaitable, "but not from a coroutine: the layer awaits it, so that it must be `async def`"
+        return _Unawaitable, "but not from a coroutine: the layer awaits it, so it must be `async def`"
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
-        return _NotANumber, "a truth value: say 1.0 or 0.0"
+        return _NotANumber, "a boolean: return 1.0 or 0.0"
     try:
         number = float(value) if hasattr(value, "__float__") else None
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
-        return _NotANumber, "which is no number"
+        return _NotANumber, "which is not a number"
     if not math.isfinite(number):
         return _NotANumber, "which is not finite"
     if bounds is not None and not bounds[0] <= number <= bounds[1]:
@@ -286,16 +284,16 @@ def _judged(value: Any, bounds: Bounds) -> tuple[type[_BadValue] | None, str]:
     return None, ""
 
 
-def _shown(path: str, line: int) -> str:
+def _source_line(path: str, line: int) -> str:
     return f"{path}:{line}: {linecache.getline(path, line).strip()}"
 
 
-def _report(env: Any, item: Any, breach: _Breach) -> str:
+def _report(env: Any, item: Any, failure: _Failure) -> str:
     return (
-        f"{type(env).__name__}.compute_reward {breach.what}.\n"
+        f"{type(env).__name__}.compute_reward {failure.what}.\n"
         f"  item      {shorten(repr(item))}\n"
-        f"  result    {breach.expression}\n"
-        f"  at        {breach.place or 'an unknown place'}\n"
-        "  fix       paste the result into a test, and mend the function until it passes:\n"
+        f"  result    {failure.expression}\n"
+        f"  at        {failure.place or 'an unknown line'}\n"
+        "  fix       paste the result into a test, and fix the function until it passes:\n"
         "            reward = await env.compute_reward(item, result, tool_context)"
     )

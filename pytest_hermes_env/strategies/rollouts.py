@@ -1,4 +1,4 @@
-"""Strategies of what a rollout leaves: AgentResults and conversations, each one that the agent loop could have left."""
+"""Strategies for AgentResults and conversations that the agent loop could return."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.errors import StrategyError, shorten
 from pytest_hermes_env.results import Result, agent_result
-from pytest_hermes_env.results.builder import story_of
+from pytest_hermes_env.results.builder import history_of
 from pytest_hermes_env.strategies.limits import check_choices, check_range
-from pytest_hermes_env.strategies.spoken import SpokenTurn, spoken_turns
 from pytest_hermes_env.strategies.texts import texts
 from pytest_hermes_env.strategies.tools import USUAL_TOOLS, checked_tools
+from pytest_hermes_env.strategies.turns import DrawnTurn, drawn_turns
 from pytest_hermes_env.types import Message, ToolSchema
 
 __all__ = ["FINISHES", "Finish", "agent_results", "messages"]
@@ -22,7 +22,7 @@ Finish = Literal["answer", "turn_limit", "server_error"]
 FINISHES: tuple[Finish, ...] = ("answer", "turn_limit", "server_error")
 
 ANSWERS_PER_OTHER = 4
-"""How many rollouts end with an answer for one that ends in each other way."""
+"""How many rollouts end with an answer for each one that ends in another way."""
 
 ANSWERS = (
     "42",
@@ -36,7 +36,7 @@ ANSWERS = (
     "nan",
     "x" * 2_000,
 )
-"""Answers whose form rewards look for, or stumble over."""
+"""Answers in forms that rewards look for, or fail on."""
 
 
 def agent_results(
@@ -47,12 +47,13 @@ def agent_results(
     finishes: Sequence[Finish] = FINISHES,
     start: Result = agent_result,
 ) -> st.SearchStrategy[Any]:
-    """Return AgentResults that a rollout can leave, built with `agent_result`; ``repr`` shows how.
+    """Return a strategy for AgentResults, built with `agent_result`; their ``repr`` is the builder expression.
 
-    ``tools`` are called (default: hermes' terminal and file tools, in short); ``min_turns`` and ``max_turns`` count what the
-    model said; ``finishes`` are the ends to draw from; ``start`` is what every result begins with, its user message for example.
+    ``tools``: the schemas of the tools to call (default: short ones of hermes' terminal and file tools). ``min_turns`` and
+    ``max_turns`` count assistant messages. ``finishes``: the ends to draw from. ``start``: the beginning of every result, such as its
+    user message.
 
-    Raises: no tool schemas, bounds or finishes that leave nothing → StrategyError.
+    Raises: no tool schemas, or bounds or finishes that allow nothing → StrategyError.
     """
     offered = checked_tools("agent_results", USUAL_TOOLS if tools is None else tools)
     check_range("agent_results", "min_turns", min_turns, "max_turns", max_turns)
@@ -61,12 +62,12 @@ def agent_results(
     possible = [finish for finish in FINISHES if finish in finishes and (max_turns or finish == "server_error")]
     if not possible:
         raise StrategyError(
-            "agent_results(max_turns=0) leaves nothing to draw: without a turn a rollout can only end with 'server_error'.\n"
+            "agent_results(max_turns=0) allows nothing: without a turn, a rollout can only end with 'server_error'.\n"
             f"  seen      finishes={list(finishes)!r}"
         )
     often = [finish for finish in possible for _ in range(ANSWERS_PER_OTHER if finish == "answer" else 1)]
-    turns = spoken_turns("agent_results", offered)
-    names_tools = tools is not None and story_of(begun).offered is None
+    turns = drawn_turns("agent_results", offered)
+    names_tools = tools is not None and history_of(begun).offered is None
 
     @st.composite
     def results(draw: st.DrawFn) -> Result:
@@ -75,8 +76,8 @@ def agent_results(
         least = max(min_turns - answers, int(finish == "turn_limit"))
         result = begun
         for turn in draw(turns(least, max_turns - answers)):
-            result = _told(result, turn)
-        if names_tools and story_of(result).called("unknown"):
+            result = _with_turn(result, turn)
+        if names_tools and history_of(result).called("unknown"):
             result = result.offering(*offered)
         return _ended(result, finish, draw)
 
@@ -91,28 +92,28 @@ def messages(
     finishes: Sequence[Finish] = FINISHES,
     start: Result = agent_result,
 ) -> st.SearchStrategy[list[Message]]:
-    """Return conversations that a rollout can leave: the messages of `agent_results`, with the same arguments."""
+    """Return a strategy for conversations: the messages of `agent_results`, with the same arguments."""
     results = agent_results(tools, min_turns=min_turns, max_turns=max_turns, finishes=finishes, start=start)
     return results.map(lambda result: result.messages)
 
 
 def _checked_start(start: object, tools: Mapping[str, Any]) -> Result:
-    story = story_of(start) if isinstance(start, Result) else None
-    if not isinstance(start, Result) or story is None or story.turns or story.end or not story.is_whole:
+    history = history_of(start) if isinstance(start, Result) else None
+    if not isinstance(start, Result) or history is None or history.turns or history.end or not history.is_complete:
         raise StrategyError(
             "agent_results(start=...) takes a builder without turns, such as agent_result.user('What is 6 * 7?').\n"
             f"  seen      {type(start).__name__} {shorten(repr(start))}"
         )
-    if story.offered is not None and (missing := sorted(set(tools) - story.offered)):
+    if history.offered is not None and (missing := sorted(set(tools) - history.offered)):
         raise StrategyError(
-            f"agent_results(start=...) does not offer {', '.join(missing)}, which would be called.\n"
+            f"agent_results(start=...) does not offer {', '.join(missing)}, which the results call.\n"
             f"  seen      {shorten(repr(start))}\n"
-            "  fix       give the schemas of the tools that it offers as agent_results(tools)"
+            "  fix       pass the schemas of the offered tools: agent_results(tools)"
         )
     return start
 
 
-def _told(result: Result, turn: SpokenTurn) -> Result:
+def _with_turn(result: Result, turn: DrawnTurn) -> Result:
     """Return the result with one more turn."""
     if turn.thought is not None:
         result = result.think(turn.thought)
@@ -127,7 +128,7 @@ def _told(result: Result, turn: SpokenTurn) -> Result:
             result = (result.call if call.kind == "valid" else result.unknown_tool)(call.tool, call.arguments)
     for call in turn.calls:
         if call.kind == "valid":
-            result = result.raises(call.gives) if isinstance(call.gives, Exception) else result.returns(call.gives)
+            result = result.raises(call.result) if isinstance(call.result, Exception) else result.returns(call.result)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Strategies of tools: their schemas, and calls of them whose arguments are right, or wrong on purpose."""
+"""Strategies for tool schemas, and for tool calls with valid or invalid arguments."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pytest_hermes_env.strategies.json_values import broken_objects, json_values
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.types import ToolCall, ToolSchema
 
-__all__ = ["NO_OBJECTS", "USUAL_TOOLS", "arguments_of", "checked_tools", "tool_calls", "tool_schemas"]
+__all__ = ["NON_OBJECTS", "USUAL_TOOLS", "arguments_of", "checked_tools", "tool_calls", "tool_schemas"]
 
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
-NO_OBJECTS = ("null", "[]", '"text"', "7")
-"""JSON that is no object, as models write it for arguments."""
+NON_OBJECTS = ("null", "[]", '"text"', "7")
+"""JSON that is not an object, as models sometimes write for arguments."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-MOST_PROPERTIES = 3
-MOST_LETTERS = 8
+MAX_PROPERTIES = 3
+MAX_NAME_LENGTH = 8
 
 
 def _schema(name: str, *required: str) -> ToolSchema:
@@ -35,17 +35,17 @@ USUAL_TOOLS: tuple[ToolSchema, ...] = (
     _schema("write_file", "path", "content"),
     _schema("search_files", "pattern"),
 )
-"""What most environments offer, in short: hermes' own names and required arguments."""
+"""Short schemas of common tools, with hermes' names and required arguments."""
 
 
 def checked_tools(strategy: str, schemas: object) -> dict[str, dict[str, Any]]:
-    """Return the parameters' JSON schema of each tool.
+    """Return the JSON schema of each tool's parameters.
 
-    Raises: no list, an empty one, an entry that is no tool schema, or a name twice → StrategyError.
+    Raises: not a list, an empty one, an invalid tool schema, or a duplicate name → StrategyError.
     """
     if not isinstance(schemas, list | tuple) or not schemas:
         raise StrategyError(
-            f"{strategy}() takes a list of tool schemas, at least one.\n"
+            f"{strategy}() takes a non-empty list of tool schemas.\n"
             f"  seen      {type(schemas).__name__} {shorten(repr(schemas))}\n"
             "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]"
         )
@@ -53,7 +53,7 @@ def checked_tools(strategy: str, schemas: object) -> dict[str, dict[str, Any]]:
     for schema in schemas:
         name, parameters = _read(strategy, schema)
         if name in tools:
-            raise StrategyError(f"{strategy}() was given two tools named {name!r}: a call could mean either.")
+            raise StrategyError(f"{strategy}() takes tools with different names; got two named {name!r}.")
         tools[name] = parameters
     return tools
 
@@ -65,7 +65,7 @@ def _read(strategy: str, schema: Any) -> tuple[str, dict[str, Any]]:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
         raise StrategyError(
-            f"{strategy}() was given something that is no tool schema: it has no function with a name.\n"
+            f"{strategy}() takes tool schemas; this one has no function with a name.\n"
             f"  seen      {type(schema).__name__} {shorten(repr(schema))}"
         )
     parameters = function.get("parameters") or NO_PARAMETERS
@@ -73,24 +73,23 @@ def _read(strategy: str, schema: Any) -> tuple[str, dict[str, Any]]:
         validator_of(parameters)
     except SchemaError as error:
         raise StrategyError(
-            f"{strategy}() was given parameters of {name!r} that are no JSON schema: {error.message}.\n"
+            f"{strategy}(): the parameters of {name!r} are not a valid JSON schema: {error.message}.\n"
             f"  seen      {shorten(repr(parameters))}"
         ) from error
     if not isinstance(parameters, Mapping) or parameters.get("type", "object") != "object":
         raise StrategyError(
-            f"{strategy}() was given parameters of {name!r} that are not of type object, but arguments always are.\n"
-            f"  seen      {shorten(repr(parameters))}"
+            f"{strategy}(): the parameters of {name!r} must have type object.\n  seen      {shorten(repr(parameters))}"
         )
     return name, {**parameters, "type": "object"}
 
 
 def tool_calls(schemas: Sequence[ToolSchema], *, valid: bool | None = True) -> st.SearchStrategy[ToolCall]:
-    """Return tool calls as an assistant message holds them.
+    """Return a strategy for tool calls in the form of assistant messages.
 
-    ``valid``: arguments that the tool's schema allows; False: an object that it does not allow, JSON that is no object, or text
-    that is no JSON; None: either. Ids are not unique among several draws.
+    ``valid``: True for valid arguments; False for an invalid object, JSON that is not an object, or text that is not JSON; None for
+    either. Ids are not unique across draws.
 
-    Raises: no tool schemas, or parameters that nothing fits → StrategyError.
+    Raises: no tool schemas, or parameters without a valid value → StrategyError.
     """
     tools = checked_tools("tool_calls", schemas)
     if valid is not None and not isinstance(valid, bool):
@@ -109,12 +108,12 @@ def _texts(name: str, parameters: dict[str, Any], valid: bool | None) -> st.Sear
     if valid:
         return right
     cut = right.map(lambda text: text[:-1])
-    wrong = st.one_of(broken_objects(parameters).map(_text), cut, st.sampled_from(NO_OBJECTS))
+    wrong = st.one_of(broken_objects(parameters).map(_text), cut, st.sampled_from(NON_OBJECTS))
     return wrong if valid is False else st.one_of(right, wrong)
 
 
 def arguments_of(strategy: str, name: str, parameters: dict[str, Any]) -> st.SearchStrategy[str]:
-    """Return arguments that the parameters' schema allows, as JSON text. Raises: nothing fits → StrategyError."""
+    """Return a strategy for valid arguments, as JSON text. Raises: no value is valid → StrategyError."""
     return drawable(strategy, f"arguments of {name!r}", json_values(parameters), parameters).map(_text)
 
 
@@ -123,9 +122,9 @@ def _text(arguments: Any) -> str:
 
 
 def tool_schemas(*, min_size: int = 1, max_size: int = 3) -> st.SearchStrategy[list[ToolSchema]]:
-    """Return lists of tool schemas with different names. Raises: sizes that leave nothing → StrategyError."""
+    """Return a strategy for lists of tool schemas with different names. Raises: sizes that allow nothing → StrategyError."""
     check_range("tool_schemas", "min_size", min_size, "max_size", max_size)
-    names = st.text(LETTERS, min_size=1, max_size=MOST_LETTERS)
+    names = st.text(LETTERS, min_size=1, max_size=MAX_NAME_LENGTH)
     functions = st.fixed_dictionaries(
         {"name": names, "description": st.text(LETTERS + " ", max_size=20), "parameters": _parameters(names)}
     )
@@ -139,11 +138,11 @@ def tool_schemas(*, min_size: int = 1, max_size: int = 3) -> st.SearchStrategy[l
 
 
 def _parameters(names: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
-    """Return schemas of objects whose properties have the types that tools take."""
+    """Return a strategy for object schemas with property types that tools use."""
     plain = st.sampled_from(("string", "integer", "number", "boolean")).map(lambda kind: {"type": kind})
     choices = st.lists(names, min_size=1, max_size=3, unique=True).map(lambda values: {"type": "string", "enum": values})
     lists = plain.map(lambda inner: {"type": "array", "items": inner})
-    properties = st.dictionaries(names, st.tuples(st.booleans(), st.one_of(plain, choices, lists)), max_size=MOST_PROPERTIES)
+    properties = st.dictionaries(names, st.tuples(st.booleans(), st.one_of(plain, choices, lists)), max_size=MAX_PROPERTIES)
     return properties.map(
         lambda held: {
             "type": "object",

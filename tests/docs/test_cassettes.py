@@ -2,7 +2,8 @@ import re
 from pathlib import Path
 
 from pytest_hermes_env.cassette.escape import UNPACKERS
-from pytest_hermes_env.cassette.redact import HEADERS, Redactor
+from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.tape import REPLY_HEADERS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cassettes.md").read_text()
 
@@ -12,7 +13,7 @@ def test_the_page_names_every_notation_and_header():
     marks = {mark.partition("_")[0] for mark in UNPACKERS} | {"~as", "~ids_of", "~define", "~shared", "~deep"}
 
     assert {mark for mark in marks if mark not in PAGE} == set()
-    assert {header for header in HEADERS if f"`{header}`" not in PAGE} == set()
+    assert {header for header in REPLY_HEADERS if f"`{header}`" not in PAGE} == set()
 
 
 def test_the_fixture_on_the_page_redacts():

@@ -57,15 +57,15 @@ def _damaged(line, what, seen=""):
                 '{"call": 2, "name": "terminal, "arguments": {"command": "ls"}},',
             ),
         ),
-        ('"calls": 3', '"calls": 4', _damaged(1, 'it says "calls": 4, and holds 3')),
-        ('{"call": 2', '{"call": 5', _damaged(1, 'call 2 says "call": 5')),
-        ('"name": "terminal"', '"title": "terminal"', _damaged(23, "a tool call has a key that is not known: 'title'")),
+        ('"calls": 3', '"calls": 4', _damaged(1, 'it has "calls": 4, but contains 3 calls')),
+        ('{"call": 2', '{"call": 5', _damaged(1, 'call 2 has "call": 5')),
+        ('"name": "terminal"', '"title": "terminal"', _damaged(23, "a tool call has an unknown key: 'title'")),
         ('"name": "terminal", ', "", _damaged(23, "a tool call lacks name")),
-        ('"name": "terminal"', '"name": 5', _damaged(23, "'name' of a tool call should be str: 5")),
+        ('"name": "terminal"', '"name": 5', _damaged(23, "'name' of a tool call must be str: 5")),
         ('"method": "POST",', "", _damaged(8, "its request lacks method")),
-        ('"~as": 1', '"~as": 2', _damaged(25, '"~as": 2 refers to what no call before it has')),
-        ('"~as": 1', '"~as": 1, "up_to": 7', _damaged(25, '"~as": 1 has no beginning "up_to": 7')),
-        ('"~as": 1', '"~is": 1', _damaged(1, "'~is' is not known, or has other parts than it should: ~is, then")),
+        ('"~as": 1', '"~as": 2', _damaged(25, '"~as": 2 does not refer to an earlier call with such a value')),
+        ('"~as": 1', '"~as": 1, "up_to": 7', _damaged(25, '"~as": 1 has an invalid "up_to": 7')),
+        ('"~as": 1', '"~is": 1', _damaged(1, "'~is' is unknown, or has the wrong fields: ~is, then")),
         ('"calls": 3', '"calls": 3, "calls": 3', _damaged(1, "an object has the key 'calls' twice")),
         ('"hermes_cassette": 1', '"hermes_cassette": 0', _damaged(1, "its format is 0; this version reads 1")),
         (
@@ -73,7 +73,7 @@ def _damaged(line, what, seen=""):
             '"head"',
             _damaged(
                 1,
-                "its parts are hermes_cassette, calls, head, rollouts, tape, not hermes_cassette, calls, header, rollouts, tape",
+                "its fields are hermes_cassette, calls, head, rollouts, tape, not hermes_cassette, calls, header, rollouts, tape",
             ),
         ),
     ],
@@ -115,7 +115,7 @@ def test_a_cut_file_is_an_error_wherever_it_was_cut(tmp_path):
     messages = {_error(tmp_path, TEXT[:length]).split("\n")[0].partition("damaged: ")[2] for length in range(0, whole, 7)}
 
     assert messages <= {
-        "it ends too early: a part of the file is missing.",
+        "it ends too early: part of the file is missing.",
         "it is not JSON: Expecting value.",
         "it is not JSON: Expecting ',' delimiter.",
         "it is not JSON: Expecting property name enclosed in double quotes.",
@@ -129,14 +129,14 @@ def test_what_is_no_cassette_says_so(tmp_path):
         read_tape(tmp_path / "none.json")
 
     assert _error(tmp_path, json.dumps([1])).split("\n")[0] == (
-        'x.json, line 1: this cassette is damaged: it does not begin with "hermes_cassette", the number of its format.'
+        'x.json, line 1: this cassette is damaged: "hermes_cassette", the number of the format, is missing.'
     )
     assert _error(tmp_path, b"{\n\xff\xfe}").split("\n")[:2] == [
         "x.json, line 2: this cassette is damaged: it is not UTF-8.",
         "  seen      ff fe 7d",
     ]
     assert _error(tmp_path, "[" * 100_000).split("\n")[0] == (
-        "x.json, line 1: this cassette is damaged: it is nested more deeply than Python reads."
+        "x.json, line 1: this cassette is damaged: it is nested too deeply for Python's json module."
     )
     assert str(missing.value) == (
         f"{tmp_path}/none.json: this cassette cannot be read: No such file or directory.\n"

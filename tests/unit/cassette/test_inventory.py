@@ -87,7 +87,7 @@ def test_a_cassette_that_is_used_and_true_has_no_finding(project):
         (
             "a.json",
             "tests/test_my_env.py::TestIt::test_inherited",
-            "tests/test_my_env.py::TestIt::test_inherited has a cassette of another name, and tests/test_my_env.py does not name this one",
+            "tests/test_my_env.py::TestIt::test_inherited uses a cassette with another name, and tests/test_my_env.py does not mention this one",
         ),
     ],
 )
@@ -120,10 +120,10 @@ def test_what_has_changed_since_is_drift(project):
     assert [entry.drift for entry in inventory.entries] == [
         (f"atroposlib was 0.3.0, is {VERSIONS['atroposlib']}", "the source of my_env:MyEnv has changed"),
         (
-            "it does not say which hermes-agent it was recorded with",
-            f"the source of gone:E is not found below {project}, nor where Python imports from",
+            "the version of hermes-agent was not recorded",
+            f"the source of gone:E was not found below {project} or on sys.path",
         ),
-        tuple(f"it does not say which {name} it was recorded with" for name in VERSIONS),
+        tuple(f"the version of {name} was not recorded" for name in VERSIONS),
     ]
     assert inventory.entries[2].days is None
 
@@ -150,7 +150,7 @@ def test_the_command_says_what_it_found(project, monkeypatch, capsys):
     assert codes == [1, 0]
     assert text.split("\n")[:4] == [
         "cassettes/broken.json",
-        "  error     cassettes/broken.json, line 1: this cassette is damaged: it ends too early: a part of the file is missing.",
+        "  error     cassettes/broken.json, line 1: this cassette is damaged: it ends too early: part of the file is missing.",
         "  seen      {",
         "  fix       git checkout -- cassettes/broken.json, or record it again: pytest --hermes-record=rewrite TEST",
     ]
@@ -167,8 +167,8 @@ def test_a_directory_without_cassettes_is_wrong_use(project):
         inventory_of(["nowhere"], project, NOW)
 
     assert str(empty.value) == (
-        f"no cassette is below {project}/cassettes: there is no .json file.\n"
-        "  fix       name another directory, or record a first one: pytest --hermes-record=once"
+        f"there is no cassette below {project}/cassettes: no .json file.\n"
+        "  fix       pass another directory, or record a cassette: pytest --hermes-record=once"
     )
     assert str(missing.value) == (
         "there is no directory of cassettes nowhere.\n"

@@ -14,8 +14,8 @@ TERMINAL = agent_result.call("terminal", command="ls")
 LOOKED = TERMINAL.returns("a")
 ANSWERED = agent_result.say("42")
 
-JOIN_FIX = "add the call to that answer, as in .say('I look first').call('terminal', command='ls'), or leave one of them out"
-ANSWER_FIX = "add .returns({...}) or .raises(...); what the model says beside a call stands before it"
+JOIN_FIX = "add a call to that answer, as in .say('I look first').call('terminal', command='ls'), or remove one of them"
+ANSWER_FIX = "add .returns({...}) or .raises(...); the text of a message goes before its calls"
 ALSO_FIX = "agent_result.unknown_tool('nope').also().call('terminal', command='ls').returns(...)"
 
 STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
@@ -46,31 +46,31 @@ STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
     ),
     "a result without its call": (
         lambda: agent_result.returns("a"),
-        "returns(...) has no call to answer: no call of this rollout waits for a result.",
+        "returns(...) has no pending call to answer.",
         "agent_result",
         "put .call('tool', ...) before it",
     ),
     "a second result for one call": (
         lambda: LOOKED.returns("b"),
-        "returns(...) has no call to answer: no call of this rollout waits for a result.",
+        "returns(...) has no pending call to answer.",
         "agent_result.call('terminal', command='ls').returns('a')",
         "put .call('tool', ...) before it",
     ),
     "an exception without its call": (
         lambda: agent_result.unknown_tool("bash").raises(ValueError),
-        "raises(...) has no call to answer: no call of this rollout waits for a result.",
+        "raises(...) has no pending call to answer.",
         "agent_result.unknown_tool('bash')",
         "put .call('tool', ...) before it",
     ),
     "an answer before the result": (
         lambda: TERMINAL.say("42"),
-        "say(...) cannot follow: call('terminal', command='ls') has no result, and the loop answers every call before it goes on.",
+        "say(...) cannot follow: call('terminal', command='ls') has no result, and the loop runs every call before it continues.",
         "agent_result.call('terminal', command='ls')",
         ANSWER_FIX,
     ),
     "a call between results of one turn": (
         lambda: TERMINAL.call("process").returns("a").call("process"),
-        "call(...) cannot follow: call('process') has no result, and the loop answers every call before it goes on.",
+        "call(...) cannot follow: call('process') has no result, and the loop runs every call before it continues.",
         "agent_result.call('terminal', command='ls').call('process').returns('a')",
         ANSWER_FIX,
     ),
@@ -84,29 +84,29 @@ STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
         lambda: LOOKED.hit_turn_limit().say("42"),
         "say(...) cannot follow: the turn limit ended the loop.",
         "agent_result.call('terminal', command='ls').returns('a').hit_turn_limit()",
-        "put say(...) before the end, or leave it out",
+        "put say(...) before the end, or remove it",
     ),
     "two reasonings in one turn": (
         lambda: agent_result.think("a").think("b"),
         "think(...) cannot follow think(...): a turn has one reasoning text.",
         "agent_result.think('a')",
-        "join the texts, or let a turn stand between",
+        "join the texts, or add a turn between them",
     ),
     "reasoning in a turn that failed": (
         lambda: agent_result.think("a").server_error(),
-        "server_error() cannot follow think(...): reasoning comes with a turn, and here is none.",
+        "server_error() cannot follow think(...): reasoning needs a turn, and this adds none.",
         "agent_result.think('a')",
-        "leave think(...) out",
+        "remove think(...)",
     ),
     "a user message in the middle": (
         lambda: LOOKED.user("Go on."),
-        "user(...) cannot follow: the loop adds no user message to a conversation.",
+        "user(...) cannot follow: the loop adds no user messages later.",
         "agent_result.call('terminal', command='ls').returns('a')",
         "put user(...) before the first turn",
     ),
     "a system prompt in the middle": (
         lambda: agent_result.think("a").system("Go on."),
-        "system(...) cannot follow: the loop adds no system message to a conversation.",
+        "system(...) cannot follow: the loop adds no system messages later.",
         "agent_result.think('a')",
         "put system(...) before the first turn",
     ),
@@ -118,39 +118,39 @@ STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
     ),
     "also without a call": (
         ANSWERED.also,
-        "also() has no call to join: it stands after a call or its answer, once.",
+        "also() must follow a call or its result, once.",
         "agent_result.say('42')",
         ALSO_FIX,
     ),
     "also twice": (
         lambda: LOOKED.also().also(),
-        "also() has no call to join: it stands after a call or its answer, once.",
+        "also() must follow a call or its result, once.",
         "agent_result.call('terminal', command='ls').returns('a').also()",
         ALSO_FIX,
     ),
     "an answer after also": (
         lambda: LOOKED.also().say("42"),
-        "say(...) cannot follow also(): that takes a call.",
+        "say(...) cannot follow also(), which needs a call.",
         "agent_result.call('terminal', command='ls').returns('a').also()",
-        "add .call(...), or leave also() out",
+        "add .call(...), or remove also()",
     ),
     "a result after also": (
         lambda: LOOKED.also().returns("b"),
-        "returns(...) cannot follow also(): that takes a call.",
+        "returns(...) cannot follow also(), which needs a call.",
         "agent_result.call('terminal', command='ls').returns('a').also()",
-        "add .call(...), or leave also() out",
+        "add .call(...), or remove also()",
     ),
     "a call of a tool that is not offered": (
         lambda: agent_result.offering("b", "a").call("terminal"),
-        "call('terminal') names a tool that is not offered: a, b.",
+        "call('terminal') names a tool that is not offered; offered: a, b.",
         "agent_result.offering('a', 'b')",
-        "name it in offering(...), or use unknown_tool('terminal', ...)",
+        "add it to offering(...), or use unknown_tool('terminal', ...)",
     ),
     "bad arguments where no tool is offered": (
         lambda: agent_result.offering().bad_arguments("terminal", "["),
-        "bad_arguments('terminal', '[') names a tool that is not offered: none is.",
+        "bad_arguments('terminal', '[') names a tool that is not offered; offered: none.",
         "agent_result.offering()",
-        "name it in offering(...), or use unknown_tool('terminal', ...)",
+        "add it to offering(...), or use unknown_tool('terminal', ...)",
     ),
     "an unknown tool that was called": (
         lambda: LOOKED.unknown_tool("terminal"),
@@ -166,37 +166,37 @@ STEPS: dict[str, tuple[Callable[[], Result], str, str, str]] = {
     ),
     "a call of a tool that was unknown": (
         lambda: agent_result.unknown_tool("bash").call("bash"),
-        "call('bash') names a tool that was unknown before; a rollout's tools do not change.",
+        "call('bash') names a tool that was unknown before; the tools of a rollout do not change.",
         "agent_result.unknown_tool('bash')",
         "use another name",
     ),
     "an offer without a tool that was called": (
         lambda: LOOKED.offering("a"),
-        "offering(...) leaves out terminal, which this rollout calls.",
+        "offering(...) does not name terminal, which this rollout calls.",
         "agent_result.call('terminal', command='ls').returns('a')",
-        "name every tool that is called; a call of one that is not offered is unknown_tool(...)",
+        "name every called tool, or use unknown_tool(...) for a tool that is not offered",
     ),
     "an offer of a tool that was unknown": (
         lambda: agent_result.unknown_tool("bash").offering("bash"),
         "offering(...) names bash, which is unknown in this rollout.",
         "agent_result.unknown_tool('bash')",
-        "leave it out, or use call(...)",
+        "remove it, or use call(...)",
     ),
     "a field of a call without its result": (
         lambda: TERMINAL.messages,
-        "call('terminal', command='ls') has no result: the loop answers every call before it ends.",
+        "call('terminal', command='ls') has no result: the loop runs every call before it ends.",
         "agent_result.call('terminal', command='ls')",
         "add .returns({...}) or .raises(...)",
     ),
     "building a call without its result": (
         TERMINAL.build,
-        "call('terminal', command='ls') has no result: the loop answers every call before it ends.",
+        "call('terminal', command='ls') has no result: the loop runs every call before it ends.",
         "agent_result.call('terminal', command='ls')",
         "add .returns({...}) or .raises(...)",
     ),
     "building reasoning without its turn": (
         lambda: agent_result.think("hm").build(),
-        "think(...) has no turn: reasoning comes with what the model says.",
+        "think(...) has no turn: reasoning belongs to a text or a call.",
         "agent_result.think('hm')",
         "add .say(...) or .call(...)",
     ),
@@ -221,15 +221,15 @@ def test_a_step_that_cannot_follow_is_refused(name: str) -> None:
 
 
 ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
-    "text that is none": (lambda: agent_result.say(42), "say(...) takes text; got int 42."),
-    "a user that is no text": (lambda: agent_result.user(None), "user(...) takes text; got NoneType None."),
+    "text that is none": (lambda: agent_result.say(42), "say(...) takes a string; got int 42."),
+    "a user that is no text": (lambda: agent_result.user(None), "user(...) takes a string; got NoneType None."),
     "a tool without a name": (lambda: agent_result.call(""), "call(...) takes the name of a tool; got str ''."),
     "a tool that is no name": (lambda: agent_result.offering(["a"]), "offering(...) takes the name of a tool; got list ['a']."),
     "arguments twice": (
         lambda: agent_result.call("a", "{}", x=1),
-        "call() takes the arguments as a text or by name, not both; got '{}' and names.",
+        "call() takes the arguments as a string or by name, not both; got '{}' and names.",
     ),
-    "arguments that are no text": (lambda: agent_result.call("a", {"x": 1}), "call(...) takes text; got dict {'x': 1}."),
+    "arguments that are no text": (lambda: agent_result.call("a", {"x": 1}), "call(...) takes a string; got dict {'x': 1}."),
     "arguments that JSON cannot hold": (
         lambda: agent_result.call("a", x={1}),
         "the arguments of call(...) cannot be written as JSON: Object of type set is not JSON serializable.\n"
@@ -238,19 +238,19 @@ ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
     ),
     "arguments that cannot be read": (
         lambda: agent_result.call("a", "[1]"),
-        "the arguments of call('a', ...) are no JSON object: expected a JSON object, got a list.\n"
+        "the arguments of call('a', ...) are not a JSON object: expected a JSON object, got a list.\n"
         "  seen      '[1]'\n"
-        "  fix       bad_arguments('a', text) makes the call whose arguments cannot be read",
+        "  fix       for a call with unreadable arguments, use bad_arguments('a', text)",
     ),
     "bad arguments that are fine": (
         lambda: agent_result.bad_arguments("a", "{}"),
-        "the arguments of bad_arguments('a', ...) are fine: the loop would run the tool.\n"
+        "the arguments of bad_arguments('a', ...) are valid: the loop would run the tool.\n"
         "  seen      '{}'\n"
         "  fix       call('a', ...).returns(...)",
     ),
     "a result that is none": (
         lambda: TERMINAL.returns(None),
-        "returns(...) takes a tool result: an object or a text, because hermes' tools answer with those.\n"
+        "returns(...) takes a tool result: an object or a string, like the results of hermes' tools.\n"
         "  seen      NoneType None\n"
         "  fix       returns({'output': 'a.txt', 'exit_code': 0, 'error': None}), or returns('plain text')",
     ),
@@ -258,11 +258,11 @@ ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
         lambda: TERMINAL.returns({"output": b"a"}),
         "the result in returns(...) cannot be written as JSON: Object of type bytes is not JSON serializable.\n"
         "  seen      {'output': b'a'}\n"
-        "  fix       use strings, finite numbers, booleans, None, lists and dicts, or give the text itself",
+        "  fix       use strings, finite numbers, booleans, None, lists and dicts, or pass the text itself",
     ),
     "no result": (
         TERMINAL.returns,
-        "returns() takes the result of the call: an object or a text; it was given none.",
+        "returns() takes at least one result: an object or a string; got none.",
     ),
     "an exception that is none": (
         lambda: TERMINAL.raises("boom"),
@@ -278,24 +278,24 @@ ARGUMENTS: dict[str, tuple[Callable[[], Result], str]] = {
     ),
     "a field of nothing": (
         lambda: agent_result.messages,
-        "agent_result is empty: nothing has happened yet.\n  fix       begin with .say(...), .call(...) or .user(...)",
+        "agent_result is empty: it has no steps yet.\n  fix       begin with .say(...), .call(...) or .user(...)",
     ),
     "an answer that holds a tool call": (
         lambda: agent_result.say('<tool_call>{"name": "a", "arguments": {}}</tool_call>').build(),
-        "the answer holds a tool call as text, which the loop reads and runs: no rollout ends with it.\n"
+        "the answer contains a tool call as text, which the loop parses and runs: no rollout ends with it.\n"
         '  seen      \'<tool_call>{"name": "a", "arguments": {}}</tool_call>\'\n'
-        "  fix       .call('tool', ...).returns(...); or add the calls that stand beside this text",
+        "  fix       .call('tool', ...).returns(...); or add the calls that follow this text",
     ),
     "a path that is no directory": (
         lambda: agent_result.say("42").with_nodes("/no/such/place"),
-        "with_nodes(...) was given a path that is no directory: /no/such/place.\n"
-        "  fix       take the path from the hermes_tokenizer fixture, or give a loaded tokenizer",
+        "with_nodes(...) takes a directory; this path is not one: /no/such/place.\n"
+        "  fix       use the path of the fixture hermes_tokenizer, or pass a loaded tokenizer",
     ),
     "a tokenizer without a template": (
         lambda: agent_result.say("42").with_nodes(42),
         "with_nodes(...) takes a tokenizer with a chat template, or the directory of one.\n"
         "  seen      int 42\n"
-        "  fix       take the path from the hermes_tokenizer fixture",
+        "  fix       use the path of the fixture hermes_tokenizer",
     ),
 }
 
@@ -320,7 +320,7 @@ def test_a_changed_result_cannot_be_built_upon() -> None:
         result.say("42")
 
     assert str(caught.value) == (
-        "this result was changed after it was built, so nothing can be built on it.\n"
+        "this result was modified after it was built, so no step can be added.\n"
         "  seen      AgentResult(messages=[], managed_state=None, turns_used=1, finished_naturally=False, "
         "reasoning_per_turn=[None], tool_errors=[])\n"
         "  fix       build the whole rollout first, then change the fields"
@@ -329,7 +329,7 @@ def test_a_changed_result_cannot_be_built_upon() -> None:
 
 def test_an_unfinished_result_has_no_other_attributes() -> None:
     """A misspelt method is an AttributeError, as on any object."""
-    with pytest.raises(AttributeError, match=r"^a result that is being built has no attribute 'retruns'$"):
+    with pytest.raises(AttributeError, match=r"^an incomplete result has no attribute 'retruns'$"):
         TERMINAL.retruns("a")
 
 

@@ -75,7 +75,7 @@ def test_a_layer_with_another_kind_of_result_is_refused(pytester: pytest.Pyteste
             assert str(caught.value) == (
                 f"strange.agent_loop.AgentResult cannot be built: it has no field {fields}.\\n"
                 f"  expected  a dataclass with {fields}\\n"
-                "  seen      no dataclass"
+                "  seen      not a dataclass"
             )
         """
     )

@@ -115,11 +115,11 @@ def test_groups_shrink_to_the_plainest(
 IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     "no rollout": (
         lambda: scored_groups(group_size=0),
-        "scored_groups(group_size=...) takes a whole number from 1; got int 0.",
+        "scored_groups(group_size=...) takes an integer from 1; got int 0.",
     ),
     "bounds in the wrong order": (
         lambda: scored_groups(min_tokens=9, max_tokens=8),
-        "scored_groups(min_tokens=9, max_tokens=8) leaves nothing to draw: min_tokens is above max_tokens.",
+        "scored_groups(min_tokens=9, max_tokens=8) allows nothing: min_tokens is greater than max_tokens.",
     ),
     "a score": (
         lambda: scored_groups(scores=1.0),
@@ -127,7 +127,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "scores that cannot be drawn": (
         lambda: scored_groups(scores=st.nothing()),
-        "scored_groups() cannot draw scores: nothing fits.\n  seen      nothing()",
+        "scored_groups() cannot draw scores: no value is valid.\n  seen      nothing()",
     ),
 }
 

@@ -69,7 +69,7 @@ def report(what: str, expression: str, at: str = "", item: Any = ITEM) -> str:
         f"  item      {item!r}\n"
         f"  result    {expression}\n"
         f"  at        {at or returning_line()}\n"
-        "  fix       paste the result into a test, and mend the function until it passes:\n"
+        "  fix       paste the result into a test, and fix the function until it passes:\n"
         "            reward = await env.compute_reward(item, result, tool_context)"
     )
 
@@ -103,11 +103,11 @@ def test_a_reward_that_raises_is_shown_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        (None, "returned None, which is no number"),
-        ("1.0", "returned '1.0', which is no number"),
-        ([1.0], "returned [1.0], which is no number"),
-        (1j, "returned 1j, which is no number"),
-        (True, "returned True, a truth value: say 1.0 or 0.0"),
+        (None, "returned None, which is not a number"),
+        ("1.0", "returned '1.0', which is not a number"),
+        ([1.0], "returned [1.0], which is not a number"),
+        (1j, "returned 1j, which is not a number"),
+        (True, "returned True, a boolean: return 1.0 or 0.0"),
         (float("nan"), "returned nan, which is not finite"),
         (float("inf"), "returned inf, which is not finite"),
         (-0.25, "returned -0.25, which is not between 0.0 and 1.0"),
@@ -125,7 +125,7 @@ def test_numpy_numbers_are_numbers_and_numpy_truth_values_are_not() -> None:
 
     check_reward(Judged(lambda result: np.float32(0.5)), ITEM, context=Context, examples=5)
 
-    assert "a truth value: say 1.0 or 0.0" in problem(Judged(lambda result: np.bool_(True)))
+    assert "a boolean: return 1.0 or 0.0" in problem(Judged(lambda result: np.bool_(True)))
 
 
 def test_the_same_judgement_as_the_layer() -> None:
@@ -175,7 +175,7 @@ def test_a_reward_that_is_not_async_is_a_problem() -> None:
     text = problem(Plain())
 
     assert text.startswith(
-        "Plain.compute_reward returned 1.0, but not from a coroutine: the layer awaits it, so that it must be `async def`.\n"
+        "Plain.compute_reward returned 1.0, but not from a coroutine: the layer awaits it, so it must be `async def`.\n"
     )
     assert f"  at        {HERE}:" in text
 
@@ -209,7 +209,7 @@ def test_a_result_that_the_reward_changes_is_shown_as_it_was() -> None:
         result.messages.clear()
         return None if is_whole else 0.0
 
-    assert problem(Judged(spoil)) == report("returned None, which is no number", "agent_result.say('')")
+    assert problem(Judged(spoil)) == report("returned None, which is not a number", "agent_result.say('')")
 
 
 def test_a_reward_that_is_not_the_same_each_time_is_a_problem_too() -> None:
@@ -218,7 +218,7 @@ def test_a_reward_that_is_not_the_same_each_time_is_a_problem_too() -> None:
 
     text = problem(Judged(lambda result: next(values)))
 
-    assert text.startswith("Judged.compute_reward returned None, which is no number.\n")
+    assert text.startswith("Judged.compute_reward returned None, which is not a number.\n")
 
 
 def test_a_context_that_is_no_callable_is_passed_as_it_is() -> None:
@@ -353,17 +353,17 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no examples": (
         lambda: check_reward(Judged(len), ITEM, examples=0),
         StrategyError,
-        "check_reward(examples=...) takes a whole number from 1; got int 0.",
+        "check_reward(examples=...) takes an integer from 1; got int 0.",
     ),
     "bounds in the wrong order": (
         lambda: check_reward(Judged(len), ITEM, bounds=(1.0, 0.0)),
         StrategyError,
-        "check_reward(bounds=...) takes (lowest, highest), the lowest first, or None; got tuple (1.0, 0.0).",
+        "check_reward(bounds=...) takes (lowest, highest) in this order, or None; got tuple (1.0, 0.0).",
     ),
     "one bound": (
         lambda: check_reward(Judged(len), ITEM, bounds=1.0),
         StrategyError,
-        "check_reward(bounds=...) takes (lowest, highest), the lowest first, or None; got float 1.0.",
+        "check_reward(bounds=...) takes (lowest, highest) in this order, or None; got float 1.0.",
     ),
 }
 

@@ -209,33 +209,33 @@ def test_tools_are_named_where_the_model_is_told_them() -> None:
 IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     "no tools": (
         lambda: agent_results([]),
-        "agent_results() takes a list of tool schemas, at least one.\n"
+        "agent_results() takes a non-empty list of tool schemas.\n"
         "  seen      list []\n"
         "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
     ),
     "bounds in the wrong order": (
         lambda: agent_results(min_turns=3, max_turns=2),
-        "agent_results(min_turns=3, max_turns=2) leaves nothing to draw: min_turns is above max_turns.",
+        "agent_results(min_turns=3, max_turns=2) allows nothing: min_turns is greater than max_turns.",
     ),
     "a negative bound": (
         lambda: messages(min_turns=-1),
-        "agent_results(min_turns=...) takes a whole number from 0; got int -1.",
+        "agent_results(min_turns=...) takes an integer from 0; got int -1.",
     ),
     "a bound that is no number": (
         lambda: agent_results(max_turns="4"),
-        "agent_results(max_turns=...) takes a whole number from 0; got str '4'.",
+        "agent_results(max_turns=...) takes an integer from 0; got str '4'.",
     ),
     "no end": (
         lambda: agent_results(finishes=[]),
-        "agent_results(finishes=...) takes a list of some of 'answer', 'turn_limit', 'server_error'.\n  seen      []",
+        "agent_results(finishes=...) takes a list of values from 'answer', 'turn_limit', 'server_error'.\n  seen      []",
     ),
     "an unknown end": (
         lambda: agent_results(finishes="answer"),
-        "agent_results(finishes=...) takes a list of some of 'answer', 'turn_limit', 'server_error'.\n  seen      'answer'",
+        "agent_results(finishes=...) takes a list of values from 'answer', 'turn_limit', 'server_error'.\n  seen      'answer'",
     ),
     "an answer without a turn": (
         lambda: agent_results(min_turns=0, max_turns=0, finishes=["answer"]),
-        "agent_results(max_turns=0) leaves nothing to draw: without a turn a rollout can only end with 'server_error'.\n"
+        "agent_results(max_turns=0) allows nothing: without a turn, a rollout can only end with 'server_error'.\n"
         "  seen      finishes=['answer']",
     ),
     "a beginning that has ended": (
@@ -250,9 +250,9 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a beginning that offers other tools": (
         lambda: agent_results([LOOK], start=agent_result.offering("terminal")),
-        "agent_results(start=...) does not offer look, which would be called.\n"
+        "agent_results(start=...) does not offer look, which the results call.\n"
         "  seen      agent_result.offering('terminal')\n"
-        "  fix       give the schemas of the tools that it offers as agent_results(tools)",
+        "  fix       pass the schemas of the offered tools: agent_results(tools)",
     ),
 }
 

@@ -90,5 +90,5 @@ def test_scripts_have_no_faults_unless_asked_for() -> None:
 
 def test_bounds_that_leave_nothing_are_refused() -> None:
     """A script has at least one turn."""
-    with pytest.raises(StrategyError, match=r"^scripts\(min_turns=\.\.\.\) takes a whole number from 1; got int 0\.$"):
+    with pytest.raises(StrategyError, match=r"^scripts\(min_turns=\.\.\.\) takes an integer from 1; got int 0\.$"):
         scripts(min_turns=0)

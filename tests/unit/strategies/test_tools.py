@@ -212,40 +212,38 @@ def test_values_fit_their_schema(name: str) -> None:
 IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     "no list": (
         lambda: tool_calls(LOOK),
-        "tool_calls() takes a list of tool schemas, at least one.\n"
+        "tool_calls() takes a non-empty list of tool schemas.\n"
         "  seen      dict {'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': "
         "{'at': {'type': 'string'}, 'often': {'type': 'integer'}}, 'required': ['at']}}}\n"
         "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
     ),
     "an empty list": (
         lambda: tool_calls([]),
-        "tool_calls() takes a list of tool schemas, at least one.\n"
+        "tool_calls() takes a non-empty list of tool schemas.\n"
         "  seen      list []\n"
         "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]",
     ),
     "no tool schema": (
         lambda: tool_calls([{"name": "look"}]),
-        "tool_calls() was given something that is no tool schema: it has no function with a name.\n"
-        "  seen      dict {'name': 'look'}",
+        "tool_calls() takes tool schemas; this one has no function with a name.\n  seen      dict {'name': 'look'}",
     ),
     "a name twice": (
         lambda: tool_calls([LOOK, LOOK]),
-        "tool_calls() was given two tools named 'look': a call could mean either.",
+        "tool_calls() takes tools with different names; got two named 'look'.",
     ),
     "no JSON schema": (
         lambda: tool_calls([tool(properties={"at": {"type": "text"}})]),
-        "tool_calls() was given parameters of 'look' that are no JSON schema: "
+        "tool_calls(): the parameters of 'look' are not a valid JSON schema: "
         "'text' is not valid under any of the given schemas.\n"
         "  seen      {'type': 'object', 'properties': {'at': {'type': 'text'}}}",
     ),
     "parameters that are no object": (
         lambda: tool_calls([tool(type="array")]),
-        "tool_calls() was given parameters of 'look' that are not of type object, but arguments always are.\n"
-        "  seen      {'type': 'array'}",
+        "tool_calls(): the parameters of 'look' must have type object.\n  seen      {'type': 'array'}",
     ),
     "parameters that nothing fits": (
         lambda: tool_calls([tool(properties={"at": False}, required=["at"])]),
-        "tool_calls() cannot draw arguments of 'look': nothing fits.\n"
+        "tool_calls() cannot draw arguments of 'look': no value is valid.\n"
         "  seen      {'type': 'object', 'properties': {'at': False}, 'required': ['at']}",
     ),
     "bounds that leave nothing": (
@@ -259,7 +257,7 @@ IMPOSSIBLE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "sizes in the wrong order": (
         lambda: tool_schemas(min_size=2, max_size=1),
-        "tool_schemas(min_size=2, max_size=1) leaves nothing to draw: min_size is above max_size.",
+        "tool_schemas(min_size=2, max_size=1) allows nothing: min_size is greater than max_size.",
     ),
 }
 

@@ -1,7 +1,6 @@
-"""Strategy of what a model says before its answer: turns with tool calls, and what the tools give.
+"""Strategy for the turns before an answer: tool calls, and the results of the tools.
 
-Every call is drawn with as few choices as possible, and turns are no lists of their own: hypothesis removes a few choices at a
-time when it shrinks, so that only what costs few choices disappears from what it shows.
+A call is drawn with few choices, and turns are not nested lists, because hypothesis shrinks by removing a few choices at a time.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from hypothesis import strategies as st
 
 from pytest_hermes_env.results.values import DEFAULT_TOOLS
 from pytest_hermes_env.strategies.texts import texts
-from pytest_hermes_env.strategies.tools import NO_OBJECTS, arguments_of
+from pytest_hermes_env.strategies.tools import NON_OBJECTS, arguments_of
 
-__all__ = ["SpokenCall", "SpokenTurn", "spoken_turns"]
+__all__ = ["DrawnCall", "DrawnTurn", "drawn_turns"]
 
 CALLS_PER_TURN = 2
-"""How many calls a turn has on average, at most."""
-STRANGERS = ("bash", "python", "no_such_tool")
+"""The maximum average number of calls per turn."""
+UNKNOWN_TOOLS = ("bash", "python", "no_such_tool")
 OPENINGS = ("turn", "turn", "join", "text", "thought")
 GIVEN = ("good", "good", "bad", "raw", "raised")
 FAILURES = ("not found", "timed out", "")
@@ -28,55 +27,55 @@ EXIT_CODES = (1, 2, 124, 127, -1)
 RAISED = (RuntimeError("the sandbox is gone"), TimeoutError())
 
 UNAVAILABLE = frozenset({"memory", "session_search", "delegate_task"})
-"""Tools that the agent loop answers itself, always with the same refusal."""
+"""Tools that the agent loop always refuses."""
 
 TEXTS = texts()
 REMARK = "Let me see."
-"""What the model says beside a call, or thinks before it: always the same, which costs no choice."""
+"""The text or reasoning of a turn with calls: constant, so it needs no choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpokenCall:
-    """One tool call, its arguments as text, and what the tool gives: a result or an exception."""
+class DrawnCall:
+    """One tool call, its arguments as text, and the tool's result or exception."""
 
     kind: Literal["valid", "unknown", "bad"]
     tool: str
     arguments: str
-    gives: Mapping[str, Any] | str | Exception = ""
+    result: Mapping[str, Any] | str | Exception = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpokenTurn:
+class DrawnTurn:
     """One message of the model."""
 
     thought: str | None = None
     text: str | None = None
-    calls: tuple[SpokenCall, ...] = field(default=())
+    calls: tuple[DrawnCall, ...] = field(default=())
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Shape:
-    """What kind of call is drawn, in one choice. ``given`` is how its tool answers, or why its arguments cannot be read."""
+    """The kind of a call, drawn in one choice. ``given``: the kind of its result, or of its malformed arguments."""
 
     kind: Literal["valid", "unknown", "bad"]
     tool: str
     given: str = ""
 
 
-def spoken_turns(
+def drawn_turns(
     strategy: str, offered: Mapping[str, dict[str, Any]], *, results: bool = True, mistakes: bool = True
-) -> Callable[[int, int], st.SearchStrategy[list[SpokenTurn]]]:
-    """Return a function ``(least, most)`` that gives turns, between ``least`` and ``most`` of them, which call ``offered`` tools.
+) -> Callable[[int, int], st.SearchStrategy[list[DrawnTurn]]]:
+    """Return a function ``(least, most)`` to a strategy for ``least`` to ``most`` turns that call ``offered`` tools.
 
-    Without ``results`` the tools give nothing; without ``mistakes`` every call is of an offered tool with arguments that fit.
+    Without ``results`` the calls have no results; without ``mistakes`` every call names an offered tool with valid arguments.
 
-    Raises: parameters that nothing fits → StrategyError, in the name of ``strategy``.
+    Raises: parameters without a valid value → StrategyError, which names ``strategy``.
     """
     arguments = {name: arguments_of(strategy, name, parameters) for name, parameters in offered.items()}
     shapes = _shapes(list(offered), GIVEN if results else ("",), mistakes=mistakes)
     calls = _calls(shapes, arguments)
 
-    def turns(least: int, most: int) -> st.SearchStrategy[list[SpokenTurn]]:
+    def turns(least: int, most: int) -> st.SearchStrategy[list[DrawnTurn]]:
         flat = st.lists(calls, min_size=least, max_size=most * CALLS_PER_TURN)
         return flat.map(lambda drawn: _joined(drawn, least, most))
 
@@ -84,37 +83,37 @@ def spoken_turns(
 
 
 def _shapes(tools: list[str], given: tuple[str, ...], *, mistakes: bool) -> list[_Shape]:
-    """Return every kind of call, the plainest first, and kinds that differ by their tool alone side by side."""
+    """Return every kind of call, simplest first; kinds that differ only in the tool are adjacent."""
     shapes = [_Shape(kind="valid", tool=name, given=how) for how in given for name in tools]
     if mistakes:
-        strangers = [name for name in STRANGERS if name not in {*tools, *DEFAULT_TOOLS}]
-        shapes += [_Shape(kind="unknown", tool=name) for name in strangers]
+        unknown = [name for name in UNKNOWN_TOOLS if name not in {*tools, *DEFAULT_TOOLS}]
+        shapes += [_Shape(kind="unknown", tool=name) for name in unknown]
         shapes += [_Shape(kind="bad", tool=name, given=how) for how in ("cut", "no object") for name in tools]
     return shapes
 
 
-def _calls(shapes: list[_Shape], arguments: Mapping[str, st.SearchStrategy[str]]) -> st.SearchStrategy[tuple[str, SpokenCall]]:
-    """Return (opening, call)."""
+def _calls(shapes: list[_Shape], arguments: Mapping[str, st.SearchStrategy[str]]) -> st.SearchStrategy[tuple[str, DrawnCall]]:
+    """Return a strategy for (opening, call)."""
 
     @st.composite
-    def calls(draw: st.DrawFn) -> tuple[str, SpokenCall]:
+    def calls(draw: st.DrawFn) -> tuple[str, DrawnCall]:
         opening = draw(st.sampled_from(OPENINGS))
         shape = draw(st.sampled_from(shapes))
         text = "{}"
         if shape.given == "no object":
-            text = draw(st.sampled_from(NO_OBJECTS))
+            text = draw(st.sampled_from(NON_OBJECTS))
         elif shape.kind != "unknown":
             text = draw(arguments[shape.tool])
-        call = SpokenCall(kind=shape.kind, tool=shape.tool, arguments=text[:-1] if shape.given == "cut" else text)
+        call = DrawnCall(kind=shape.kind, tool=shape.tool, arguments=text[:-1] if shape.given == "cut" else text)
         if shape.given in GIVEN:
-            call = replace(call, gives=draw(_results(shape.tool, shape.given)))
+            call = replace(call, result=draw(_results(shape.tool, shape.given)))
         return opening, call
 
     return calls()
 
 
 def _results(tool: str, how: str) -> st.SearchStrategy[Any]:
-    """Return what a tool can give: a plain result, a failure, text that is no JSON, an exception."""
+    """Return a strategy for results: success, failure, text that is not JSON, an exception."""
     if tool in UNAVAILABLE:
         return st.just({"error": f"{tool} is not available in RL environments."})
     if how == "raised":
@@ -136,17 +135,17 @@ def _results(tool: str, how: str) -> st.SearchStrategy[Any]:
     return TEXTS.map(lambda text: {"success": True, "output": text})
 
 
-def _joined(drawn: list[tuple[str, SpokenCall]], least: int, most: int) -> list[SpokenTurn]:
-    """Return the calls as turns: one of its own for each call that does not join; calls beyond ``most`` turns are left out.
+def _joined(drawn: list[tuple[str, DrawnCall]], least: int, most: int) -> list[DrawnTurn]:
+    """Return the calls as turns: a new turn for each call that does not join the last one; omit calls beyond ``most`` turns.
 
-    Such a call does not join instead: it would keep the turns before it from being removed by the shrinker.
+    Those calls must not join a turn instead, or the shrinker could not remove earlier turns.
     """
-    turns: list[SpokenTurn] = []
+    turns: list[DrawnTurn] = []
     for place, (opening, call) in enumerate(drawn):
         can_join = bool(turns) and len(turns) + len(drawn) - place - 1 >= least
         if opening == "join" and can_join:
             turns[-1] = replace(turns[-1], calls=(*turns[-1].calls, call))
         elif len(turns) < most:
             thought, text = (REMARK if opening == name else None for name in ("thought", "text"))
-            turns.append(SpokenTurn(thought=thought, text=text, calls=(call,)))
+            turns.append(DrawnTurn(thought=thought, text=text, calls=(call,)))
     return turns
