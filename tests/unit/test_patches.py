@@ -222,7 +222,9 @@ def test_no_other_module_replaces_anything() -> None:
         f"{path.relative_to(PACKAGE)}:{line} {text}"
         for path, tree in trees.items()
         if path.name != "patches.py"
-        for line, text in foreign(tree, own | allowed, allowed, is_setattr_allowed=str(path.relative_to(PACKAGE)) in SETATTR_ALLOWED)
+        for line, text in foreign(
+            tree, own | allowed, allowed, is_setattr_allowed=str(path.relative_to(PACKAGE)) in SETATTR_ALLOWED
+        )
     ]
 
     assert found == []
@@ -259,9 +261,15 @@ def declared(tree: ast.AST) -> Iterator[str]:
         for node in ast.walk(cls):
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 yield node.target.id
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) in {"self", "cls"}:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and ast.unparse(node.value) in {"self", "cls"}
+            ):
                 yield node.attr
-        slots = [node.value for node in cls.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__"]
+        slots = [
+            node.value for node in cls.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__slots__"
+        ]
         yield from (name for value in slots for name in ast.literal_eval(value))
 
 

@@ -82,7 +82,7 @@ def test_the_working_directory_is_recorded(tmp_path: Path, monkeypatch: pytest.M
 def test_what_others_do_is_not_recorded() -> None:
     """Neither code that is not the environment's, nor the environment's outside of a scenario."""
     namespace = {"os": os}
-    exec(compile("def act(): os.environ['HERMES_ENV_TEST'] = '1'", "/layer/agent_loop.py", "exec"), namespace)  # noqa: S102
+    exec(compile("def act(): os.environ['HERMES_ENV_TEST'] = '1'", "/layer/agent_loop.py", "exec"), namespace)
     with watcher().watching():
         set_twice()
 
@@ -125,7 +125,7 @@ def test_a_daemon_thread_of_a_library_is_no_leak() -> None:
     """tqdm's monitor and the like are one for the process, and end with it."""
     source = "def start(thread): thread.start()"
     namespace: dict[str, Any] = {}
-    exec(compile(source, "/x/site-packages/library.py", "exec"), namespace)  # noqa: S102
+    exec(compile(source, "/x/site-packages/library.py", "exec"), namespace)
     stop, process = threading.Event(), watcher()
     threads = [threading.Thread(target=stop.wait, name=str(daemon), daemon=daemon) for daemon in (True, False)]
     with process.watching(), recording():
