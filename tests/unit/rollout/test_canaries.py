@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_what_the_process_shares_is_looked_at_in_between(monkeypatch: pytest.Mon
     """Class attributes, the module and variables; the look that saw most words counts."""
 
     class Env(HermesAgentBaseEnv):
-        shared: list[str] = []
+        shared: ClassVar[list[str]] = []
 
     canaries = Canaries(words=["canary-1", "canary-2"])
     monkeypatch.setenv("HERMES_ENV_TEST", "canary-2")

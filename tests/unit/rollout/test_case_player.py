@@ -148,7 +148,7 @@ def test_the_gold_case_is_looked_for_by_name() -> None:
 )
 def test_without_gold_the_files_of_the_prompt_are_written(prompt: str, tools: list[str], expected: list[str]) -> None:
     """With the tool that there is; otherwise something else is said."""
-    conversation: Any = type("Conversation", (), {"first_user": prompt, "turn": 0, "tools": dict.fromkeys(tools, {})})
+    conversation: Any = type("Conversation", (), {"first_user": prompt, "turn": 0, "tools": {name: {} for name in tools}})
     made = _wrong_content(conversation)
     calls = made if isinstance(made, list) else [made]
 

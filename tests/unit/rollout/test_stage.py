@@ -96,7 +96,7 @@ def test_a_cancellation_from_outside_goes_on() -> None:
 
     async def main() -> tuple[str, bool]:
         stage = bare_stage()
-        record = await stage.play("inside", lambda: _cancelled())
+        record = await stage.play("inside", _cancelled)
         task = asyncio.ensure_future(stage.play("outside", lambda: asyncio.Event().wait()))
         await asyncio.sleep(0)
         task.cancel()

@@ -9,8 +9,8 @@ import pytest
 from pytest_hermes_env.rollout.journal import UnknownRead, recording
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
 
-from ..bare import AgentResult, bare_layer
-from ..small_env import line_of
+from .bare import AgentResult, bare_layer
+from .small_env import line_of
 
 
 def read(act: Any) -> tuple[list[Any], list[Any]]:

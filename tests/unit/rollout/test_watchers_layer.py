@@ -19,8 +19,8 @@ from pytest_hermes_env.rollout.journal import (
 )
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
 
-from ..bare import HermesAgentLoop, ToolContext, bare_layer
-from ..small_env import line_of
+from .bare import HermesAgentLoop, ToolContext, bare_layer
+from .small_env import line_of
 
 
 def played(act: Any, fault: Fault = "none") -> Journal:

@@ -11,8 +11,8 @@ from pytest_hermes_env.rollout.faults import Fault, Faults, InjectedFault
 from pytest_hermes_env.rollout.journal import EvaluationLogged, ItemScored, Journal, Reward, current_rollout, recording
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
 
-from ..bare import AgentResult, HermesAgentBaseEnv, ToolContext, bare_layer
-from ..small_env import line_of
+from .bare import AgentResult, HermesAgentBaseEnv, ToolContext, bare_layer
+from .small_env import line_of
 
 MESSAGE = {"role": "assistant", "content": "red"}
 

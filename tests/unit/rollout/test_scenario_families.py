@@ -21,7 +21,7 @@ from pytest_hermes_env.rollout.scenarios import (
 )
 from pytest_hermes_env.rollout.scenarios import items as items_module
 
-from ..bare import HermesAgentBaseEnv, bare_stage
+from .bare import HermesAgentBaseEnv, bare_stage
 
 
 class Counting(HermesAgentBaseEnv):

@@ -10,7 +10,7 @@ import pytest
 from pytest_hermes_env.rollout.watchers.turns import counting_turns
 from pytest_hermes_env.sandbox.seam import Turns
 
-from ..bare import HermesAgentLoop, bare_layer
+from .bare import HermesAgentLoop, bare_layer
 
 
 class Server:

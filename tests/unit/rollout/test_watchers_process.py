@@ -17,8 +17,8 @@ from pytest_hermes_env.rollout.journal import Journal, SurroundingChanged, recor
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
 
-from ..bare import HermesAgentBaseEnv, bare_layer
-from ..small_env import line_of
+from .bare import HermesAgentBaseEnv, bare_layer
+from .small_env import line_of
 
 
 class Env(HermesAgentBaseEnv):
