@@ -1,7 +1,7 @@
-"""A home of its own for hermes-agent during a test run, and an environment that is put back afterwards.
+"""A temporary home for hermes-agent during a test run, and variables that are restored at its end.
 
-Importing hermes writes into HERMES_HOME, what it starts reads HOME, and four variables make it ask a person for approval. So
-a test run gets a temporary HERMES_HOME, with a directory in it that is HOME for started commands, before hermes is imported.
+Importing hermes writes into HERMES_HOME, the commands that it starts read HOME, and four variables make it ask a person for
+approval. So a test run gets a temporary HERMES_HOME, which contains HOME for started commands, before hermes is imported.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["APPROVAL_VARIABLES", "HermesHome", "restore_environment"]
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
 KEEP = "keep"
 ADVICE = "TRANSFORMERS_NO_ADVISORY_WARNINGS"
-"""Set so that transformers does not print, in the middle of a test report, that there is no torch."""
+"""Stops transformers from printing that there is no torch in the middle of a test report."""
 TOUCHED_PREFIXES = ("HERMES_", "TERMINAL_")
 """Variables that building an environment or importing hermes may set."""
 
 
 class HermesHome:
-    """HERMES_HOME for one test run; `leave` puts everything back and removes what was made."""
+    """HERMES_HOME for one test run; `leave` restores the variables and removes the directory."""
 
     def __init__(self, chosen: str | None) -> None:
-        """Take over the environment. ``chosen`` is a directory, ``keep``, or None for a temporary directory."""
+        """Set the variables. ``chosen`` is a directory, ``keep``, or None for a temporary directory."""
         self._before = dict(os.environ)
         self._temporary = ""
         if chosen == KEEP:
@@ -43,14 +43,14 @@ class HermesHome:
             os.environ.pop(name, None)
 
     def leave(self) -> None:
-        """Restore the variables that were taken over and remove the temporary directory."""
+        """Restore the variables and remove the temporary directory."""
         restore_environment(self._before, only=("HERMES_HOME", "TERMINAL_HOME_MODE", ADVICE, *APPROVAL_VARIABLES))
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
 
 def restore_environment(before: Mapping[str, str], *, only: tuple[str, ...] | None = None) -> None:
-    """Make ``os.environ`` what it was: all of it, or only the names in ``only``."""
+    """Restore ``os.environ``: all of it, or only the names in ``only``."""
     names = set(os.environ) | set(before) if only is None else set(only)
     for name in names:
         if name in before:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.inference.steps import call, say, turn
-from pytest_hermes_env.rollout.case_player import _gold_turns, _spoilt, _wrong_content
+from pytest_hermes_env.rollout.case_player import _gold_turns, _with_wrong_content, _wrong_content
 from pytest_hermes_env.rollout.cases import GOLD, NEAR_MISS, NOTHING, Case, Cases, ItemCases, Rung, Transcript
 from pytest_hermes_env.rollout.driver import Collector
 
@@ -123,7 +123,7 @@ def test_wrong_content_has_the_form_of_gold() -> None:
     """The same calls, with something else written, run and said."""
     write = call("write_file", path="a.txt", content="right")
 
-    assert _spoilt((turn(write, "Writing."), turn(call("terminal", command="make")))) == (
+    assert _with_wrong_content((turn(write, "Writing."), turn(call("terminal", command="make")))) == (
         turn(call("write_file", path="a.txt", content="something else entirely"), say("something else entirely")),
         turn(call("terminal", command="echo something else entirely")),
     )
