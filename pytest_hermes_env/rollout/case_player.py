@@ -30,6 +30,7 @@ from pytest_hermes_env.rollout.cases import (
 from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.tool_backend import new_world_like
+from pytest_hermes_env.rollout.verifier_reads import verifier_reads
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage
@@ -38,7 +39,6 @@ __all__ = ["play_item"]
 
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
-OF_THE_SYSTEM = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")
 _MOST_FILES = 3
 _BODIES = ("content", "new_string", "patch", "text", "code")
@@ -184,7 +184,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         tokens=sum(len(reply.output) for reply in record.sampled)
         or sum(_tokens(one) for one in stage.mock.journal[asked:] if one.kind != "judge"),
         transcript=tuple(player.said),
-        reads=_reads(stage.world),
+        reads=verifier_reads(*getattr(stage.world, "rollouts", {}).values()),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
         not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
         judge_asked=player.judge_asked,
@@ -230,15 +230,6 @@ def _tokens(exchange: Any) -> int:
     return int((usage or {}).get("completion_tokens") or 0)
 
 
-def _reads(world: Any) -> tuple[str, ...]:
-    return tuple(
-        f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
-        for machine in getattr(world, "rollouts", {}).values()
-        for read in machine.files.reads
-        if read.reader == "verifier" and not read.path.startswith(OF_THE_SYSTEM)
-    )
-
-
 def _brief(arguments: dict[str, Any]) -> str:
     return ", ".join(f"{name}={shorten(repr(value), 60)}" for name, value in arguments.items())
 
@@ -269,10 +260,10 @@ def _echo(conversation: Any) -> Any:
 
 def _with_wrong_content(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """Return turns of the same form with other content: other files, commands and texts."""
-    return tuple(Turn(steps=tuple(_with_wrong_content_step(step) for step in turn.steps)) for turn in turns)
+    return tuple(Turn(steps=tuple(_wrong_step(step) for step in turn.steps)) for turn in turns)
 
 
-def _with_wrong_content_step(step: Any) -> Any:
+def _wrong_step(step: Any) -> Any:
     if isinstance(step, Say):
         return say(WRONG)
     if not isinstance(step, Call) or step.names is None:
