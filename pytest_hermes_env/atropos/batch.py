@@ -1,4 +1,4 @@
-"""A trainer's batch: what its sequences hold, and whether they can be trained on.
+"""Checks a trainer's batch: its sequences, and whether they can be trained on.
 
 Place in the flow: `pytest_hermes_env.atropos.trainer` pulls a batch from run-api and checks it here; nothing here does I/O.
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["Row", "check_batch", "faults_of", "rows_of"]
 
 IGNORED = -100
-"""The label of a position that nothing is trained on."""
+"""The label of a position that is not trained."""
 
 FILLER_LOGPROB = 1.0
-"""Stands in the logprobs where nothing was sampled."""
+"""The logprob of a position that was not sampled."""
 
 LARGEST_LOGPROB = 1e-3
-"""Nats. Above this a number is no log probability; rounding may leave a little more than 0."""
+"""Nats. Larger numbers are not log probabilities; rounding may produce slightly more than 0."""
 
 FAULTS_SHOWN = 10
 
@@ -47,19 +47,19 @@ class Row:
 
     @property
     def has_placeholders(self) -> bool:
-        """Whether the tokens are a chat server's text encoded afterwards, not what was sampled."""
+        """Whether the tokens are the encoded text of a chat server, not what was sampled."""
         return self.overrides.get("placeholder_tokens") is True
 
     @property
     def trained(self) -> int:
-        """How many positions are trained on."""
+        """The number of trained positions."""
         return sum(label != IGNORED for label in self.masks)
 
 
 def rows_of(batch: Sequence[object]) -> tuple[Row, ...]:
     """Return the sequences of all groups.
 
-    Raises: a column that is missing, has no numbers, or has another number of rows than the tokens → BadBatch.
+    Raises: a column that is missing, is not numeric, or differs from the tokens in length → BadBatch.
     """
     return tuple(row for number, group in enumerate(batch) for row in _rows_of_group(number, group))
 
@@ -69,7 +69,7 @@ def check_batch(
 ) -> tuple[Row, ...]:
     """Return the sequences of a batch that can be trained on.
 
-    ``allow_placeholders`` takes what chat mode sends, to see that data flows; nobody should train on it.
+    ``allow_placeholders`` accepts chat mode's tokens, which test the data flow and are not for training.
     Raises: any fault → BadBatch, which lists them.
     """
     rows = rows_of(batch)
@@ -83,11 +83,11 @@ def check_batch(
 
 
 def faults_of(rows: Sequence[Row], *, batch_size: int, max_token_len: int, allow_placeholders: bool = False) -> Iterator[str]:
-    """Give each fault of a batch as a sentence that begins with its place."""
+    """Yield each fault of a batch as a sentence that begins with its place."""
     if len(rows) != batch_size:
-        yield f"the batch: {len(rows)} sequences, and the trainer registered for {batch_size}"
+        yield f"the batch: {len(rows)} sequences, but the trainer registered for {batch_size}"
     if rows and not any(row.trained for row in rows):
-        yield "the batch: every label is masked, so that nothing is trained"
+        yield "the batch: every label is masked, so nothing is trained"
     for row in rows:
         for fault in _faults_of_row(row, max_token_len, allow_placeholders=allow_placeholders):
             yield f"{row.place}: {fault}"
@@ -100,7 +100,7 @@ def _faults_of_row(row: Row, max_token_len: int, *, allow_placeholders: bool) ->
     if count == 0:
         yield "it has no tokens"
     if 0 < max_token_len <= count:
-        yield f"{count} tokens, and the trainer's max_token_len of {max_token_len} must be more"
+        yield f"{count} tokens, but max_token_len is {max_token_len} and must be larger"
     if len(row.masks) != count:
         yield f"{count} tokens and {len(row.masks)} masks"
     pairs = enumerate(zip(row.tokens, row.masks, strict=False))
@@ -122,10 +122,10 @@ def _faults_of_logprobs(row: Row) -> Iterator[str]:
         yield f"{len(row.tokens)} tokens and {len(row.logprobs)} inference_logprobs"
     for at, (label, logprob) in enumerate(zip(row.masks, row.logprobs, strict=False)):
         if label == IGNORED and logprob != FILLER_LOGPROB:
-            yield f"the logprob at {at} is {logprob} although nothing is trained there; expected {FILLER_LOGPROB}"
+            yield f"the logprob at {at} is {logprob} although the position is not trained; expected {FILLER_LOGPROB}"
             return
         if label != IGNORED and not -math.inf < logprob <= LARGEST_LOGPROB:
-            yield f"the logprob at {at} is {logprob} although the token is trained; expected a number of at most 0"
+            yield f"the logprob at {at} is {logprob} although the token is trained; expected at most 0"
             return
 
 
@@ -175,7 +175,7 @@ def _ids(place: str, group: Mapping[str, object], name: str) -> list[list[int]]:
     column = _column(place, group, name)
     for row in column:
         if not isinstance(row, list) or any(type(one) is not int for one in row):
-            raise BadBatch(f"{place}: {name} must hold a list of whole numbers for each sequence, seen {shorten(repr(row))}")
+            raise BadBatch(f"{place}: {name} must hold a list of integers for each sequence, seen {shorten(repr(row))}")
     return cast("list[list[int]]", column)
 
 
