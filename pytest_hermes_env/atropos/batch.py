@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_hermes_env.errors import BadBatch, shorten
 
@@ -59,7 +61,7 @@ class Row:
 def rows_of(batch: Sequence[object]) -> tuple[Row, ...]:
     """Return the sequences of all groups.
 
-    Raises: a column that is missing, is not numeric, or differs from the tokens in length → BadBatch.
+    Raises: a column that is missing, has the wrong type, or differs from the tokens in length → BadBatch.
     """
     return tuple(row for number, group in enumerate(batch) for row in _rows_of_group(number, group))
 
@@ -129,73 +131,41 @@ def _faults_of_logprobs(row: Row) -> Iterator[str]:
             return
 
 
-# ---------------------------------------------------------------------- reading
+class _Group(BaseModel):
+    """A group of a batch; all lists have one element for each sequence."""
+
+    model_config = ConfigDict(strict=True)
+
+    tokens: list[list[int]]
+    masks: list[list[int]]
+    scores: list[float]
+    inference_logprobs: list[list[float]] | None = None
+    overrides: list[dict[str, object] | None] | None = None
 
 
-def _rows_of_group(number: int, group: object) -> Iterator[Row]:
+def _rows_of_group(number: int, content: object) -> Iterator[Row]:
     place = f"group {number}"
-    if not isinstance(group, Mapping):
-        raise BadBatch(f"{place}: expected an object with tokens, masks and scores, seen {shorten(repr(group))}")
-    tokens, masks = (_ids(place, group, name) for name in ("tokens", "masks"))
-    scores = _column(place, group, "scores")
-    logprobs = _logprobs(place, group)
-    overrides = _column(place, group, "overrides") if group.get("overrides") else [None] * len(tokens)
-    columns: dict[str, Sequence[object] | None] = {
-        "masks": masks,
-        "scores": scores,
-        "inference_logprobs": logprobs,
-        "overrides": overrides,
-    }
+    if not isinstance(content, Mapping):
+        raise BadBatch(f"{place}: expected an object with tokens, masks and scores, seen {shorten(repr(content))}")
+    try:
+        group = _Group.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = str(first["loc"][0]) + "".join(f"[{index}]" for index in first["loc"][1:])
+        raise BadBatch(f"{place}: {where}: {first['msg']}, seen {shorten(repr(first['input']))}") from None
+    count = len(group.tokens)
+    columns = {name: getattr(group, name) or [None] * count for name in ("inference_logprobs", "overrides")}
+    columns |= {"masks": group.masks, "scores": group.scores}
     for name, column in columns.items():
-        if column is not None and len(column) != len(tokens):
-            raise BadBatch(
-                f"{place}: {len(tokens)} sequences of tokens and {len(column)} of {name}; there must be one for each"
-            )
-    for index, row in enumerate(tokens):
-        override = overrides[index]
+        if len(column) != count:
+            raise BadBatch(f"{place}: {count} sequences of tokens and {len(column)} of {name}; there must be one for each")
+    for index, tokens in enumerate(group.tokens):
+        logprobs = columns["inference_logprobs"][index]
         yield Row(
             place=f"{place}, sequence {index}",
-            tokens=tuple(row),
-            masks=tuple(masks[index]),
-            score=_score(place, scores[index]),
-            logprobs=None if logprobs is None else tuple(logprobs[index]),
-            overrides=override if isinstance(override, Mapping) else {},
+            tokens=tuple(tokens),
+            masks=tuple(group.masks[index]),
+            score=group.scores[index],
+            logprobs=None if logprobs is None else tuple(logprobs),
+            overrides=columns["overrides"][index] or {},
         )
-
-
-def _column(place: str, group: Mapping[str, object], name: str) -> list[object]:
-    column = group.get(name)
-    if not isinstance(column, list):
-        raise BadBatch(f"{place}: {name} must be a list, seen {shorten(repr(column))}")
-    return column
-
-
-def _ids(place: str, group: Mapping[str, object], name: str) -> list[list[int]]:
-    """Return a column of token ids or labels."""
-    column = _column(place, group, name)
-    for row in column:
-        if not isinstance(row, list) or any(type(one) is not int for one in row):
-            raise BadBatch(f"{place}: {name} must hold a list of integers for each sequence, seen {shorten(repr(row))}")
-    return cast("list[list[int]]", column)
-
-
-def _logprobs(place: str, group: Mapping[str, object]) -> list[list[float]] | None:
-    if group.get("inference_logprobs") is None:
-        return None
-    column = _column(place, group, "inference_logprobs")
-    for row in column:
-        if not isinstance(row, list) or not all(_is_number(one) for one in row):
-            raise BadBatch(
-                f"{place}: inference_logprobs must hold a list of numbers for each sequence, seen {shorten(repr(row))}"
-            )
-    return cast("list[list[float]]", column)
-
-
-def _score(place: str, value: object) -> float:
-    if not _is_number(value):
-        raise BadBatch(f"{place}: a score must be a number, seen {shorten(repr(value))}")
-    return float(value)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)

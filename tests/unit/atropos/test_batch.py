@@ -156,17 +156,18 @@ class Shape:
 
 
 SHAPES = [
+    Shape(batch=lambda: [{}], message="group 0: tokens: Field required, seen {}"),
     Shape(batch=lambda: ["x"], message="group 0: expected an object with tokens, masks and scores, seen 'x'"),
-    Shape(batch=lambda: [group(tokens=None)], message="group 0: tokens must be a list, seen None"),
+    Shape(batch=lambda: [group(tokens=None)], message="group 0: tokens: Input should be a valid list, seen None"),
     Shape(
         batch=lambda: [group(), group(masks=[[-100, -100, 3, 4], [1.5]])],
-        message="group 1: masks must hold a list of integers for each sequence, seen [1.5]",
+        message="group 1: masks[1][0]: Input should be a valid integer, seen 1.5",
     ),
     Shape(
         batch=lambda: [group(inference_logprobs=[LOGPROBS[0], [None]])],
-        message="group 0: inference_logprobs must hold a list of numbers for each sequence, seen [None]",
+        message="group 0: inference_logprobs[1][0]: Input should be a valid number, seen None",
     ),
-    Shape(batch=lambda: [group(scores=[1.0, True])], message="group 0: a score must be a number, seen True"),
+    Shape(batch=lambda: [group(scores=[1.0, True])], message="group 0: scores[1]: Input should be a valid number, seen True"),
     Shape(
         batch=lambda: [group(scores=[1.0])],
         message="group 0: 2 sequences of tokens and 1 of scores; there must be one for each",
