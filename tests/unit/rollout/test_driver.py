@@ -261,9 +261,9 @@ class Sleepy(SmallEnv):
     """Blocks the event loop."""
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Block, then evaluate."""
-        deadline = time.monotonic() + 0.3
-        while time.monotonic() < deadline:
+        """Block for a while of the processor's time, however busy the machine is, then evaluate."""
+        deadline = time.thread_time() + 0.3
+        while time.thread_time() < deadline:
             sum(range(1000))
         await super().evaluate(*args, **kwargs)
 
