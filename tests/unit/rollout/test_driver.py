@@ -121,6 +121,7 @@ def test_a_loop_is_recorded_with_what_it_was_built_with(good: dict[str, Scenario
         4,
     )
     assert (evaluated.system_prompt, evaluated.prompt, evaluated.temperature) == (None, "Print green", 0.0)
+    assert (trained.by_layer, evaluated.by_layer) == (True, False)
 
 
 def test_a_reward_is_recorded_with_its_inputs(good: dict[str, Scenario]) -> None:
@@ -286,7 +287,7 @@ class Endless(SmallEnv):
 
 
 class Waiting(SmallEnv):
-    """Waits for ever in setup."""
+    """Waits forever in setup."""
 
     async def setup(self) -> None:
         """Hang."""
@@ -329,7 +330,7 @@ def test_an_environment_that_spins_is_ended() -> None:
     assert records["happy"].unavailable == f"setup failed: {reason}"
 
 
-def test_an_environment_that_waits_for_ever_is_given_up() -> None:
+def test_an_environment_that_waits_forever_is_given_up() -> None:
     """A scenario has its time, and the reason names it."""
     record = one(Waiting, "happy", timeout_s=2)
 
