@@ -1,7 +1,7 @@
-"""Finds the environment layer that a class stands on, and the class itself.
+"""Finds an environment class, and the layer that it is built on.
 
 The harness serves any Hermes environment: one on the `environments` package of this distribution, or one on a checkout or fork
-that has its own. So it never imports the layer by name: the class under test leads to it.
+with its own layer. So it never imports the layer by name, but starts from the class under test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Layer", "Target", "find_class", "layer_of"]
 BASE = "HermesAgentBaseEnv"
 DEFAULT_PACKAGE = "environments"
 ADVICE_LIMIT = 1_500
-"""Characters of an import error that are shown: it may hold advice, such as which project file hides a module of hermes."""
+"""Characters of an import error that are shown; it may contain advice, such as which project file hides a module of hermes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Layer:
 
 
 def layer_of(cls: type) -> Layer:
-    """Return the layer below ``cls``. Raises: BadTarget when ``cls`` is no Hermes environment."""
+    """Return the layer of ``cls``. Raises: ``cls`` is not a Hermes environment → BadTarget."""
     __tracebackhide__ = True
     base = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ == BASE), None)
     if base is None:
@@ -79,7 +79,7 @@ def _not_an_environment(cls: type) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What a user named: ``package.module:Class``, ``path/to/file.py`` or ``path/to/file.py:Class``."""
+    """A class or file that a user named: ``package.module:Class``, ``path/to/file.py`` or ``path/to/file.py:Class``."""
 
     text: str
     module: str
@@ -87,7 +87,7 @@ class Target:
 
 
 def parse_target(text: str) -> Target:
-    """Split a target. Raises: BadTarget when it has neither form."""
+    """Parse a target. Raises: it has none of these forms → BadTarget."""
     module, colon, class_name = text.rpartition(":")
     if not colon or (len(module) == 1 and module.isalpha()):
         module, class_name = text, ""
@@ -97,9 +97,9 @@ def parse_target(text: str) -> Target:
 
 
 def find_class(text: str) -> list[type]:
-    """Import what ``text`` names and return its environment classes, one when it names one.
+    """Import the target and return its environment classes, or the one that it names.
 
-    Raises: BadTarget when the module cannot be imported, or holds no environment.
+    Raises: the module cannot be imported, or defines no environment → BadTarget.
     """
     target = parse_target(text)
     module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
@@ -123,7 +123,7 @@ def find_class(text: str) -> list[type]:
 
 
 def _environments(module: ModuleType) -> list[type]:
-    """Return the environment classes that ``module`` itself defines and no other class of it builds upon."""
+    """Return the environment classes that ``module`` defines: concrete ones, and those without a subclass in it."""
     own = [
         value
         for value in vars(module).values()
@@ -139,7 +139,7 @@ def _environments(module: ModuleType) -> list[type]:
 
 def _load_module(name: str) -> ModuleType:
     here = str(Path.cwd())
-    sys.path.append(here)  # last: a project file must not hide one of hermes' top-level modules
+    sys.path.append(here)  # last, because a project file must not hide one of hermes' top-level modules
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
@@ -149,7 +149,7 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Import a file by path, under its dotted name when its directory's packages lead there."""
+    """Import a file by path, under its dotted name if it lies in a package."""
     path = path.resolve()
     if not path.is_file():
         raise BadTarget(f"There is no file {path}")
@@ -177,7 +177,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """Return a name under which the file's relative imports work: dotted, when directories above are packages."""
+    """Return a module name with which the file's relative imports work: dotted, if its directories are packages."""
     parts = [path.stem]
     directory = path.parent
     while (directory / "__init__.py").is_file():

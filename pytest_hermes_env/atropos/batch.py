@@ -1,4 +1,4 @@
-"""A trainer's batch: what its sequences hold, and whether they can be trained on.
+"""Checks a trainer's batch: its sequences, and whether they can be trained on.
 
 Place in the flow: `pytest_hermes_env.atropos.trainer` pulls a batch from run-api and checks it here; nothing here does I/O.
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard, cast
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_hermes_env.errors import BadBatch, shorten
 
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["Row", "check_batch", "faults_of", "rows_of"]
 
 IGNORED = -100
-"""The label of a position that nothing is trained on."""
+"""The label of a position that is not trained."""
 
 FILLER_LOGPROB = 1.0
-"""Stands in the logprobs where nothing was sampled."""
+"""The logprob of a position that was not sampled."""
 
 LARGEST_LOGPROB = 1e-3
-"""Nats. Above this a number is no log probability; rounding may leave a little more than 0."""
+"""Nats. Larger numbers are not log probabilities; rounding may produce slightly more than 0."""
 
 FAULTS_SHOWN = 10
 
@@ -47,19 +49,19 @@ class Row:
 
     @property
     def has_placeholders(self) -> bool:
-        """Whether the tokens are a chat server's text encoded afterwards, not what was sampled."""
+        """Whether the tokens are the encoded text of a chat server, not what was sampled."""
         return self.overrides.get("placeholder_tokens") is True
 
     @property
     def trained(self) -> int:
-        """How many positions are trained on."""
+        """The number of trained positions."""
         return sum(label != IGNORED for label in self.masks)
 
 
 def rows_of(batch: Sequence[object]) -> tuple[Row, ...]:
     """Return the sequences of all groups.
 
-    Raises: a column that is missing, has no numbers, or has another number of rows than the tokens → BadBatch.
+    Raises: a column that is missing, has the wrong type, or differs from the tokens in length → BadBatch.
     """
     return tuple(row for number, group in enumerate(batch) for row in _rows_of_group(number, group))
 
@@ -69,7 +71,7 @@ def check_batch(
 ) -> tuple[Row, ...]:
     """Return the sequences of a batch that can be trained on.
 
-    ``allow_placeholders`` takes what chat mode sends, to see that data flows; nobody should train on it.
+    ``allow_placeholders`` accepts chat mode's tokens, which test the data flow and are not for training.
     Raises: any fault → BadBatch, which lists them.
     """
     rows = rows_of(batch)
@@ -83,11 +85,11 @@ def check_batch(
 
 
 def faults_of(rows: Sequence[Row], *, batch_size: int, max_token_len: int, allow_placeholders: bool = False) -> Iterator[str]:
-    """Give each fault of a batch as a sentence that begins with its place."""
+    """Yield each fault of a batch as a sentence that begins with its place."""
     if len(rows) != batch_size:
-        yield f"the batch: {len(rows)} sequences, and the trainer registered for {batch_size}"
+        yield f"the batch: {len(rows)} sequences, but the trainer registered for {batch_size}"
     if rows and not any(row.trained for row in rows):
-        yield "the batch: every label is masked, so that nothing is trained"
+        yield "the batch: every label is masked, so nothing is trained"
     for row in rows:
         for fault in _faults_of_row(row, max_token_len, allow_placeholders=allow_placeholders):
             yield f"{row.place}: {fault}"
@@ -100,7 +102,7 @@ def _faults_of_row(row: Row, max_token_len: int, *, allow_placeholders: bool) ->
     if count == 0:
         yield "it has no tokens"
     if 0 < max_token_len <= count:
-        yield f"{count} tokens, and the trainer's max_token_len of {max_token_len} must be more"
+        yield f"{count} tokens, but max_token_len is {max_token_len} and must be larger"
     if len(row.masks) != count:
         yield f"{count} tokens and {len(row.masks)} masks"
     pairs = enumerate(zip(row.tokens, row.masks, strict=False))
@@ -122,80 +124,48 @@ def _faults_of_logprobs(row: Row) -> Iterator[str]:
         yield f"{len(row.tokens)} tokens and {len(row.logprobs)} inference_logprobs"
     for at, (label, logprob) in enumerate(zip(row.masks, row.logprobs, strict=False)):
         if label == IGNORED and logprob != FILLER_LOGPROB:
-            yield f"the logprob at {at} is {logprob} although nothing is trained there; expected {FILLER_LOGPROB}"
+            yield f"the logprob at {at} is {logprob} although the position is not trained; expected {FILLER_LOGPROB}"
             return
         if label != IGNORED and not -math.inf < logprob <= LARGEST_LOGPROB:
-            yield f"the logprob at {at} is {logprob} although the token is trained; expected a number of at most 0"
+            yield f"the logprob at {at} is {logprob} although the token is trained; expected at most 0"
             return
 
 
-# ---------------------------------------------------------------------- reading
+class _Group(BaseModel):
+    """A group of a batch; all lists have one element for each sequence."""
+
+    model_config = ConfigDict(strict=True)
+
+    tokens: list[list[int]]
+    masks: list[list[int]]
+    scores: list[float]
+    inference_logprobs: list[list[float]] | None = None
+    overrides: list[dict[str, object] | None] | None = None
 
 
-def _rows_of_group(number: int, group: object) -> Iterator[Row]:
+def _rows_of_group(number: int, content: object) -> Iterator[Row]:
     place = f"group {number}"
-    if not isinstance(group, Mapping):
-        raise BadBatch(f"{place}: expected an object with tokens, masks and scores, seen {shorten(repr(group))}")
-    tokens, masks = (_ids(place, group, name) for name in ("tokens", "masks"))
-    scores = _column(place, group, "scores")
-    logprobs = _logprobs(place, group)
-    overrides = _column(place, group, "overrides") if group.get("overrides") else [None] * len(tokens)
-    columns: dict[str, Sequence[object] | None] = {
-        "masks": masks,
-        "scores": scores,
-        "inference_logprobs": logprobs,
-        "overrides": overrides,
-    }
+    if not isinstance(content, Mapping):
+        raise BadBatch(f"{place}: expected an object with tokens, masks and scores, seen {shorten(repr(content))}")
+    try:
+        group = _Group.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = str(first["loc"][0]) + "".join(f"[{index}]" for index in first["loc"][1:])
+        raise BadBatch(f"{place}: {where}: {first['msg']}, seen {shorten(repr(first['input']))}") from None
+    count = len(group.tokens)
+    columns = {name: getattr(group, name) or [None] * count for name in ("inference_logprobs", "overrides")}
+    columns |= {"masks": group.masks, "scores": group.scores}
     for name, column in columns.items():
-        if column is not None and len(column) != len(tokens):
-            raise BadBatch(
-                f"{place}: {len(tokens)} sequences of tokens and {len(column)} of {name}; there must be one for each"
-            )
-    for index, row in enumerate(tokens):
-        override = overrides[index]
+        if len(column) != count:
+            raise BadBatch(f"{place}: {count} sequences of tokens and {len(column)} of {name}; there must be one for each")
+    for index, tokens in enumerate(group.tokens):
+        logprobs = columns["inference_logprobs"][index]
         yield Row(
             place=f"{place}, sequence {index}",
-            tokens=tuple(row),
-            masks=tuple(masks[index]),
-            score=_score(place, scores[index]),
-            logprobs=None if logprobs is None else tuple(logprobs[index]),
-            overrides=override if isinstance(override, Mapping) else {},
+            tokens=tuple(tokens),
+            masks=tuple(group.masks[index]),
+            score=group.scores[index],
+            logprobs=None if logprobs is None else tuple(logprobs),
+            overrides=columns["overrides"][index] or {},
         )
-
-
-def _column(place: str, group: Mapping[str, object], name: str) -> list[object]:
-    column = group.get(name)
-    if not isinstance(column, list):
-        raise BadBatch(f"{place}: {name} must be a list, seen {shorten(repr(column))}")
-    return column
-
-
-def _ids(place: str, group: Mapping[str, object], name: str) -> list[list[int]]:
-    """Return a column of token ids or labels."""
-    column = _column(place, group, name)
-    for row in column:
-        if not isinstance(row, list) or any(type(one) is not int for one in row):
-            raise BadBatch(f"{place}: {name} must hold a list of whole numbers for each sequence, seen {shorten(repr(row))}")
-    return cast("list[list[int]]", column)
-
-
-def _logprobs(place: str, group: Mapping[str, object]) -> list[list[float]] | None:
-    if group.get("inference_logprobs") is None:
-        return None
-    column = _column(place, group, "inference_logprobs")
-    for row in column:
-        if not isinstance(row, list) or not all(_is_number(one) for one in row):
-            raise BadBatch(
-                f"{place}: inference_logprobs must hold a list of numbers for each sequence, seen {shorten(repr(row))}"
-            )
-    return cast("list[list[float]]", column)
-
-
-def _score(place: str, value: object) -> float:
-    if not _is_number(value):
-        raise BadBatch(f"{place}: a score must be a number, seen {shorten(repr(value))}")
-    return float(value)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
-"""HTTP clients that end with the event loop they were used in, and calls that fail at the first failure.
+"""HTTP clients that close with their event loop, and calls that fail at the first failure.
 
-An openai client that is not closed fails the next test under ``-W error``, and it can only be closed in the loop that it was
-used in, which is gone when a fixture ends. `tame` gives a server a client whose connections close themselves with the loop. It
-also takes away the retries: three layers of them make one failing call into 27 requests and 17 seconds.
+An unclosed openai client fails the next test under ``-W error``, and it can only be closed in the loop that it was used in, which
+is gone when a fixture ends. `tame` gives a server a client whose connections close with the loop. It also removes the retries:
+three layers of them turn one failing call into 27 requests and 17 seconds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["LoopBoundTransport", "release", "tame"]
 class LoopBoundTransport(httpx.AsyncBaseTransport):
     """One connection pool per event loop, closed when its loop shuts down.
 
-    ``asyncio.run`` and every Runner close the asynchronous generators of their loop at the end; the pool's closing stands in
-    the ``finally`` of one.
+    ``asyncio.run`` and every Runner close the asynchronous generators of their loop at the end; a generator's ``finally`` closes
+    the pool.
     """
 
     def __init__(self, *, proxy: str | None = None) -> None:
@@ -49,7 +49,7 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
                 await pool.aclose()
 
     async def aclose(self) -> None:
-        """Close the running loop's pool; those of other loops close with theirs."""
+        """Close the running loop's pool; the pools of other loops close with their loops."""
         guard = self._guards.get(asyncio.get_running_loop())
         if guard is not None:
             await guard.aclose()
@@ -58,8 +58,8 @@ class LoopBoundTransport(httpx.AsyncBaseTransport):
 def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None, *, retries: int = 0) -> None:
     """Make one atroposlib server fail at the first failure, and close its connections with the event loop.
 
-    ``transport`` carries its requests instead of sockets. ``retries`` leaves the openai client that many of its own, which wait
-    as the server's ``retry-after`` says; a mock model needs none.
+    ``transport`` carries its requests instead of sockets. ``retries`` is the number of the openai client's own retries, which wait
+    for the server's ``retry-after``; a mock model needs none.
     """
     from tenacity import stop_after_attempt  # noqa: PLC0415 - atroposlib's own
 
@@ -73,18 +73,18 @@ def tame(server: Any, transport: httpx.AsyncBaseTransport | None = None, *, retr
     if client is not None:
         http_client = httpx.AsyncClient(transport=transport or LoopBoundTransport(), timeout=client.timeout)
         assign("APIServer.openai", client.copy(max_retries=retries, http_client=http_client), owner=server)
-        _finish(client.close())
+        _run_to_end(client.close())
 
 
 def release(server: Any) -> None:
-    """Cancel a server's health check, if one still runs in an open loop."""
+    """Cancel a server's health check if it still runs in an open loop."""
     task = getattr(server, "check_task", None)
     if task is not None and not task.done() and not task.get_loop().is_closed():
         task.get_loop().call_soon_threadsafe(task.cancel)
 
 
-def _finish(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that has nothing to wait for: closing a client that was never used."""
+def _run_to_end(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that never waits: closing an unused client."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

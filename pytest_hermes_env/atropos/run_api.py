@@ -1,9 +1,9 @@
-"""Atropos' own ``run-api`` as a process on loopback: where environments send groups and a trainer pulls batches.
+"""Runs Atropos' own ``run-api`` in a process on loopback: environments send groups to it, and a trainer pulls batches.
 
 Place in the flow: between ``serve`` of an environment and `pytest_hermes_env.atropos.trainer`.
 
-Source: atroposlib 0.4.0, ``cli/run_api.py``, which listens on every interface unless it is told otherwise, and keeps what it was
-sent in a module: a process of its own is the only one that begins empty.
+Source: atroposlib 0.4.0, ``cli/run_api.py``, which listens on every interface by default and keeps its data in module state, so only
+a new process starts empty.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["RunApi"]
 
 COMMAND = (sys.executable, "-m", "atroposlib.cli.run_api", "--host", "127.0.0.1", "--port", "0")
-"""With port 0 the system gives a free one, and uvicorn says which: two test runs never take each other's."""
+"""With port 0 the system chooses a free port, which uvicorn prints: two test runs never conflict."""
 
 LISTENING = re.compile(r"Uvicorn running on (http://127\.0\.0\.1:\d+)")
 START_S, STOP_S = 60.0, 20.0
 
 
 class RunApi:
-    """The process. Its address is `url`; all that it has printed is `output`.
+    """The process. `url` is its address, `output` everything that it has printed.
 
     ``environ`` and ``cwd`` are the process's environment variables and working directory, by default those of this process.
     ``command`` starts it; it must print uvicorn's line with the address.
@@ -51,13 +51,13 @@ class RunApi:
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._lines: list[str] = []
-        self._said_address_or_ended = threading.Event()
+        self._listens_or_ended = threading.Event()
         self._url: str | None = None
 
     def start(self) -> Self:
         """Start the process; return when it listens. Once per object.
 
-        Raises: it ends, or says no address within a minute → ServerStartError.
+        Raises: it ends, or prints no address within a minute → ServerStartError.
         """
         process = subprocess.Popen(
             self._command, env=self._environ, cwd=self._cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -65,7 +65,7 @@ class RunApi:
         self._process = process
         self._reader = threading.Thread(target=self._read, args=(process.stdout,), name=f"run-api-{process.pid}", daemon=True)
         self._reader.start()
-        self._said_address_or_ended.wait(START_S)
+        self._listens_or_ended.wait(START_S)
         if self._url is None:
             code = self.stop()
             raise ServerStartError(
@@ -77,7 +77,7 @@ class RunApi:
         return self
 
     def stop(self) -> int | None:
-        """End the process by its id and return its exit code, 0 when it ended as after Ctrl-C; None when it never started."""
+        """Interrupt the process and return its exit code, 0 after a normal shutdown; None when it never started."""
         process = self._process
         if process is None:
             return None
@@ -100,7 +100,7 @@ class RunApi:
 
     @property
     def url(self) -> str:
-        """The root of the API, without a slash at its end.
+        """The root of the API, without a trailing slash.
 
         Raises: not started → ServerStartError.
         """
@@ -113,7 +113,7 @@ class RunApi:
 
     @property
     def output(self) -> str:
-        """All that the process has printed so far."""
+        """Everything that the process has printed so far."""
         return "".join(self._lines)
 
     def _read(self, stream: IO[str]) -> None:
@@ -123,5 +123,5 @@ class RunApi:
                 found = LISTENING.search(line)
                 if found is not None and self._url is None:
                     self._url = found[1]
-                    self._said_address_or_ended.set()
-        self._said_address_or_ended.set()
+                    self._listens_or_ended.set()
+        self._listens_or_ended.set()

@@ -1,7 +1,7 @@
-"""A trainer double: registers at run-api, pulls as many batches as it has steps, and checks each as one that it would train on.
+"""A trainer double: registers at run-api, pulls a batch per step, and checks that it can be trained on.
 
 Place in the flow: the last of the four processes of a training run; ``serve`` of an environment fills the other side of run-api.
-``python -m pytest_hermes_env.atropos.trainer --help`` says how to run it by hand.
+``python -m pytest_hermes_env.atropos.trainer --help`` shows how to run it by hand.
 
 Source: atroposlib 0.4.0, ``api/server.py``: an environment can only register after a trainer has registered and asked for a batch.
 """
@@ -36,7 +36,7 @@ REQUEST_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One training step: its number from 1, the batch as it came, and its sequences."""
+    """One training step: its number from 1, the batch as received, and its sequences."""
 
     number: int
     batch: list[JsonValue]
@@ -44,12 +44,12 @@ class Step:
 
 
 class Trainer:
-    """Trains on nothing, and looks at everything.
+    """Checks batches without training on them.
 
-    ``batch_size`` counts sequences; it must be a multiple of the environment's group_size. Sequences of ``max_token_len`` tokens
-    or more are dropped by the environment with their group. ``timeout_s``: how long run-api, and each batch, may take.
-    ``allow_placeholders`` takes the tokens of chat mode; see `check_batch`.
-    Raises: another address than http:// → UsageError.
+    ``batch_size`` counts sequences; it must be a multiple of the environment's group_size. The environment drops groups with a
+    sequence of ``max_token_len`` tokens or more. ``timeout_s`` limits the wait for run-api and for each batch.
+    ``allow_placeholders`` accepts the tokens of chat mode; see `check_batch`.
+    Raises: an address without http:// → UsageError.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Trainer:
         self._early: list[JsonValue] | None = None
 
     def register(self) -> None:
-        """Register, and ask for a batch once, which lets environments register. Waits for a run-api that still starts.
+        """Register, and request a batch once, which lets environments register. Waits for a run-api that is still starting.
 
         Raises: nothing answers → NoBatch.
         """
@@ -102,7 +102,7 @@ class Trainer:
         self._early = self._batch()
 
     def train(self) -> Iterator[Step]:
-        """Register, then give each step as soon as its batch has come and was found good.
+        """Register, then yield each step as soon as its batch has arrived and passed the checks.
 
         Raises: no batch in time → NoBatch; a batch that cannot be trained on → BadBatch.
         """
@@ -121,7 +121,7 @@ class Trainer:
             yield Step(number=number, batch=batch, rows=rows)
 
     def pull(self, number: int) -> list[JsonValue]:
-        """Return the batch of step ``number`` when it has come."""
+        """Return the batch of step ``number`` when it has arrived."""
         batch, self._early = self._early, None
         end = time.monotonic() + self.timeout_s
         while batch is None:
@@ -147,7 +147,7 @@ class Trainer:
         try:
             return self._request("GET", path)
         except OSError as error:
-            raise NoBatch(f"run-api answers no more at {self.url}: {error}") from error
+            raise NoBatch(f"run-api no longer answers at {self.url}: {error}") from error
 
     def _request(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
         where = urllib.parse.urlsplit(self.url)
@@ -173,13 +173,15 @@ class Trainer:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train and print a line per step; return 0, or 1 when a batch did not come or is bad."""
+    """Pull batches and print a line per step; return 0, or 1 when a batch is missing or bad."""
     parser = argparse.ArgumentParser(prog="python -m pytest_hermes_env.atropos.trainer", description=(main.__doc__ or ""))
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="root of run-api (default: http://127.0.0.1:8000)")
     parser.add_argument("--steps", type=int, default=3, help="batches to pull (default: 3)")
     parser.add_argument("--batch-size", type=int, default=8, metavar="N", help="sequences in a batch (default: 8)")
     parser.add_argument("--max-token-len", type=int, default=32768, metavar="N", help="longest sequence + 1 (default: 32768)")
-    parser.add_argument("--placeholders", action="store_true", help="take the tokens of chat mode, which are not for training")
+    parser.add_argument(
+        "--placeholders", action="store_true", help="accept the tokens of chat mode, which are not for training"
+    )
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="seconds to wait for a batch (default: 120)")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write each batch to this file, one JSON line per step")
     args = parser.parse_args(argv)

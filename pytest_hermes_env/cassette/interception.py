@@ -1,9 +1,8 @@
-"""Stands between HTTP clients and the network: requests to inference servers go to a session, the others pass.
+"""Intercepts HTTP clients: requests to inference servers go to a session, all others pass.
 
-vcrpy's stubs take the requests of httpx (the openai client) and aiohttp (atroposlib's vLLM and SGLang servers) and make the
-responses; `Deck` is what they take for a cassette. Matching, order and storage are the session's, so that the cost of a call
-does not grow with the number of recorded calls. What the stubs do not do is done around them: failures, and streams that come
-in pieces.
+vcrpy's stubs read the requests of httpx (the openai client) and aiohttp (atroposlib's vLLM and SGLang servers) and build the
+responses; `Deck` is the cassette that they get. The session does matching, order and storage, so the cost of a call does not grow
+with the number of recorded calls. Code around the stubs adds what they lack: failures, and streams that arrive in pieces.
 
 Source: vcrpy 9, vcr/stubs/httpx_stubs.py and aiohttp_stubs.py.
 """
@@ -49,7 +48,7 @@ ENDPOINTS = (
     "detokenize",
     r"models(?:/.+)?",
 )
-"""The paths of inference servers, after whatever stands before them."""
+"""Ends of the paths of inference servers."""
 
 _ENDPOINT = re.compile(rf"(?:^|/)({'|'.join(ENDPOINTS)})/?$")
 
@@ -57,21 +56,21 @@ BAD_REQUEST = 400
 MISS_HEADER = "x-hermes-cassette"
 
 CANCELLED = "Cancelled"
-"""The failure of a request whose client gave up before an answer came."""
+"""The failure of a request that its client cancelled before an answer came."""
 
 PATIENCE_S = 5.0
-"""How much longer than twice its recorded time the replay of such a request waits to be given up again."""
+"""Seconds that the replay of such a request waits to be cancelled, beyond twice its recorded time."""
 
 AT_ONCE = {"retry-after-ms": "1"}
-"""Lets the openai client repeat a request whose failure is played without the pause that the real server asked for."""
+"""Lets the openai client retry a replayed failure without the pause that the real server requested."""
 
 LOCAL_NAMES = ("localhost", "::1", "0.0.0.0", "testserver")  # noqa: S104 - compared with, not bound to
 
 
 class Exchange:
-    """One request on its way. ``reply`` is what is played, None while the real server is asked.
+    """One request on its way. ``reply`` is the recorded reply, None while the real server is asked.
 
-    ``secrets`` are the keys that it carried, by name: they are kept by nobody, and may stand in an answer.
+    ``secrets`` are the keys that it carried, by name: they are never stored, and an answer may repeat them.
     """
 
     def __init__(self, host: str) -> None:
@@ -84,19 +83,19 @@ class Exchange:
 
 
 class Exchanges(Protocol):
-    """What a session does for the interception."""
+    """The interface of a session."""
 
     def refuses(self, host: str) -> str:
         """Return why a request that is not for an inference server may not leave for ``host``; empty when it may."""
 
     def ask(self, exchange: Exchange) -> None:
-        """Give ``exchange`` its reply, or leave it without one to have the real server asked."""
+        """Set the reply of ``exchange``, or leave it unset to ask the real server."""
 
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
-        """Take the real server's reply."""
+        """Record the real server's reply."""
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
-        """Return the error of a request that was given up in the recording, and is waited for now."""
+        """Return the error of a request that was cancelled in the recording and is not cancelled now."""
 
 
 def endpoint_of(url: str) -> str:
@@ -106,12 +105,12 @@ def endpoint_of(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this computer."""
+    """Return whether a host is this machine."""
     return host in LOCAL_NAMES or host.startswith("127.")
 
 
 class Deck:
-    """What vcrpy's stubs take for a cassette."""
+    """The cassette that vcrpy's stubs get."""
 
     write_protected = False
 
@@ -120,7 +119,7 @@ class Deck:
         self._running: ContextVar[Exchange] = ContextVar("hermes_env_exchange")
 
     def can_play_response_for(self, request: Any) -> bool:
-        """Ask the session, and tell whether it has a reply."""
+        """Ask the session, and return whether it has a reply."""
         exchange = self._running.get()
         request.exchange = exchange
         exchange.request = as_request(request.method, endpoint_of(request.uri), request.body)
@@ -141,9 +140,9 @@ class Deck:
         }
 
     def append(self, request: Any, response: Mapping[str, Any]) -> None:
-        """Take what the real server answered."""
+        """Record the real server's answer."""
         exchange = self._running.get()
-        is_redirected = not hasattr(request, "exchange")  # aiohttp follows by itself, and shows every stop
+        is_redirected = not hasattr(request, "exchange")  # aiohttp follows redirects itself, and passes every one here
         if (
             is_redirected
             and response["status"]["code"] < BAD_REQUEST
@@ -162,7 +161,7 @@ class Deck:
         self.exchanges.answered(exchange, reply)
 
     def filter_request(self, request: Any) -> Any:
-        """Return the request: all that comes here is recorded."""
+        """Return the request: every request is recorded."""
         return request
 
     def find_requests_with_most_matches(self, request: Any) -> list[Any]:
@@ -172,7 +171,7 @@ class Deck:
 
     @contextlib.contextmanager
     def exchange(self, url: str, raising: Callable[[ModelReply], Exception]) -> Iterator[None]:
-        """Carry one request through a stub; a failure of the real server is recorded, a recorded one raised by ``raising``."""
+        """Pass one request through a stub; record a failure of the real server, raise a recorded one as ``raising`` returns it."""
         running = Exchange(urlsplit(url).hostname or "")
         token = self._running.set(running)
         try:
@@ -188,7 +187,7 @@ class Deck:
 
 
 class _Failure(Exception):
-    """A reply that is a failure, on its way to where the client's own exception can be made of it."""
+    """A reply that is a failure, on its way to the code that raises the client's own exception."""
 
     def __init__(self, reply: ModelReply) -> None:
         self.reply = reply
@@ -208,7 +207,7 @@ def _phrase(reply: ModelReply) -> str:
 
 @contextlib.contextmanager
 def intercepting(exchanges: Exchanges, *transports: type) -> Iterator[None]:
-    """Take all requests of httpx and aiohttp while the context lasts; ``transports`` are further classes like httpx' own."""
+    """Intercept all requests of httpx and aiohttp while the context lasts; ``transports`` are further classes like httpx' own."""
     deck = Deck(exchanges)
     with contextlib.ExitStack() as patches:
         for kind in (httpx.AsyncHTTPTransport, *transports):
@@ -233,8 +232,8 @@ async def _httpx_async(deck: Deck, real: Any, transport: Any, request: httpx.Req
             return _in_pieces(await stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
-    except _GivenUp as given_up:
-        return _refusal(deck.exchanges.waited(await given_up.wait(), given_up.seconds))
+    except _Cancelled as cancelled:
+        return _refusal(deck.exchanges.waited(await cancelled.wait(), cancelled.seconds))
 
 
 def _httpx_sync(deck: Deck, real: Any, transport: Any, request: httpx.Request) -> httpx.Response:
@@ -248,31 +247,31 @@ def _httpx_sync(deck: Deck, real: Any, transport: Any, request: httpx.Request) -
             return _in_pieces(stub(transport, request))
     except CassetteMiss as miss:
         return _refusal(miss)
-    except _GivenUp as given_up:  # recorded by an asynchronous client: this one cannot be cancelled
-        return _refusal(deck.exchanges.waited(0.0, given_up.seconds))
+    except _Cancelled as cancelled:  # recorded by an asynchronous client: this one cannot be cancelled
+        return _refusal(deck.exchanges.waited(0.0, cancelled.seconds))
 
 
 def _refusal(miss: CassetteMiss) -> httpx.Response:
-    """Return an answer that says what is missing: an exception would be retried by the openai client, and its text lost."""
+    """Return an answer that says what is missing: the openai client would retry an exception and lose its text."""
     error = {"message": f"{type(miss).__name__}: {miss}", "type": "cassette_miss"}
     return httpx.Response(BAD_REQUEST, headers={MISS_HEADER: "miss", "x-should-retry": "false"}, json={"error": error})
 
 
 def is_miss(error: BaseException | None) -> bool:
-    """Tell whether a client's error says that something is not on the tape."""
+    """Return whether a client's error is a cassette miss."""
     headers = getattr(getattr(error, "response", None), "headers", None)
     is_one = isinstance(error, CassetteMiss) or (headers is not None and MISS_HEADER in headers)
     return is_one or (error is not None and is_miss(error.__cause__))
 
 
-class _GivenUp(Exception):
-    """The replay of a request whose client gave up in the recording, after ``seconds``."""
+class _Cancelled(Exception):
+    """The replay of a request that its client cancelled after ``seconds`` in the recording."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
     async def wait(self) -> float:
-        """Wait to be cancelled. Return how many seconds it was in vain."""
+        """Wait to be cancelled. Return the seconds of waiting in vain."""
         patience = PATIENCE_S + 2 * self.seconds
         await asyncio.sleep(patience)
         return patience
@@ -281,7 +280,7 @@ class _GivenUp(Exception):
 def _httpx_error(reply: ModelReply) -> Exception:
     """Return the exception of httpx that a recorded failure names."""
     if reply.failure == CANCELLED:
-        return _GivenUp(reply.seconds)
+        return _Cancelled(reply.seconds)
     kind = getattr(httpx, reply.failure, None)
     if not (isinstance(kind, type) and issubclass(kind, httpx.TransportError)):
         kind = httpx.TransportError
@@ -289,7 +288,7 @@ def _httpx_error(reply: ModelReply) -> Exception:
 
 
 class _Pieces(httpx.AsyncByteStream, httpx.SyncByteStream):
-    """A body that comes event by event."""
+    """A body that arrives event by event."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -303,7 +302,7 @@ class _Pieces(httpx.AsyncByteStream, httpx.SyncByteStream):
 
 
 def _in_pieces(response: httpx.Response) -> httpx.Response:
-    """Let the events of a stream come one by one, as from a server: vcrpy gives the body as one."""
+    """Return the response with the events of its stream one by one, as from a server: vcrpy returns one body."""
     if response.headers.get("content-type", "").startswith("text/event-stream") and isinstance(
         response.stream, httpx.ByteStream
     ):
@@ -324,15 +323,15 @@ async def _aiohttp(deck: Deck, real: Any, session: Any, method: str, str_or_url:
     try:
         with deck.exchange(url, _aiohttp_error):
             return await stub(session, method, url, **kwargs)
-    except _GivenUp as given_up:
-        seconds, recorded_s = await given_up.wait(), given_up.seconds
+    except _Cancelled as cancelled:
+        seconds, recorded_s = await cancelled.wait(), cancelled.seconds
     raise deck.exchanges.waited(seconds, recorded_s)
 
 
 def _aiohttp_error(reply: ModelReply) -> Exception:
-    """Return the exception of aiohttp that a recorded failure names, or one of the same family."""
+    """Return the exception of aiohttp that a recorded failure names, or a similar one."""
     if reply.failure == CANCELLED:
-        return _GivenUp(reply.seconds)
+        return _Cancelled(reply.seconds)
     text = str(reply.body or "")
     kind = getattr(aiohttp, reply.failure, None)
     if reply.failure == "TimeoutError":
@@ -345,6 +344,6 @@ def _aiohttp_error(reply: ModelReply) -> Exception:
 
 
 def _check(deck: Deck, host: str, error: Callable[[str], Exception]) -> None:
-    """Raises: a replay does not let requests leave for ``host`` → ``error``."""
+    """Raises: a replay does not allow requests to ``host`` → ``error``."""
     if reason := deck.exchanges.refuses(host):
         raise error(reason)

@@ -1,4 +1,4 @@
-"""Shows the tokens of a scored rollout: what was the prompt, what is trained, what is masked, and how likely each token was.
+"""Shows the tokens of a scored rollout: the prompt, trained and masked tokens, and the logprob of each.
 
 print(token_view(group, env.tokenizer))                          # in colour on a terminal
 print(token_view(group, env.tokenizer, row=1, positions=True))   # token by token
@@ -46,7 +46,7 @@ td, th { padding: 0 .8em; text-align: right; } td:last-child, th:last-child { te
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Neighbouring tokens of one kind. ``start`` is the position of the first, ``logprobs [n]`` are in nats, () without any."""
+    """Adjacent tokens of one kind. ``start`` is the position of the first, ``logprobs [n]`` are in nats, () without any."""
 
     kind: Kind
     start: int
@@ -56,7 +56,7 @@ class Span:
     logprobs: tuple[float | None, ...] = ()
 
     def heading(self) -> str:
-        """Say what the span is, where it stands, and how likely its tokens were when they are trained."""
+        """Return the kind, the position and, for trained tokens, the logprobs of the span."""
         end = self.start + len(self.tokens) - 1
         where = f"position {self.start}" if end == self.start else f"positions {self.start} to {end}"
         return f"{self.kind}, {where}{self._likelihood()}"
@@ -68,7 +68,7 @@ class Span:
         return f", logprob {sum(known) / len(known):.3f} on average, {min(known):.3f} at least"
 
     def rows(self) -> Iterator[tuple[int, int, str, str]]:
-        """Give position, id, logprob and text of each token."""
+        """Yield position, id, logprob and text of each token."""
         for place, (token, text) in enumerate(zip(self.tokens, self.texts, strict=True)):
             own = self.logprobs[place] if self.logprobs and self.kind == "trained" else None
             yield self.start + place, token, "" if own is None else f"{own:.4f}", text
@@ -76,9 +76,9 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenView:
-    """The tokens of one sequence in spans. ``print`` it for a terminal; ``html`` is a page; notebooks show that by themselves.
+    """The tokens of one sequence in spans. ``print`` shows it in a terminal; ``html`` is a page, which notebooks display.
 
-    Colours are used where the output is a terminal, or FORCE_COLOR is set, and NO_COLOR is not.
+    Output has colours on a terminal or with FORCE_COLOR, unless NO_COLOR is set.
     """
 
     spans: tuple[Span, ...]
@@ -90,9 +90,9 @@ class TokenView:
     def summary(self) -> str:
         """Return how many tokens there are of each kind."""
         counts = {kind: sum(len(span.tokens) for span in self.spans if span.kind == kind) for kind in MEANINGS}
-        told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+        counted = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
         total = sum(counts.values())
-        return f"{total} {'token' if total == 1 else 'tokens'}: {told or 'none'}"
+        return f"{total} {'token' if total == 1 else 'tokens'}: {counted or 'none'}"
 
     def text(self, *, has_colour: bool) -> str:
         """Return the view as text, each span under its heading."""
@@ -101,7 +101,7 @@ class TokenView:
             before, after = (COLOURS[span.kind], RESET) if has_colour else ("", "")
             lines += ["", f"--- {span.heading()}"]
             body = self._position_lines(span) if self.has_positions else _visible(span.text).split("\n")
-            # Each line has its own colour, so that a pager or a cut-off never leaves the terminal coloured
+            # colour each line, so that a pager or a cut never leaves the terminal coloured
             lines += [f"{before}{line}{after}" if line else "" for line in body]
         return "\n".join(lines)
 
@@ -136,8 +136,8 @@ class TokenView:
 def token_view(rollout: Mapping[str, Any], tokenizer: Any, *, row: int = 0, positions: bool = False) -> TokenView:
     """Return a view of one sequence of ``rollout``: a ScoredDataItem, or row ``row`` of a ScoredDataGroup.
 
-    Needs ``tokens [T]`` and ``masks [T]``, shows ``inference_logprobs [T]`` if there are any. ``tokenizer`` has ``decode``, as
-    those of transformers have. ``positions`` lists every token with its id and logprob.
+    Requires ``tokens [T]`` and ``masks [T]``, shows ``inference_logprobs [T]`` if there are any. ``tokenizer`` has ``decode``, like
+    those of transformers. ``positions`` lists every token with its id and logprob.
 
     Raises: no such row, or lists of different length → UsageError.
     """
@@ -178,9 +178,9 @@ def _columns(rollout: Mapping[str, Any], row: int) -> tuple[list[int], list[int]
     logprobs = chosen.get("inference_logprobs")
     lengths = {"tokens": len(tokens), "masks": len(masks)} | ({} if logprobs is None else {"inference_logprobs": len(logprobs)})
     if len(set(lengths.values())) != 1:
-        told = ", ".join(f"{count} {name}" for name, count in lengths.items())
+        counted = ", ".join(f"{count} {name}" for name, count in lengths.items())
         raise UsageError(
-            f"token_view cannot tell which label belongs to which token: row {row} has {told}.\n"
+            f"token_view cannot tell which label belongs to which token: row {row} has {counted}.\n"
             "  expected  lists of one length, as a ScoredDataItem or ScoredDataGroup has\n"
             "  fix       pytest --hermes-env path/to/env.py --hermes-mode token -k HE5 shows where the lengths part"
         )
@@ -204,7 +204,7 @@ def _decoded(tokenizer: Any, ids: Sequence[int]) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return text that moves no cursor and changes no colour: what a model says is not for the terminal to obey."""
+    """Return text without control characters, so that a model's output cannot move the cursor or change colours."""
     return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)
 
 

@@ -1,7 +1,7 @@
-"""What the mock model says when the author gave no script: it tries every tool that it is offered, then answers.
+"""The mock model's answers without a script: it calls every offered tool, then answers.
 
-Turn 1 calls the first tool alone, turn 2 calls the others together, turn 3 says that the task is done. Arguments are valid by
-each tool's JSON schema and harmless. A question without tools is taken for a judge's and answered with a score.
+Turn 1 calls the first tool alone, turn 2 calls the others together, turn 3 says that the task is done. Arguments are harmless and
+valid by each tool's JSON schema. A request without tools counts as a judge's and is answered with a score.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def tool_using_policy(max_turns: int) -> Callable[[Any], Any]:
 
 
 def brief_policy(conversation: Any) -> Any:
-    """Use one tool, so that there is a sandbox, then answer: enough where a scenario is about what happens afterwards."""
+    """Use one tool, so that there is a sandbox, then answer: enough for scenarios about what happens after the loop."""
     schemas = _schemas(conversation)
     if not schemas:
         return say(JUDGE_ANSWER)
@@ -72,23 +72,23 @@ def silent_policy(conversation: Any) -> Any:
 
 
 def failing_policy(conversation: Any) -> Any:
-    """Fail every request, as a server does that ran out of memory."""
+    """Fail every request, as a server that ran out of memory does."""
     del conversation
     return fail(500)
 
 
 def failing_later_policy(conversation: Any) -> Any:
-    """Answer the first request of a conversation, and fail every later one; a judge is answered."""
+    """Answer the first request of a conversation and all of a judge's, and fail every later one."""
     return fail(500) if conversation.turn else brief_policy(conversation)
 
 
 def choiceless_policy(conversation: Any) -> Any:
-    """Answer every request of an agent with a completion that has no choices; a judge is answered."""
+    """Answer every request of an agent with a completion without choices; a judge gets an answer."""
     return empty_choices() if _schemas(conversation) else say(JUDGE_ANSWER)
 
 
 def endless_policy(conversation: Any) -> Any:
-    """Call the first tool in every turn, and never come to an end."""
+    """Call the first tool in every turn, forever."""
     schemas = _schemas(conversation)
     if not schemas:
         return say(JUDGE_ANSWER)
@@ -97,7 +97,7 @@ def endless_policy(conversation: Any) -> Any:
 
 
 def failing_in_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a policy that does what ``policy`` does, and fails every request of the first conversation with tools that begins."""
+    """Return ``policy`` with every request of the first conversation with tools failing."""
     chosen: list[str] = []
 
     def failing_in_one_policy(conversation: Any) -> Any:
@@ -109,7 +109,7 @@ def failing_in_one(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def with_judge(policy: Callable[[Any], Any], answer: Any) -> Callable[[Any], Any]:
-    """Return a policy that does what ``policy`` does, and gives ``answer`` to every question without tools."""
+    """Return ``policy`` with ``answer`` as the answer to every request without tools."""
 
     def judged_policy(conversation: Any) -> Any:
         return policy(conversation) if _schemas(conversation) else answer
@@ -118,7 +118,7 @@ def with_judge(policy: Callable[[Any], Any], answer: Any) -> Callable[[Any], Any
 
 
 def thinking(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a policy that does what ``policy`` does, and thinks aloud before: templates strip that from the history."""
+    """Return ``policy`` with a thought before each answer, which templates strip from the history."""
 
     def thinking_policy(conversation: Any) -> Any:
         return turn(think("What comes next?"), *as_turn(policy(conversation)).steps)
@@ -127,7 +127,7 @@ def thinking(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def drifting(policy: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a policy that says what ``policy`` does, in ids that encoding its text again would not give."""
+    """Return ``policy`` sampled as token ids that encoding its text would not produce."""
 
     def drifting_policy(conversation: Any) -> Any:
         return turn(*as_turn(policy(conversation)).steps, sampled(drift=2))
@@ -140,19 +140,19 @@ def _schemas(conversation: Any) -> dict[str, dict[str, Any]]:
 
 
 def in_order(names: Any) -> list[str]:
-    """Return names of tools: those that need no others first."""
+    """Return names of tools, those that depend on no other tool first."""
     return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
 
 
 def arguments_for(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return arguments that ``schema`` accepts: its required properties, with the plainest values."""
+    """Return arguments that ``schema`` accepts: its required properties with simple values."""
     properties = schema.get("properties") or {}
     known = {key: value for key, value in _HARMLESS.get(name, {}).items() if key in properties}
     required = schema.get("required") or ()
-    return known or {key: _plainest(properties.get(key) or {}) for key in required}
+    return known or {key: _simple_value(properties.get(key) or {}) for key in required}
 
 
-def _plainest(schema: dict[str, Any]) -> Any:
+def _simple_value(schema: dict[str, Any]) -> Any:
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):
@@ -161,14 +161,14 @@ def _plainest(schema: dict[str, Any]) -> Any:
         return schema["default"]
     for word in ("anyOf", "oneOf", "allOf"):
         if schema.get(word):
-            return _plainest(schema[word][0])
+            return _simple_value(schema[word][0])
     kind = schema.get("type", "string")
     kind = kind[0] if isinstance(kind, list) else kind
     if kind == "object":
         properties = schema.get("properties") or {}
-        return {key: _plainest(properties.get(key) or {}) for key in schema.get("required") or ()}
+        return {key: _simple_value(properties.get(key) or {}) for key in schema.get("required") or ()}
     if kind == "array":
-        return [_plainest(schema.get("items") or {})] * max(1, schema.get("minItems", 1))
+        return [_simple_value(schema.get("items") or {})] * max(1, schema.get("minItems", 1))
     if kind in {"integer", "number"}:
         return max(schema.get("minimum", 1), 1)
     return {"boolean": False, "null": None}.get(kind, "hello".ljust(schema.get("minLength", 0), "o"))

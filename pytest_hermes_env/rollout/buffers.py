@@ -1,4 +1,4 @@
-"""Compares what an environment keeps on itself before and after something ran: metric buffers, counters, histories."""
+"""Compares an environment's attributes before and after a scenario: metric buffers, counters, histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["Snapshot", "changed", "copied", "growth", "picture", "snapshot"]
 
 LONG = 2_000
-"""Collections longer than this are compared by length and ends: a dataset is not copied for every scenario."""
+"""Longer collections are compared by length and ends, so that a dataset is not copied for every scenario."""
 DEEP = 6
 
 Snapshot = dict[str, Any]
@@ -35,7 +35,7 @@ def changed(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
 
 
 def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
-    """Return by how much lengths and numbers differ: (attribute, key, ...) -> difference. What was not there before began at 0."""
+    """Return the differences of lengths and numbers: (attribute, key, ...) -> difference. New entries count from 0."""
     sizes = {path: size for name, seen in before.items() for path, size in _sizes((name,), seen)}
     return {
         path: size - sizes.get(path, 0.0)
@@ -47,15 +47,15 @@ def growth(before: Snapshot, after: Snapshot) -> dict[tuple[str, ...], float]:
 
 
 def picture(value: Any) -> Any:
-    """Return a frozen picture of one value, to compare with another; None where nothing can be told."""
+    """Return a frozen picture of one value for comparisons; None for values that cannot be compared."""
     return _picture(value, DEEP)
 
 
 def copied(value: Any) -> Any:
-    """Return a copy that later changes do not reach; the value itself when it cannot be copied."""
+    """Return a deep copy; the value itself when it cannot be copied."""
     try:
         return copy.deepcopy(value)
-    except Exception:  # noqa: BLE001 - objects of the environment, which may refuse in any way; they are judged as they are
+    except Exception:  # noqa: BLE001 - the environment's objects may raise anything
         return value
 
 
@@ -78,12 +78,12 @@ def _picture(value: Any, depth: int) -> Any:
 
 
 def _sizes(path: tuple[str, ...], seen: Any) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the numbers and the lengths in the picture of a value; what is inside a series is no size of its own."""
+    """Yield the numbers and lengths in the picture of a value; the elements of a series do not count."""
     if seen is None:
         return
     kind, *held = seen
     if kind == "value":
-        with contextlib.suppress(ValueError):  # the repr of what is no number
+        with contextlib.suppress(ValueError):  # not the repr of a number
             yield path, float(held[0])
     elif kind == "object":
         yield from _sizes(path, held[0])

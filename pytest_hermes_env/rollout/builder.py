@@ -1,4 +1,4 @@
-"""Builds an environment for a test: on a mock server, with a local tokenizer, no wandb, no retries, nothing left behind."""
+"""Builds an environment for a test: on a mock server, with a local tokenizer, without wandb or retries, and releases it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["EnvironmentBuilder", "shared_tokenizer"]
 
 BACKEND = "TERMINAL_ENV"
-"""The variable by which a layer tells hermes on what machine terminals run."""
+"""The variable in which a layer tells hermes which backend runs terminals."""
 
 GROUP_SIZE = 2
-"""Rollouts per group, unless the test says otherwise: the smallest size at which rollouts can meet."""
+"""Default number of rollouts per group: the smallest at which rollouts can affect each other."""
 
 _tokenizers: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
@@ -47,12 +47,11 @@ def shared_tokenizer(template: str = "chatml") -> str:
 
 
 class EnvironmentBuilder:
-    """Builds environments, and releases all that they and their servers hold. One per test.
+    """Builds environments, and releases them and their servers. One per test.
 
-    ``seam`` tells who answers the tools of the environments, when it is not hermes itself; it is asked at each build.
-    ``allow_unconfined`` lets a live model use a terminal of this machine that nothing confines. ``live`` is the real server that
-    environments are built on, instead of scripts. ``watch`` is told each class before it is built.
-    ``default_server`` stands where a test names neither a script nor a server.
+    ``seam`` returns what answers the tools instead of hermes; it is called at each build. ``allow_unconfined`` lets a live model
+    use an unconfined terminal of this machine. ``live`` is the real server that replaces scripts. ``watch`` is called with each
+    class before it is built. ``default_server`` is used when a test names neither a script nor a server.
     """
 
     def __init__(
@@ -88,11 +87,11 @@ class EnvironmentBuilder:
         template: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Return an environment of ``env_class`` that asks a mock model; ``setup`` is not called yet.
+        """Return an environment of ``env_class`` on a mock model; ``setup`` is not called yet.
 
-        ``script`` is what the model says (a list of turns, a Script, a function of the conversation); without one the model
-        uses every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
-        replaces what ``config_init`` gives. ``in_process`` leaves out the socket between the openai client and the mock model,
+        ``script`` scripts the model (a list of turns, a Script, a function of the conversation); without one the model uses
+        every tool once and then answers. ``server`` is a MockServer, a base URL or an APIServerConfig instead. ``config``
+        replaces the result of ``config_init``. ``in_process`` skips the socket between the openai client and the mock model,
         which is several times faster. ``server_type`` "vllm" or "sglang" is token mode, with the chat template ``template``: by
         default the one that fits the configured tool_call_parser. ``fields`` override single settings of the configuration.
 
@@ -147,7 +146,7 @@ class EnvironmentBuilder:
         return env
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
-        """Let the seam's world answer the tools of the environment that was just built."""
+        """Let the seam's world answer the tools of an environment that was just built."""
         from pytest_hermes_env.rollout.watchers.turns import counting_turns  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
         from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
@@ -160,7 +159,7 @@ class EnvironmentBuilder:
             self._world.enter_context(counting_turns(layer, seam.turns))
 
     def close(self) -> None:
-        """Release clients and servers; then raise if a mock model was asked for something that its script does not hold.
+        """Release clients and servers; then raise if a mock model got a request that its script does not cover.
 
         Raises: UnexpectedRequest, LeftoverTurns, ScriptError.
         """
@@ -219,7 +218,7 @@ class EnvironmentBuilder:
         )
 
     def _settings(self, config: Any, kind: ServerKind, fields: dict[str, Any]) -> Any:
-        """Return the configuration, made fit for a test, then ``fields``."""
+        """Return the configuration with settings for tests and with ``fields``."""
         from pydantic import ValidationError  # noqa: PLC0415 - heavy
 
         __tracebackhide__ = True
@@ -251,7 +250,7 @@ class EnvironmentBuilder:
 
 
 def _live_endpoint(live: LiveAccess, script: Any, server_type: str | None) -> Any:
-    """Return the configuration of the real server, when the test can run on it. Raises: EnvironmentSetupError."""
+    """Return the configuration of the real server. Raises: the test cannot run on it → EnvironmentSetupError."""
     __tracebackhide__ = True
     if script is not None and not live.has_mock:
         raise EnvironmentSetupError(
@@ -268,7 +267,7 @@ def _live_endpoint(live: LiveAccess, script: Any, server_type: str | None) -> An
 
 
 def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) -> None:
-    """Refuse a model of another machine the terminal of this one, unless something confines it.
+    """Refuse to give a model on another machine an unconfined terminal of this one.
 
     Raises: EnvironmentSetupError.
     """
@@ -303,14 +302,14 @@ def _tokenizer(given: str | None, template: str) -> str:
 
 
 def initial_config(env_class: Any) -> Any:
-    """Return the configuration that a class starts from: that of ``config_init`` if it gives one, else the bare class."""
+    """Return the configuration that ``config_init`` returns; the defaults of its class if it returns none."""
     from pydantic import BaseModel  # noqa: PLC0415 - heavy
 
     try:
         returned = env_class.config_init()
-    except Exception:  # noqa: BLE001 - HE105 judges config_init; here it only must not stand in the way
+    except Exception:  # noqa: BLE001 - HE105 reports it
         returned = None
     if inspect.iscoroutine(returned):
-        returned.close()  # or Python would warn of it, in some later test
+        returned.close()  # or Python would warn of it in a later test
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()

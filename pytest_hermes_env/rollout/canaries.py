@@ -1,6 +1,6 @@
-"""Canaries: a word of its own in everything that one rollout's model says, and where these words are seen afterwards.
+"""Canaries: each rollout's model uses a unique word in all of its messages, and the words are looked for everywhere else.
 
-Rollouts that do not meet never show another one's word.
+Isolated rollouts never show the word of another one.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ __all__ = ["Canaries"]
 
 SEED = 20260521
 JUDGE_S = 0.002
-"""How long a judge takes, in seconds: another rollout goes on meanwhile, as it does beside a real one."""
+"""Seconds that a judge takes, so that another rollout runs meanwhile, as with a real judge."""
 
 _CODE = (FunctionType, ModuleType, classmethod, staticmethod, property)
-"""What holds no words of rollouts, and a lot of other things."""
+"""Values that are not searched: they hold no words of rollouts, and much else."""
 
 
 @dataclass
 class Canaries:
-    """Gives each conversation that begins a word, and lets its model say it in every turn and in its tools' arguments."""
+    """Assigns a word to each new conversation; its model uses it in every turn and in tool arguments."""
 
     words: list[str] = field(default_factory=list)
     _held: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     _random: random.Random = field(default_factory=lambda: random.Random(SEED))  # noqa: S311 - words, not secrets
 
     def policy(self) -> Callable[[Any], Any]:
-        """Return what the model says: two tool calls with the word, one after the other, then an answer with it."""
+        """Return the policy: two turns with a tool call that holds the word, then an answer that holds it."""
 
         def canary_policy(conversation: Any) -> Any:
             schemas = dict(conversation.tools)
@@ -55,7 +55,7 @@ class Canaries:
         return canary_policy
 
     def given(self, journal: Journal) -> tuple[RolloutCanary, ...]:
-        """Return which rollout was given which word: the one whose agent first used it in a tool."""
+        """Return the owner of each word: the rollout whose agent first used it in a tool call."""
         owners: dict[str, str] = {}
         for used in journal.tool_calls:
             if used.by_agent:
@@ -64,7 +64,7 @@ class Canaries:
         return tuple(RolloutCanary(word=word, task_id=owners.get(word, "")) for word in self.words)
 
     def look(self, env_class: type) -> None:
-        """See which words the whole process shares now. What is kept there later may be of other instances of the class."""
+        """Search class attributes, the module and variables now; later they may hold words of other instances of the class."""
         module = sys.modules.get(env_class.__module__)
         places: list[tuple[str, str, Any]] = [
             *(("class attribute", name, value) for cls in env_class.__mro__ for name, value in vars(cls).items()),
@@ -76,7 +76,7 @@ class Canaries:
                 self._held[where, name] = max(self._held.get((where, name), ()), words, key=len)
 
     def sightings(self, env: Any, journal: Journal, requests: Iterable[Any]) -> tuple[Sighting, ...]:
-        """Return where the words were seen, in what rollouts were told, and in what is left of them."""
+        """Return where the words were seen: in requests, tool results, messages, attributes and shared state."""
         places: list[tuple[str, str, Any]] = [
             *(("request", str(number), request) for number, request in enumerate(requests)),
             *(("tool result", used.task_id, used.result) for used in journal.tool_calls),
@@ -96,7 +96,7 @@ class Canaries:
 
 
 def _marked(arguments: dict[str, Any], word: str) -> dict[str, Any]:
-    """Put the word into the first argument that is free text."""
+    """Return the arguments with the word in the first one that is free text."""
     for name in ("command", "content", "query", "pattern", "text", "prompt"):
         if isinstance(arguments.get(name), str):
             return {**arguments, name: f"echo {word}" if name == "command" else word}

@@ -1,4 +1,4 @@
-"""Plays cases: each is one real rollout through the agent loop, with the transcript as the model, and leaves a `Rung`.
+"""Plays cases: each is one real rollout through the agent loop, with the transcript as the model, and returns a `Rung`.
 
 Place in the flow: the scenario `cases` calls `play_item` for each item.
 """
@@ -30,6 +30,7 @@ from pytest_hermes_env.rollout.cases import (
 from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.tool_backend import new_world_like
+from pytest_hermes_env.rollout.verifier_reads import verifier_reads
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage
@@ -38,11 +39,10 @@ __all__ = ["play_item"]
 
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
-OF_THE_SYSTEM = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w./-]*\.[A-Za-z]\w{0,4}\b")
 _MOST_FILES = 3
 _BODIES = ("content", "new_string", "patch", "text", "code")
-"""Arguments that hold what is written, and not where."""
+"""Arguments that hold content, not a place."""
 
 
 async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[Rung]:
@@ -63,12 +63,12 @@ async def _declared(stage: Stage, case: Case, item: Any, label: str) -> Rung:
     try:
         transcript = case.of(item)
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
-        return replace(blank, problem=_told(error))
+        return replace(blank, problem=_as_text(error))
     player = _Player(transcript)
     return await _played(stage, player, item, transcript, blank)
 
 
-def _told(error: Exception) -> str:
+def _as_text(error: Exception) -> str:
     return str(error) if isinstance(error, HermesEnvError) else f"{type(error).__name__}: {shorten(str(error))}"
 
 
@@ -85,18 +85,18 @@ async def _automatic(
         TOOLS: tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
         ECHO: _echo,
         NOTHING: silent_policy,
-        WRONG_CONTENT: _scripted(_spoilt(gold)) if gold else _wrong_content,
+        WRONG_CONTENT: _scripted(_with_wrong_content(gold)) if gold else _wrong_content,
     }
     blank = Rung(name=name, item=label, is_automatic=True)
     try:
         transcript = around(item, ()) if around is not None else Transcript(turns=())
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
-        return replace(blank, problem=_told(error))
+        return replace(blank, problem=_as_text(error))
     return await _played(stage, _Player(transcript, policies[name]), item, transcript, blank)
 
 
 class _Player:
-    """The model of one rollout, and its judge; remembers what it was asked for and did not have."""
+    """The model of one rollout, and its judge; remembers requests beyond the transcript."""
 
     def __init__(self, transcript: Transcript, policy: Policy | None = None) -> None:
         self._transcript = transcript
@@ -129,13 +129,13 @@ class _Player:
 
     @property
     def is_judge_guessed(self) -> bool:
-        """Whether a judge was asked whose answers nobody declared."""
+        """Whether a judge was asked whose answers are not declared."""
         return self.judge_asked > 0 and not self._transcript.judge
 
     def problem(self, label: str, trouble: str) -> str:
-        """Return what is wrong with a declared transcript, seen from the questions that came; nothing when it fits.
+        """Return how a declared transcript differs from the requests that came; empty when it fits.
 
-        ``trouble`` is what the rollout or its reward broke at: then questions that did not come say nothing about the transcript.
+        ``trouble`` is the error of the rollout or its reward; with an error, missing requests do not count against the transcript.
         """
         if self._policy is not None or trouble:
             return ""
@@ -160,7 +160,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     if transcript.needs_a_fake and not is_fake:
         return replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake")
     try:
-        _furnish(stage.world, transcript)
+        _prepare_sandbox(stage.world, transcript)
     except HermesEnvError as error:
         return replace(blank, problem=str(error))
 
@@ -184,7 +184,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         tokens=sum(len(reply.output) for reply in record.sampled)
         or sum(_tokens(one) for one in stage.mock.journal[asked:] if one.kind != "judge"),
         transcript=tuple(player.said),
-        reads=_reads(stage.world),
+        reads=verifier_reads(*getattr(stage.world, "rollouts", {}).values()),
         asked=tuple(f"{one.name}({_brief(one.arguments)})" for one in record.tool_calls if not one.by_agent),
         not_found=tuple(stage.world.not_found) if hasattr(stage.world, "rollouts") else (),
         judge_asked=player.judge_asked,
@@ -193,7 +193,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     )
 
 
-def _furnish(world: Any, transcript: Transcript) -> None:
+def _prepare_sandbox(world: Any, transcript: Transcript) -> None:
     for path, content in transcript.files.items():
         world.files[path] = content
     for command, answer in transcript.commands:
@@ -211,7 +211,7 @@ def _as_keywords(answer: Any) -> dict[str, Any]:
 
 
 def _reward_of(record: Any) -> tuple[float | None, str]:
-    """Return the reward of a rollout, and why there is none."""
+    """Return the reward of a rollout, or why there is none."""
     rewards = record.of(Reward)
     if rewards:
         last = rewards[-1]
@@ -228,15 +228,6 @@ def _tokens(exchange: Any) -> int:
     response = exchange.response
     usage = response.get("usage") if isinstance(response, dict) else None
     return int((usage or {}).get("completion_tokens") or 0)
-
-
-def _reads(world: Any) -> tuple[str, ...]:
-    return tuple(
-        f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
-        for machine in getattr(world, "rollouts", {}).values()
-        for read in machine.files.reads
-        if read.reader == "verifier" and not read.path.startswith(OF_THE_SYSTEM)
-    )
 
 
 def _brief(arguments: dict[str, Any]) -> str:
@@ -267,12 +258,12 @@ def _echo(conversation: Any) -> Any:
     return say(conversation.first_user or NOTHING)
 
 
-def _spoilt(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """Return turns of the same form whose content is wrong: what is written, run and said is something else."""
-    return tuple(Turn(steps=tuple(_spoilt_step(step) for step in turn.steps)) for turn in turns)
+def _with_wrong_content(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """Return turns of the same form with other content: other files, commands and texts."""
+    return tuple(Turn(steps=tuple(_wrong_step(step) for step in turn.steps)) for turn in turns)
 
 
-def _spoilt_step(step: Any) -> Any:
+def _wrong_step(step: Any) -> Any:
     if isinstance(step, Say):
         return say(WRONG)
     if not isinstance(step, Call) or step.names is None:
@@ -284,7 +275,7 @@ def _spoilt_step(step: Any) -> Any:
 
 
 def _wrong_content(conversation: Any) -> Any:
-    """Write the files that the prompt names, with something else in them; where it names none, answer something else."""
+    """Write the files that the prompt names, with wrong content; if it names none, give a wrong answer."""
     names = list(dict.fromkeys(_FILE_NAME.findall(conversation.first_user)))[:_MOST_FILES]
     tools = conversation.tools
     if conversation.turn or not names:

@@ -1,7 +1,7 @@
-"""What an author says about an environment: transcripts of known worth, and the order of their rewards.
+"""Declared cases of an environment: transcripts of known quality, and the order of their rewards.
 
-Place in the flow: `contract.cases` reads declarations into these values, the scenario `cases` plays them, rules judge the
-`Rung` that each play leaves.
+Place in the flow: `contract.cases` reads declarations into these values, the scenario `cases` plays them, and rules judge the
+`Rung` that each play returns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GOLD, NEAR_MISS, NOTHING, HACK = "gold", "near_miss", "nothing", "hack"
 WRONG_CONTENT, ECHO, TOOLS = "wrong_content", "echo", "tools"
 
 WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
-"""The cases that an author is asked for."""
+"""The cases that an author should declare."""
 
 AUTOMATIC: dict[str, str] = {
     TOOLS: "every offered tool is used once, harmlessly",
@@ -42,15 +42,15 @@ AUTOMATIC: dict[str, str] = {
     ECHO: "the prompt is said back",
     NOTHING: "an answer without any work",
 }
-"""The cases that are played for every environment, unless its author gives one of the same name."""
+"""The cases that are played for every environment, unless its author declares one of the same name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Transcript:
-    """What the model says on one item, what a judge answers, and what stands in the sandbox before.
+    """The model's turns on one item, a judge's answers, and the initial state of the sandbox.
 
-    ``judge`` are the answers to a judge's questions, in order; the last one is given to all further questions. ``commands`` and
-    ``tools`` are what `FakeSandbox.on` and `FakeSandbox.on_tool` take. ``sandbox`` is "fake" or "local" where the case needs it.
+    ``judge`` are the judge's answers, in order; the last one repeats. ``commands`` and ``tools`` are arguments of
+    `FakeSandbox.on` and `FakeSandbox.on_tool`. ``sandbox`` is "fake" or "local" if the case requires one.
     """
 
     turns: tuple[Turn, ...]
@@ -62,15 +62,15 @@ class Transcript:
 
     @property
     def needs_a_fake(self) -> bool:
-        """Whether only an in-memory machine can be made so."""
+        """Whether the case requires an in-memory machine."""
         return bool(self.files or self.commands or self.tools)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One transcript of known worth. ``of`` makes it for an item; None means that the author has not filled it in yet.
+    """One transcript of known quality. ``of`` returns it for an item; None means that the author has not filled it in yet.
 
-    ``path`` and ``line`` say where it is declared.
+    It is declared at ``path`` and ``line``.
     """
 
     name: str
@@ -83,9 +83,9 @@ class Case:
 class ItemCases:
     """The cases of one item, or of several.
 
-    ``kind`` says what ``which`` is: an "item" itself, the "index" of a training item, or a predicate ("where"), which may be true
-    for several of the first training items. ``label`` names it in messages. ``around`` makes what an automatic case on the item
-    stands in, from its turns.
+    ``kind`` is the kind of ``which``: an "item" itself, the "index" of a training item, or a predicate ("where"), which may hold
+    for several of the first training items. ``label`` names it in messages. ``around`` returns the transcript of an automatic
+    case on the item, from its turns.
     """
 
     kind: Literal["item", "index", "where"]
@@ -101,7 +101,7 @@ class ItemCases:
 class Cases:
     """Everything that an author declares. ``order`` is from the highest reward down; names in one part are not compared.
 
-    ``gap`` is by how much each part is above all later ones. ``is_strict``: the author gave the order himself.
+    ``gap`` is the least difference between a part and all later ones. ``is_strict``: the author declared the order.
     """
 
     items: tuple[ItemCases, ...]
@@ -115,11 +115,11 @@ class Cases:
 class Rung:
     """One case, played on one item.
 
-    ``reward`` is None where compute_reward gave no finite number; ``error`` says why. ``problem`` is what is wrong with the
-    declaration; then the reward says nothing. ``unavailable`` is why the case was not played, ``is_unfilled`` that its author left it open. ``turns``, ``tools`` and ``tokens``
-    (of the answers) are the agent's. ``reads`` are files that the verifier read, with who wrote them; ``asked`` are the tools that
-    it called. ``judge_asked`` counts its questions to a judge; ``is_judge_guessed``: nobody declared the answers to them. ``is_foreign``: compute_reward
-    read what AgentResult does not have (HE301), so that its reward rests on that.
+    ``reward`` is None if compute_reward returned no finite number; ``error`` is why. ``problem`` is an error of the declaration,
+    which makes the reward meaningless. ``unavailable`` is why the case was not played; ``is_unfilled``: its author left it open.
+    ``turns``, ``tools`` and ``tokens`` (of the answers) are the agent's. ``reads`` are files that the verifier read, with their
+    writers; ``asked`` are its tool calls. ``judge_asked`` counts requests to a judge; ``is_judge_guessed``: their answers are not
+    declared. ``is_foreign``: compute_reward read what AgentResult does not have (HE301), so the reward depends on that.
     """
 
     name: str

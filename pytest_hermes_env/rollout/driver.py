@@ -26,7 +26,7 @@ from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
+from pytest_hermes_env.rollout.scenarios import families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.stage import CHAT, Stage
 from pytest_hermes_env.rollout.tool_backend import WorldRouter, describe, new_world_like, opened_world
@@ -40,7 +40,7 @@ from pytest_hermes_env.rollout.watchers.services import recording_warnings, shar
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
 
-__all__ = ["Collector", "collect"]
+__all__ = ["Collector"]
 
 
 class _CannotBuild(Exception):
@@ -216,11 +216,6 @@ class Collector:
                 cases=self._cases,
             )
             yield stage
-
-
-def collect(env_class: type, *, sandbox: str = "fake", timeout_s: float = 60.0, server_type: str = CHAT) -> Collection:
-    """Play every scenario of ``env_class`` and return the frozen records; see `Collector`."""
-    return Collector(env_class, sandbox=sandbox, timeout_s=timeout_s, server_type=server_type).collect(SCENARIOS)
 
 
 def _run_in_own_loop(play: Callable[[], Awaitable[None]], new_loop: Callable[[], ScenarioLoop]) -> None:

@@ -1,6 +1,6 @@
-"""What a mock server sampled in token mode, read from its journal: the ground truth that scored items are compared with.
+"""Reads what a mock server sampled in token mode from its log: the ground truth for scored items.
 
-Both shapes of ``/generate`` are read, vLLM's and SGLang's; chat completions hold no tokens and give nothing.
+Both shapes of ``/generate`` are read, vLLM's and SGLang's; chat completions hold no tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OK = 200
 class SampledReply:
     """One reply: token ids of the prompt [P] and of the output [N], and the output's logprobs [N] in nats.
 
-    ``logprobs`` is shorter, or holds None, where the server gave fewer.
+    ``logprobs`` is shorter, or holds None, where the server returned fewer.
     """
 
     prompt: tuple[int, ...]
@@ -27,14 +27,14 @@ class SampledReply:
 
     @property
     def sequence(self) -> tuple[int, ...]:
-        """Prompt and output, as the model saw and made them."""
+        """The token ids of prompt and output."""
         return (*self.prompt, *self.output)
 
 
 def replies_of(exchanges: Iterable[Any]) -> tuple[SampledReply, ...]:
     """Return the replies among the exchanges of a mock server, in the order of their requests.
 
-    Questions that offer no tools are a judge's, unless the rollouts offer none themselves.
+    Requests without tools are a judge's, unless the rollouts use no tools themselves.
     """
     answered = [exchange for exchange in exchanges if exchange.path.endswith("/generate") and exchange.status == OK]
     by_kind = {kind: [exchange for exchange in answered if exchange.kind == kind] for kind in ("generate", "judge")}

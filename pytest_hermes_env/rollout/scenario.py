@@ -1,6 +1,6 @@
-"""The frozen record of one named situation that an environment is put into. `scenarios` says which there are.
+"""The frozen record of one scenario. `scenarios` lists all of them.
 
-Rules read these records; they never run anything. A scenario that could not be run says why in ``unavailable``.
+Rules read these records and never run anything. ``unavailable`` is why a scenario could not run.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NOTHING_TO_TRAIN = "get_next_item gave None: there is nothing to train on"
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSeen:
-    """An item that get_next_item gave, as it was then, and what format_prompt made of it.
+    """A copy of an item that get_next_item returned, and its prompt.
 
-    ``key`` is equal for equal items. ``prompt`` is what came back, whatever its type; ``error`` is what was raised instead;
-    both are empty where format_prompt was not asked (``is_formatted``). ``is_changed``: formatting changed the item.
+    ``key`` is equal for equal items. ``prompt`` is what format_prompt returned, of whatever type, ``error`` what it raised;
+    both are empty where it was not called (``is_formatted``). ``is_changed``: formatting changed the item.
     """
 
     value: Any
@@ -39,7 +39,7 @@ class ItemSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutCanary:
-    """A word that only the model of rollout ``task_id`` said; the id is empty where none of its tools was called with it."""
+    """A word that only the model of rollout ``task_id`` used; the id is empty where it called no tool with it."""
 
     word: str
     task_id: str
@@ -49,9 +49,9 @@ class RolloutCanary:
 class Sighting:
     """Where canaries were seen.
 
-    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), after all rollouts have ended
-    "attribute" (its name), and "class attribute", "module" or "os.environ" (the name there) at the end of that reward after
-    which it held most words: other instances of the class may be at work beside this one.
+    ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), "attribute" (its name, after all
+    rollouts have ended), or "class attribute", "module" or "os.environ" (the name there). The last three are read at the end of
+    each reward, and the read with most words counts, because other instances of the class may run at the same time.
     """
 
     where: str
@@ -61,7 +61,7 @@ class Sighting:
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """What the environment made at ``place`` and did not take away: ``kind`` is process, thread, temporary directory or client."""
+    """A resource that the environment created at ``place`` and leaked: ``kind`` is process, thread, temporary directory or client."""
 
     kind: str
     name: str
@@ -70,15 +70,15 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What happened in one named situation.
+    """What happened in one scenario.
 
-    ``group`` is what collect_trajectories gave (a ScoredDataGroup), ``before`` and ``after`` picture the environment's
-    attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
-    ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
-    run-api would not take the group, if it would not.
-    ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
-    training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` is that of
-    `closing`. ``note`` says what else is worth knowing, such as why it ended.
+    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``before`` and ``after`` are pictures of the
+    environment's attributes, ``error`` is what the environment raised, ``requests`` are the bodies that reached the mock model,
+    ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
+    would reject the group.
+    ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
+    group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
+    ``note`` holds further facts, such as why the scenario ended.
     """
 
     name: str
@@ -105,13 +105,13 @@ class Scenario:
     items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
-    """What the scenario ``reward_probes`` found out."""
+    """The result of the scenario ``reward_probes``."""
     rungs: tuple[Rung, ...] = ()
-    """What the scenario ``cases`` found out."""
+    """The result of the scenario ``cases``."""
 
     @property
     def happened(self) -> bool:
-        """Whether the scenario was run at all."""
+        """Whether the scenario ran."""
         return self.unavailable is None
 
     def of(self, kind: type) -> list[Any]:
@@ -120,7 +120,7 @@ class Scenario:
 
     @property
     def unrestored(self) -> tuple[SurroundingChanged, ...]:
-        """The variables, and the working directory, that the environment set and did not put back, once each."""
+        """The variables, and the working directory, that the environment set and did not restore, once each."""
         first: dict[str, SurroundingChanged] = {}
         last: dict[str, SurroundingChanged] = {}
         for change in self.of(SurroundingChanged):

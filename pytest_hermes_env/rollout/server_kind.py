@@ -14,7 +14,7 @@ __all__ = ["ServerKind", "choose_kind"]
 CHAT, TOKENS = "openai", ("vllm", "sglang")
 PARSER = "tool_call_parser"
 THEIRS = "vllm:"
-"""Begins the name of a parser that vLLM brings along."""
+"""Prefix of the parsers that vLLM ships."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +34,10 @@ class ServerKind:
 def choose_kind(
     config: Any, fields: dict[str, Any], *, server_type: str | None, template: str | None, server: Any
 ) -> ServerKind:
-    """Return the kind that the arguments of make_env mean.
+    """Return the kind of server that the arguments of make_env describe.
 
-    Without a template it is the one of ``server``, or the one whose models write calls as the configured parser reads them. The
-    model writes them as that parser reads them if the test names one, else as models of the template do.
+    The default template is that of ``server``, or the one whose tool-call format the configured parser reads. The model writes
+    the format of the parser that the test names, else the format of the template.
 
     Raises: an unknown type → EnvironmentSetupError; an unknown template or parser → UsageError.
     """

@@ -1,8 +1,7 @@
-"""One environment instance on a mock model of its own, and the scenarios that it is put through.
+"""One environment instance on its own mock model, and the scenarios that run on it.
 
-Place in the flow: the driver gives each family of scenarios a stage; the family plays its scenarios on it, one after the other;
-each becomes a frozen record. Several stages work in one event loop at the same time: what belongs to which is told by the
-journal that is current.
+Place in the flow: the driver creates a stage for each family of scenarios; the family plays its scenarios on it, one after the
+other, and each becomes a frozen record. Several stages run concurrently in one event loop: the current journal tells them apart.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ CHAT = "openai"
 """The server type of chat mode."""
 
 CLOSING = ("aclose", "close", "shutdown", "teardown")
-"""Methods that an environment may have to be closed by; Atropos itself has none."""
+"""Names of methods that close an environment; Atropos itself defines none."""
 
 SETTLE_S = 3.0
-"""How long tasks that outlive their scenario may take to end by themselves, in seconds."""
+"""Seconds that tasks which outlive their scenario get to end by themselves."""
 
 Policy = Callable[[Any], Any]
 
@@ -48,9 +47,9 @@ _WHERE: dict[str, str] = {
 
 @dataclass
 class Stage:
-    """``env`` asks ``mock``, whose answers come from the policy of the scenario that is played; ``world`` answers the tools.
+    """``env`` sends requests to ``mock``, which answers with the policy of the current scenario; ``world`` answers tool calls.
 
-    ``thorough`` is the policy that uses every tool; ``names`` are the scenarios that this stage is to play.
+    ``thorough`` is the policy that uses every tool; ``names`` are the scenarios of this stage.
     """
 
     env: Any
@@ -65,7 +64,7 @@ class Stage:
     policy: Policy | None = None
     item: Any = None
     building: Journal = field(default_factory=Journal)
-    """What happened while the environment was built; the record of `setup` begins with it."""
+    """What happened while the environment was built; the record of `setup` starts with it."""
     cases: Cases | None = None
     """What the author declared, if anything."""
 
@@ -75,7 +74,7 @@ class Stage:
         return self.server_type != CHAT
 
     def answer(self, conversation: Any) -> Any:
-        """Say what the policy of the running scenario says: the mock model asks this."""
+        """Return the answer of the current scenario's policy; the mock model calls this."""
         journal = current_journal.get()
         if journal is not None:
             task_id, phase = current_rollout.get()
@@ -91,12 +90,12 @@ class Stage:
         return (self.policy or self.thorough)(conversation)
 
     def skip(self, reason: Unavailable, *names: str) -> None:
-        """Say why scenarios cannot be played: the named ones, else all that were not played yet."""
+        """Mark scenarios as unavailable: the named ones, else all that were not played yet."""
         for name in names or self.names:
             self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
 
     async def prepare(self, name: str = "setup") -> bool:
-        """Set the environment up and take the first item. False: setup failed, and every scenario says so."""
+        """Set the environment up and take the first item. False: setup failed, and all scenarios are marked unavailable."""
 
         async def take_item() -> None:
             await self.env.setup()
@@ -109,14 +108,14 @@ class Stage:
         return not record.error
 
     async def next_item(self) -> Any:
-        """Return the next training item; None where there is none, or where the method of a benchmark is a stub that raises."""
+        """Return the next training item; None at the end, or where the method is a benchmark's stub that raises."""
         try:
             return await self.env.get_next_item()
         except NotImplementedError:
             return None
 
     async def prepare_item(self) -> bool:
-        """Set the environment up. False: it failed, or there is nothing to train on, and every scenario says so."""
+        """Set the environment up. False: that failed, or there is nothing to train on, and all scenarios are marked unavailable."""
         if not await self.prepare():
             return False
         if self.item is None:
@@ -124,14 +123,14 @@ class Stage:
         return self.item is not None
 
     async def close(self) -> None:
-        """Close the environment, where it has a method for that."""
+        """Call the environment's closing methods."""
         for name in CLOSING:
             method = getattr(self.env, name, None)
             if inspect.ismethod(method):
                 await self.play(f"{name} at the end", method)
 
     async def fill_buffers(self) -> None:
-        """Collect one training group, so that metric buffers hold something. What is wrong with it shows elsewhere."""
+        """Collect one training group to fill the metric buffers. Other scenarios report its errors."""
         from pytest_hermes_env.rollout.auto_script import brief_policy  # noqa: PLC0415 - loads the mock model
 
         if self.item is not None:
@@ -152,9 +151,10 @@ class Stage:
         is_logging: bool = False,
         more: Callable[[Journal], dict[str, Any]] = lambda _: {},
     ) -> Scenario:
-        """Play one scenario and return its frozen record; what the environment raises is part of it.
+        """Play one scenario and return its frozen record, which includes what the environment raises.
 
-        ``policy`` is what the model says, ``fault`` what fails. ``is_logging`` switches wandb on. ``more`` adds fields.
+        ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` switches wandb on. ``more`` returns
+        further fields of the record.
         """
         before, asked = snapshot(self.env), len(self.mock.journal)
         self.policy = policy
@@ -175,7 +175,7 @@ class Stage:
             except BaseException as raised:
                 if _is_cancelled_from_outside(raised):
                     raise
-                cause = _leaf(raised)
+                cause = _first_error(raised)
                 error, line = _described(cause), _line_of(cause, self.env_class)
                 kind = kind_of(cause)
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
@@ -211,9 +211,9 @@ class Stage:
         policy: Policy | None = None,
         is_needed: bool = True,
     ) -> Scenario:
-        """Play a scenario whose action is cancelled as soon as it reaches the step that hangs.
+        """Play a scenario that is cancelled as soon as it reaches the step that hangs.
 
-        ``is_needed``: a scenario in which that step was never reached counts as not played.
+        ``is_needed``: the scenario is unavailable if that step was not reached.
         """
         faults = Faults(fault=fault)
 
@@ -236,7 +236,7 @@ class Stage:
         return self.scenarios[name]
 
     async def _ended(self, act: Callable[[], Any]) -> Any:
-        """Wait for what ``act`` gives, if it can be waited for; without a task of its own nobody can end it from inside."""
+        """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled."""
         answer = act()
         if not hasattr(answer, "__await__"):
             return None
@@ -247,7 +247,7 @@ class Stage:
 
     @contextlib.contextmanager
     def _wandb(self, *, is_on: bool) -> Iterator[None]:
-        """Let the environment believe that wandb is on."""
+        """Switch the environment's setting for wandb on."""
         config = getattr(self.env, "config", None)
         if not is_on or config is None:
             yield
@@ -272,13 +272,13 @@ async def _caught(answer: Awaitable[Any]) -> Any:
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:
-    """Tell whether the scenario's own task is being cancelled, and not something inside of it."""
+    """Return whether the scenario's own task is being cancelled, and not a task inside of it."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and bool(task.cancelling())
 
 
 async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
-    """Let tasks that the environment left running come to their end, as they would in a longer run; then stop the rest.
+    """Let tasks that the environment left running end, as they would in a longer run; then cancel the rest.
 
     ``asyncio.gather`` returns at its first failing child, and the others release their sandboxes a moment later.
     """
@@ -291,7 +291,7 @@ async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _refusal(group: Any) -> str:
-    """Return why run-api would answer a group with an error, in one line; nothing when it takes it."""
+    """Return why run-api would reject a group, in one line; empty when it accepts it."""
     groups = group if isinstance(group, list) else [group]
     for part in groups:
         if isinstance(part, dict):
@@ -304,8 +304,8 @@ def _refusal(group: Any) -> str:
     return ""
 
 
-def _leaf(error: BaseException) -> BaseException:
-    """Return the first real error in a group of errors, which is what a TaskGroup raises."""
+def _first_error(error: BaseException) -> BaseException:
+    """Return the first error inside of an exception group, which a TaskGroup raises."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error.__cause__ if isinstance(error, _Exit) and error.__cause__ is not None else error

@@ -1,4 +1,4 @@
-"""What the local sandbox changes in the test process and on its disk, and how it is put back."""
+"""Changes that the local sandbox makes to variables and on disk, and how they are undone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _set(values: Mapping[str, str | None]) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a directory with all that commands left in it, also where they took the right to enter from themselves."""
+    """Remove a directory with everything in it, including directories that commands made inaccessible."""
     for place, names, _ in os.walk(directory):
         for name in names:
             inner = os.path.join(place, name)

@@ -1,8 +1,7 @@
-"""The one place where tool calls are answered by a double and written down: hermes-agent's tool registry.
+"""Intercepts hermes-agent's tool registry: a double answers tool calls, and each call is recorded.
 
-Every tool call of every layer, the agent's and the verifier's, passes ``tools.registry.registry.dispatch``. A `ToolSeam` stands
-there for a while: the sandbox of the call's task_id answers, or lets hermes' own tool answer; the call goes into the journal;
-and when the seam is closed everything is as it was.
+Every tool call of every layer, the agent's and the verifier's, passes ``tools.registry.registry.dispatch``. While a `ToolSeam` is
+open, the sandbox of the call's task_id answers, or lets hermes' own tool answer, and the seam records the call.
 
 Source: hermes-agent 0.19, tools/registry.py and model_tools.py.
 """
@@ -30,8 +29,8 @@ __all__ = ["RealTools", "ToolCall", "ToolSeam", "Turns", "offering"]
 class ToolCall:
     """One call that passed the seam.
 
-    ``result`` is what the caller was given, ``seconds`` how long the answer took. ``turn`` is the turn of the rollout's loop,
-    from 1, and 0 outside of it: then the caller is the verifier, or whatever else an environment does with its tools.
+    ``result`` is what the caller got, ``seconds`` how long it took. ``turn`` is the turn of the rollout's loop, from 1; 0 outside
+    of a loop, where the caller is the verifier or other code of the environment.
     """
 
     task_id: str
@@ -48,14 +47,14 @@ class ToolCall:
 
 
 class RealTools:
-    """The world as it is: hermes' own tools answer every call. A seam over it only writes down."""
+    """The world as it is: hermes' own tools answer every call, and the seam only records."""
 
     backend = "local"
     is_confined = False
     description = "hermes' own tools"
 
     def sandbox_of(self, task_id: str) -> Self:
-        """Return the one and only world."""
+        """Return this world, which serves all rollouts."""
         del task_id
         return self
 
@@ -65,7 +64,7 @@ class RealTools:
 
 
 class Turns:
-    """Which turn each rollout's loop is in. The loop's observer writes, the seam reads, from any thread."""
+    """The current turn of each rollout's loop. The loop's watcher writes, the seam reads, from any thread."""
 
     def __init__(self) -> None:
         self._turns: dict[str, int] = {}
@@ -76,21 +75,21 @@ class Turns:
         return self._turns.get(task_id, 0)
 
     def next(self, task_id: str) -> None:
-        """Note that a loop asks its model."""
+        """Note a request of a loop to its model."""
         with self._lock:
             self._turns[task_id] = self._turns.get(task_id, 0) + 1
 
     def end(self, task_id: str) -> None:
-        """Note that a loop came back."""
+        """Note the end of a loop."""
         with self._lock:
             self._turns.pop(task_id, None)
 
 
 class ToolSeam:
-    """Stands at hermes' registry while it is open: as a context manager, or between `open` and `close`.
+    """Intercepts hermes' registry while it is open: as a context manager, or between `open` and `close`.
 
-    ``world`` answers; ``record`` is called with each answered call, in the thread of the call. Seams nest: the one that was
-    opened last answers, and seams close in the opposite order.
+    ``world`` answers; ``record`` is called with each answered call, in the thread of the call. Of several open seams, the one
+    that was opened last answers first.
     """
 
     def __init__(self, world: World, *, record: Callable[[ToolCall], None] | None = None, turns: Turns | None = None) -> None:
@@ -104,18 +103,18 @@ class ToolSeam:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The journal: every answered call so far, in the order of their answers."""
+        """Every answered call so far, in the order of their answers."""
         return tuple(self._calls)
 
     def open(self) -> Self:
-        """Take over. Does nothing when already open."""
+        """Start answering. Does nothing when already open."""
         if not self._is_open:
             self._taken_over.enter_context(intercept("ToolRegistry.dispatch", self._dispatch, owner=_registry()))
             self._is_open = True
         return self
 
     def close(self) -> None:
-        """Give back what stood there before. Does nothing when not open."""
+        """Stop answering. Does nothing when not open."""
         self._is_open = False
         self._taken_over.close()
 
@@ -146,7 +145,7 @@ class ToolSeam:
         sandbox = self.world.sandbox_of(task_id)
         if task_id not in self._seen:
             self._seen.add(task_id)
-            _show_the_working_directory(sandbox, task_id)
+            _pass_on_working_directory(sandbox, task_id)
         acting_as = getattr(sandbox, "acting_as", None)
         party = "agent" if self.turns.of(task_id) else "verifier"
         with acting_as(party) if acting_as is not None else contextlib.nullcontext():
@@ -159,8 +158,8 @@ class ToolSeam:
             self._record(call)
 
 
-def _show_the_working_directory(sandbox: Any, task_id: str) -> None:
-    """Tell an in-memory machine which directory of this computer its layer took for the rollout's, if it took one."""
+def _pass_on_working_directory(sandbox: Any, task_id: str) -> None:
+    """Tell an in-memory machine which directory of this machine its layer chose for the rollout, if any."""
     module = sys.modules.get("tools.terminal_tool")
     if module is None or not hasattr(sandbox, "alias"):
         return
@@ -170,7 +169,7 @@ def _show_the_working_directory(sandbox: Any, task_id: str) -> None:
 
 
 def _registry() -> Any:
-    """Return hermes' registry. Raises: a module of the project stands in its place → ShadowedModule."""
+    """Return hermes' registry. Raises: a module of the project hides it → ShadowedModule."""
     try:
         from tools.registry import registry  # noqa: PLC0415 - a module of hermes that loads nothing else
     except ImportError as error:
@@ -186,9 +185,9 @@ def _registry() -> Any:
 
 @contextlib.contextmanager
 def offering(tool_names: Iterable[str], *, withheld: Iterable[str] = ()) -> Iterator[None]:
-    """Make hermes offer these tools although what they need (a key, a browser) is absent: a double answers for them.
+    """Make hermes offer these tools although their requirements (a key, a browser) are absent: a double answers them.
 
-    ``withheld`` are tools that it shall not offer although what they need may be there.
+    ``withheld`` are tools that it must not offer although their requirements may be present.
     """
     import model_tools  # noqa: PLC0415 - hermes is heavy
     from tools.registry import invalidate_check_fn_cache, registry  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""hermes' own sessions on the local backend, as the local sandbox needs them: each in a directory of its own, and all confined.
+"""hermes' sessions on the local backend, for the local sandbox: each in its own directory, and all confined.
 
-Everything here is called when a tool is about to run, so hermes is loaded anyway.
+These functions are called when a tool is about to run, so hermes is loaded anyway.
 
 Source: hermes-agent 0.19, tools/terminal_tool.py, tools/environments/local.py, tools/file_operations.py, agent/lsp.
 """
@@ -23,16 +23,16 @@ from pytest_hermes_env.sandbox.machine_independence import has_command, no_sudo
 __all__ = ["close_session", "keep_inside", "kill_all_in", "open_session", "sessions_in"]
 
 KILL_GRACE_S = 2.0
-"""How long a killed command may take to be gone, in seconds."""
+"""Seconds that a killed command may take to end."""
 
 
 @contextlib.contextmanager
 def keep_inside(shell: Path) -> Iterator[None]:
-    """Keep hermes from doing anything for a session outside of ``shell``, while the context lasts.
+    """Prevent hermes from doing anything for a session outside of ``shell`` while the context lasts.
 
-    Its language servers are switched off: they would run beside the sandbox, and some of them run what a project tells them
-    to. The start-up files of the user's own shell are not sourced: people export keys in them. Its file tools use no program
-    that a machine may lack, and it does not start sudo.
+    Language servers are switched off: they would run outside of the sandbox, and some of them execute a project's code. The
+    start-up files of the user's shell are not sourced: people export keys in them. File tools use no optional programs, and
+    sudo is not started.
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
     _load_hermes()
@@ -58,7 +58,7 @@ def keep_inside(shell: Path) -> Iterator[None]:
 def _load_hermes() -> None:
     """Import hermes without a warning, which would fail a test under ``-W error``.
 
-    hermes 0.19 opens databases while it is imported and leaves closing them to chance; Python 3.13 warns of that.
+    hermes 0.19 opens databases at import and does not close them; Python 3.13 warns of that.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
@@ -66,9 +66,9 @@ def _load_hermes() -> None:
 
 
 def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
-    """Give ``task_id`` a session of its own, unless its layer did, and return its working directory.
+    """Register a session for ``task_id``, unless its layer did, and return its working directory.
 
-    ``make_directory`` makes one where the session has none.
+    ``make_directory`` creates one if the session has none.
     """
     from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
         _resolve_container_task_id,
@@ -84,7 +84,7 @@ def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
 
 
 def sessions_in(root: Path) -> list[str]:
-    """Return the task ids whose sessions work below ``root``."""
+    """Return the task ids of sessions whose working directory is below ``root``."""
     if "tools.terminal_tool" not in sys.modules:
         return []
     from tools.terminal_tool import _task_env_overrides  # noqa: PLC0415
@@ -94,15 +94,15 @@ def sessions_in(root: Path) -> list[str]:
 
 
 def close_session(task_id: str, directory: str = "") -> None:
-    """Kill what runs in a session and make hermes forget it, its ended processes included.
+    """Kill the processes of a session and make hermes forget it, including ended processes.
 
-    What detached itself is killed in ``directory``, where one is given; the directory stays.
+    Detached processes are killed if they work in ``directory``; the directory stays.
     """
     from tools.file_tools import reset_file_dedup  # noqa: PLC0415
     from tools.process_registry import process_registry  # noqa: PLC0415
     from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
 
-    with contextlib.ExitStack() as steps:  # each of them happens, whatever the others raise
+    with contextlib.ExitStack() as steps:  # every step runs, even if others raise
         steps.callback(_forget_processes, task_id)
         if directory:
             steps.callback(kill_all_in, directory)
@@ -113,9 +113,9 @@ def close_session(task_id: str, directory: str = "") -> None:
 
 
 def _forget_processes(task_id: str) -> None:
-    """Make hermes forget the background processes of a session: it would keep ended ones for half an hour.
+    """Make hermes forget the background processes of a session, which it would keep for half an hour.
 
-    What reads their output notes their end once more, so it has to be through.
+    The threads that read their output note their end once more, so they are joined first.
     """
     from tools.process_registry import process_registry  # noqa: PLC0415
 
@@ -133,9 +133,9 @@ def _forget_processes(task_id: str) -> None:
 
 
 def kill_all_in(directory: str, *, mark: str = "") -> None:
-    """Kill every process that works in ``directory`` or has the variable ``mark`` (``NAME=value``); returns when they are gone.
+    """Kill every process that works in ``directory`` or has the variable ``mark`` (``NAME=value``), and wait for their end.
 
-    That is for what detached itself: it is in no list of hermes'. Linux only; elsewhere such a process lives on.
+    For detached processes, which hermes does not list. Linux only; elsewhere such a process keeps running.
     """
     deadline = time.monotonic() + KILL_GRACE_S
     while (found := _processes(directory, mark)) and time.monotonic() < deadline:
@@ -149,7 +149,7 @@ def _processes(directory: str, mark: str) -> list[int]:
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError):  # it ended, or is somebody else's
+            with contextlib.suppress(OSError):  # it ended, or belongs to another user
                 place = os.readlink(f"/proc/{entry}/cwd")
                 if place == directory or place.startswith(f"{directory}/") or (mark and mark in _variables(entry)):
                     found.append(int(entry))

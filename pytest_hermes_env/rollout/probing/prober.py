@@ -1,7 +1,7 @@
-"""Probes one environment's reward: first on a table of small results, then on generated ones, each breach shrunk.
+"""Probes one environment's reward: first on a table of small results, then on generated ones; each violation is shrunk.
 
-Place in the flow: the scenario ``reward_probes`` calls `probe_reward`. hypothesis works in a thread, and each of its tries runs
-back on the scenario's event loop, where the environment's clients live.
+Place in the flow: the scenario ``reward_probes`` calls `probe_reward`. hypothesis runs in a thread, and each of its trials runs on
+the scenario's event loop, where the environment's clients live.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.probing.relations import Variation, variations
 from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
-from pytest_hermes_env.rollout.probing.trial import Bench
+from pytest_hermes_env.rollout.probing.trial import RewardRunner
 from pytest_hermes_env.rollout.probing.unearned import canaries_of
 
 __all__ = ["probe_reward"]
 
 GENERATED, GENERATED_WITH_JUDGE = 12, 3
-"""How many generated results are tried: the whole probing of a fast reward takes less than half a second."""
+"""Numbers of generated results: probing a fast reward takes less than half a second."""
 SHRINKING = 60
-"""How many results are drawn when a breach that a generated result showed is looked for in a smaller one."""
+"""The number of results that are drawn to find a smaller one with the same violation."""
 ENOUGH_S = 20.0
-"""Probing ends early after so many seconds, and says so."""
+"""Seconds after which probing ends early; the record says so."""
 MOST_TURNS = 3
 
 
 async def probe_reward(env: Any, item: Any, asked: Callable[[], int]) -> RewardProbes:
-    """Return what probing compute_reward of ``env`` with ``item`` shows. ``asked`` counts the requests to its model.
+    """Return the results of probing compute_reward of ``env`` with ``item``. ``asked`` counts the requests to its model.
 
-    The environment's own buffers change as they do in training.
+    The environment's buffers change as they do in training.
     """
     return await _Probing(env, item, asked).run()
 
 
 class _Probing:
-    """One environment's probes, as they come in."""
+    """The probes of one environment."""
 
     def __init__(self, env: Any, item: Any, asked: Callable[[], int]) -> None:
         self._env, self._item = env, item
-        self._bench = Bench(env, item, asked=asked)
+        self._runner = RewardRunner(env, item, asked=asked)
         self._probes: list[Probe] = []
         self._relations: list[Relation] = []
         self._ends = time.monotonic() + ENOUGH_S
@@ -52,14 +52,14 @@ class _Probing:
         try:
             start = start_of(self._env, self._item)
             schemas, _ = self._env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
-        except Exception as error:  # noqa: BLE001 - format_prompt is the environment's; other rules judge it
+        except Exception as error:  # noqa: BLE001 - raised by the environment's format_prompt; other rules judge it
             return RewardProbes(unavailable=f"no result could be built: {type(error).__name__}: {shorten(str(error))}")
         tool, arguments = _a_tool(schemas)
         for candidate in candidates(start, tool, arguments):
             await self._try(candidate)
             if self._is_late:
                 break
-        canaries = () if self._is_late else await canaries_of(self._bench, start, self._item, self._prompt())
+        canaries = () if self._is_late else await canaries_of(self._runner, start, self._item, self._prompt())
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
@@ -75,7 +75,7 @@ class _Probing:
 
     @property
     def _relations_of_interest(self) -> bool:
-        """Whether generated results can show anything: not when every reward fails already."""
+        """Whether generated results can show anything, which they cannot when every reward fails."""
         return any(probe.trial.number is not None for probe in self._probes)
 
     @property
@@ -83,19 +83,19 @@ class _Probing:
         return any(probe.trial.judged for probe in self._probes)
 
     async def _try(self, candidate: Candidate) -> None:
-        """Try one result, once more on equal inputs, and its variations."""
+        """Try one result twice on equal inputs, and its variations."""
         probe = await self._probe(candidate)
         self._probes.append(probe)
         if not candidate.is_foreign:
-            self._relations += await self._breaches(candidate, probe)
+            self._relations += await self._broken_relations(candidate, probe)
 
     async def _probe(self, candidate: Candidate) -> Probe:
-        trial = await self._bench.trial(candidate.result)
+        trial = await self._runner.trial(candidate.result)
         again = None
         if not trial.error and not trial.judged:
-            again = await self._bench.trial(candidate.result, is_watched=True)
+            again = await self._runner.trial(candidate.result, is_watched=True)
         elif not self._probes:
-            trial = await self._bench.trial(candidate.result, is_watched=True)
+            trial = await self._runner.trial(candidate.result, is_watched=True)
         return Probe(
             name=candidate.name,
             expression=candidate.expression,
@@ -105,15 +105,15 @@ class _Probing:
             has_calls=any(message.get("tool_calls") for message in candidate.result.messages),
         )
 
-    async def _breaches(self, candidate: Candidate, probe: Probe) -> list[Relation]:
-        """Return the relations that do not hold between a result and its variations."""
+    async def _broken_relations(self, candidate: Candidate, probe: Probe) -> list[Relation]:
+        """Return the relations that a result and its variations violate."""
         found = []
         if probe.trial.number is None or not _is_steady(probe):
             return []
         for variation in variations(candidate.result):
             if variation.name in {relation.name for relation in self._relations}:
                 continue
-            trial = await self._bench.trial(variation.result)
+            trial = await self._runner.trial(variation.result)
             if _breaks(variation, probe.trial, trial):
                 after = Probe(name=variation.name, expression=repr(variation.result), trial=trial)
                 found.append(
@@ -122,7 +122,7 @@ class _Probing:
         return found
 
     async def _generate(self, schemas: Any, start: Any) -> None:
-        """Try generated results; what they show for the first time is looked for in the smallest result that shows it."""
+        """Try generated results; each violation that they show for the first time is shrunk."""
         from pytest_hermes_env.strategies.rollouts import agent_results  # noqa: PLC0415 - hypothesis is heavy
         from pytest_hermes_env.strategies.tools import USUAL_TOOLS  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ class _Probing:
                 shown.add(kind)
                 probe = await self._smallest(strategy, kind) or probe
             self._probes.append(probe)
-            for relation in await self._breaches(candidate, probe):
+            for relation in await self._broken_relations(candidate, probe):
                 if relation.name not in related:
                     related.add(relation.name)
                     self._relations.append(relation)
@@ -149,7 +149,7 @@ class _Probing:
                 return
 
     async def _smallest(self, strategy: Any, kind: str) -> Probe | None:
-        """Return the smallest generated result that shows a breach of this kind, or None when it does not come again."""
+        """Return the smallest generated result with a violation of this kind, or None when none shows it again."""
         loop = asyncio.get_running_loop()
         seen: list[Probe] = []
 
@@ -167,7 +167,7 @@ class _Probing:
 
 
 def _a_tool(schemas: Iterable[Any]) -> tuple[str, dict[str, Any]]:
-    """Return a tool that the environment offers, with valid arguments: the terminal where there is one."""
+    """Return a tool that the environment offers, preferably the terminal, with valid arguments."""
     from pytest_hermes_env.rollout.auto_script import arguments_for  # noqa: PLC0415 - loads the mock model
 
     offered = {str(schema["function"]["name"]): schema["function"].get("parameters") or {} for schema in schemas}
@@ -184,7 +184,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _kind(probe: Probe) -> str:
-    """Return what is wrong with a reward, in a word; empty when nothing is."""
+    """Return the kind of violation that a reward shows; empty without one."""
     trial = probe.trial
     if trial.error:
         return f"raised {trial.error.partition(':')[0]} {trial.place.line}"
@@ -222,7 +222,7 @@ def _settings(count: int, *phases: Any) -> Any:
 
 
 def _drawn(strategy: Any, count: int) -> list[Any]:
-    """Return results of a strategy, the same in every run."""
+    """Return examples of a strategy, the same in every run."""
     from hypothesis import Phase, given  # noqa: PLC0415 - heavy
 
     found: list[Any] = []
@@ -236,11 +236,11 @@ def _drawn(strategy: Any, count: int) -> list[Any]:
 
 
 def _search(strategy: Any, is_shown: Callable[[Any], bool]) -> None:
-    """Let hypothesis look for the smallest result that is shown; the caller keeps what it saw."""
+    """Let hypothesis shrink a result; ``is_shown`` records each result that shows the violation."""
     from hypothesis import Phase, find  # noqa: PLC0415 - heavy
     from hypothesis.errors import HypothesisException  # noqa: PLC0415
 
     try:
         find(strategy, is_shown, settings=_settings(SHRINKING, Phase.generate, Phase.shrink))
     except HypothesisException:
-        return  # the breach does not come again: the result that showed it is kept
+        return  # no other result shows the violation: the first one is kept

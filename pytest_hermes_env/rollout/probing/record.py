@@ -1,4 +1,4 @@
-"""What the probes of a reward found out, as frozen values that rules read."""
+"""The results of probing a reward, as frozen values that rules read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pytest_hermes_env.rollout.journal import Place
 __all__ = ["PAID", "Canary", "Probe", "Relation", "RewardProbes", "Trial", "as_number"]
 
 PAID = 0.5
-"""A canary that raises the reward by so much has earned what work should earn; less is what style and length may bring."""
+"""A canary that raises the reward by this much earns what work should earn; less may come from style and length."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """One call of compute_reward.
 
-    ``error`` is what it raised, as text, and ``place`` where; ``is_foreign`` when it stumbled over a field that AgentResult does
-    not have (HE301). ``changed`` says which of its inputs it changed. ``cleanups`` counts the clean-ups of its context,
-    ``judged`` the requests to a model, ``absent`` the commands and tools that its machine did not have.
+    ``error`` is what it raised, as text, and ``place`` where; ``is_foreign`` when it failed at a field that AgentResult does not
+    have (HE301). ``changed`` names the inputs that it changed. ``cleanups`` counts the cleanups of its context, ``judged`` the
+    requests to a model, ``absent`` are commands and tools that its machine did not have.
     """
 
     value: Any = None
@@ -46,10 +46,10 @@ class Trial:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One result and what the reward made of it. ``expression`` makes the result, ready to paste.
+    """One result and its reward. ``expression`` is Python source of the result, ready to paste.
 
-    ``is_foreign`` when this layer's own loop would not leave such a result; other layers and recorded data hold some.
-    ``again`` is a second call on equal inputs, where one was made. ``has_calls``: tools were called in it.
+    ``is_foreign`` when this layer's loop would not return such a result; other layers and recorded data hold some.
+    ``again`` is a second call on equal inputs, if there was one. ``has_calls``: tools were called in it.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """Two results that differ in what should not raise the reward, or not change it. ``law`` says it as a sentence."""
+    """Two results whose difference should not raise, or not change, the reward. ``law`` is that as a sentence."""
 
     name: str
     law: str
@@ -73,9 +73,9 @@ class Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class Canary:
-    """What cost no work, and what the reward paid for it.
+    """An output that cost no work, and its reward.
 
-    ``kind`` is "words" or "file"; ``is_answer`` when the words are the item's own expected answer; ``reads`` is what the
+    ``kind`` is "words" or "file"; ``is_answer`` when the words are the item's expected answer; ``reads`` are the files that the
     verifier read, as ``path (written by whom)``; ``base`` and ``reward`` are without and with the canary.
     """
 
@@ -90,7 +90,7 @@ class Canary:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardProbes:
-    """Everything that probing found. ``unavailable`` says why there was none; ``cut`` why it ended early."""
+    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early."""
 
     unavailable: str = ""
     cut: str = ""
@@ -110,7 +110,7 @@ class RewardProbes:
 
     @property
     def unsteady(self) -> Probe | None:
-        """The smallest result that this layer's loop may leave and that got two different rewards; None when none did."""
+        """The smallest result that this layer's loop may return and that got two different rewards; None without one."""
         twice = [probe for probe in self.probes if probe.again is not None and not probe.trial.is_foreign]
         unsteady = [probe for probe in twice if probe.again is not None and probe.trial.told != probe.again.told]
         return min(unsteady, key=lambda probe: len(probe.expression), default=None)
@@ -122,7 +122,7 @@ class RewardProbes:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a reward as a float; None when it is no finite number. A bool is none."""
+    """Return a reward as a float; None unless it is a finite number. A bool is not a number."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         return None
     try:

@@ -1,7 +1,7 @@
-"""Relations between results: what should not raise a reward, or not change it.
+"""Relations between results: changes that should not raise, or not change, a reward.
 
-A reward may pay for the use of a tool, so that an extra call is only added where there was one; it may give less than nothing
-for a wrong answer, so that an answer is only taken away where the reward was not negative.
+A reward may pay for the use of a tool, so an extra call is only added to results with a call. It may be negative for a wrong
+answer, so removing the answer only counts if the reward was not negative.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Variation", "variations"]
 
 @dataclass(frozen=True, kw_only=True)
 class Variation:
-    """A result made from another one. ``is_kept`` when the reward should stay as it was, else it should not rise."""
+    """A variation of another result. With ``is_kept`` the reward should stay the same, else it should not rise."""
 
     name: str
     law: str
@@ -44,7 +44,7 @@ def variations(result: Any) -> Iterator[Variation]:
 
 
 def _with_extra_call(result: Any) -> Any:
-    """Return the result with its last answered turn once more, or None when no tool was called."""
+    """Return the result with its last answered call repeated, or None without a call."""
     turns = [index for index, message in enumerate(result.messages) if message.get("tool_calls")]
     if not turns:
         return None
@@ -68,7 +68,7 @@ def _with_extra_call(result: Any) -> Any:
 
 
 def _without_answer(result: Any) -> Any:
-    """Return the result with an empty last answer; None when there is none, or when earlier prose would be taken for it."""
+    """Return the result with an empty last answer; None without one, or if earlier text could be taken for it."""
     last = result.messages[-1] if result.messages else {}
     if any(message.get("content") for message in result.messages[:-1] if message.get("role") == "assistant"):
         return None
@@ -80,7 +80,7 @@ def _without_answer(result: Any) -> Any:
 
 
 def _with_swapped_results(result: Any) -> Any:
-    """Return the result with the first two neighbouring tool results swapped, or None when there are none."""
+    """Return the result with the first two adjacent tool results swapped, or None without two."""
     for index, (one, other) in enumerate(zip(result.messages, result.messages[1:], strict=False)):
         if one.get("role") == other.get("role") == "tool" and one != other:
             made = plain(result)

@@ -1,6 +1,6 @@
-"""Items that tell when they are changed, also to what they were already.
+"""Items that report every change, also a change to an equal value.
 
-A reward that writes the same note into every item is not seen by comparing: the item had the note before it was probed.
+A comparison does not find a reward that writes the same note into every item: the item had the note before it was probed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def watched(value: Any, note: Callable[[], None]) -> Any:
 def _dict_class(note: Callable[[], None]) -> type:
     class Watched(dict):  # type: ignore[type-arg]
         def __reduce_ex__(self, _protocol: Any) -> Any:
-            return dict, (dict(self),)  # a copy is the reward's own
+            return dict, (dict(self),)  # a copy belongs to the reward
 
     return _noting(Watched, dict, _OF_DICTS, note)
 

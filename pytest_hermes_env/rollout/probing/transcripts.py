@@ -1,7 +1,7 @@
-"""The results that a reward is tried on: every form of a transcript that a rollout can leave, the smallest first.
+"""The results that a reward is tried on: every form of transcript that a rollout can return, the smallest first.
 
-They are built with `agent_result`, so that ``repr`` shows how to make them in a test. What this layer's loop never leaves, but
-other layers and recorded data hold (content that is None or a list of parts), is made from it and marked.
+They are built with `agent_result`, so ``repr`` is source for a test. Forms that this layer's loop never returns, but other layers
+and recorded data hold (content that is None or a list of parts), are derived from them and marked.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def two_calls(start: Any, tool: str, arguments: dict[str, Any]) -> Any:
 
 
 def plain(result: Any) -> Any:
-    """Return a result as a plain AgentResult of its layer, which can be changed; ``repr`` shows all its fields."""
+    """Return a copy as a plain, mutable AgentResult of its layer, whose ``repr`` shows all fields."""
     cls = next(base for base in type(result).__mro__ if base.__name__ == "AgentResult")
     names = ("messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors")
     return cls(**{name: copy.deepcopy(getattr(result, name)) for name in names})

@@ -1,4 +1,4 @@
-"""One call of a reward: on copies of its inputs, with an in-memory machine of its own, and watched."""
+"""One call of a reward: on copies of its inputs, with its own in-memory machine."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
+from pytest_hermes_env.rollout.watchers.call_site import raised_in
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
-__all__ = ["LONGEST_S", "Bench"]
+__all__ = ["LONGEST_S", "RewardRunner"]
 
 LONGEST_S = 5.0
-"""How long one reward may take on an in-memory machine, in seconds."""
+"""Seconds that one reward may take on an in-memory machine."""
 
 FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"})
 
 
-class Bench:
-    """Where one environment's reward is tried. ``asked`` tells how many requests its model got so far."""
+class RewardRunner:
+    """Calls one environment's reward. ``asked`` returns how many requests its model has got."""
 
     def __init__(self, env: Any, item: Any, *, asked: Callable[[], int]) -> None:
         self._item, self._asked = item, asked
-        # the class's own, not the instance's, which is watched and would be given another result
+        # the class's method, because the instance's is watched and would get another result
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
-        self._code = getattr(inspect.unwrap(self._reward), "__code__", None)
+        self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
 
     async def trial(self, result: Any, *, machine: FakeSandbox | None = None, is_watched: bool = False) -> Trial:
-        """Return what compute_reward made of a copy of ``result``; a watched item tells of every change."""
+        """Return what compute_reward returned for a copy of ``result``; a watched item notes every change."""
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
         from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
@@ -54,9 +55,9 @@ class Bench:
             value = answer
         except TimeoutError:
             error, is_timeout = f"no end within {LONGEST_S:g} s", True
-        except Exception as raised:  # noqa: BLE001 - the record says it; rules judge it
+        except Exception as raised:  # noqa: BLE001 - recorded; rules judge it
             error = f"{type(raised).__name__}: {shorten(str(raised))}"
-            place, is_foreign = self._place_of(raised), _is_foreign(raised, given)
+            place, is_foreign = raised_in(self._path, raised) or Place(), _is_foreign(raised, given)
         trial = Trial(
             value=value,
             error=error,
@@ -71,24 +72,13 @@ class Bench:
         ctx.cleanup()
         return trial
 
-    def _place_of(self, error: BaseException) -> Place:
-        """Return the deepest line of the traceback in the reward's own file, or the last line there is."""
-        found = Place()
-        traceback = error.__traceback__
-        while traceback is not None:
-            code = traceback.tb_frame.f_code
-            if self._code is not None and code.co_filename == self._code.co_filename:
-                found = Place(path=code.co_filename, line=traceback.tb_lineno, function=code.co_name)
-            traceback = traceback.tb_next
-        return found
-
 
 async def _awaited(answer: Any) -> Any:
     return await answer
 
 
 def _is_foreign(error: Exception, result: Any) -> bool:
-    """Tell whether a reward stumbled over what AgentResult does not have: that is HE301's finding."""
+    """Return whether a reward failed at an attribute that AgentResult does not have, which HE301 reports."""
     if isinstance(error, AttributeError):
         return isinstance(error.obj, type(result)) and error.name not in FIELDS
     return isinstance(error, TypeError) and "AgentResult" in str(error) and "subscriptable" in str(error)
@@ -107,5 +97,5 @@ def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
 def _is_equal(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
-    except (TypeError, ValueError):  # arrays answer with an array: their text tells as well
+    except (TypeError, ValueError):  # comparing arrays returns an array: compare their text
         return repr(one) == repr(other)

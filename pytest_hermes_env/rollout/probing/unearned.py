@@ -1,7 +1,7 @@
-"""What costs no work and should earn nothing: words that claim success, and files that anybody could have written.
+"""Outputs that cost no work and should earn nothing: words that claim success, and files that anyone could have written.
 
-A file that the prompt asks for is the work itself and is left alone. Words that are the item's own expected answer are told apart:
-in a question they are what the agent must say.
+Files that the prompt asks for are the work itself and are not tried. The item's expected answer is marked, because in a question
+it is what the agent must say.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.probing.record import Canary, Trial
+from pytest_hermes_env.rollout.verifier_reads import SYSTEM_DIRECTORIES, verifier_reads
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.probing.trial import Bench
+    from pytest_hermes_env.rollout.probing.trial import RewardRunner
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 __all__ = ["canaries_of"]
@@ -30,34 +31,32 @@ ANSWERS = frozenset(
     {"a", "answer", "answers", "expected", "expected_answer", "expected_output", "gold", "label", "output", "reference",
      "reference_answer", "solution", "target", "truth", "word"}
 )  # fmt: skip
-"""Names of fields that hold what the agent is to find."""
-
-OF_THE_SYSTEM = ("/bin/", "/usr/", "/etc/", "/dev/", "/proc/", "/sbin/")
+"""Names of fields that hold the expected answer."""
 
 
-async def canaries_of(bench: Bench, start: Any, item: Any, prompt: str) -> tuple[Canary, ...]:
-    """Return the canaries that were tried, whatever they earned; none where a plain answer has no reward to compare with."""
+async def canaries_of(runner: RewardRunner, start: Any, item: Any, prompt: str) -> tuple[Canary, ...]:
+    """Return the canaries that were tried, whatever they earned; none if a plain answer has no reward to compare with."""
     from pytest_hermes_env.rollout.probing.transcripts import NOTHING_SAID  # noqa: PLC0415 - beside its use
 
     idle = start.say(NOTHING_SAID)
     machine = _machine()
-    base = await bench.trial(idle, machine=machine)
+    base = await runner.trial(idle, machine=machine)
     if base.number is None:
         return ()
-    found = [canary async for canary in _words(bench, start, item, prompt, base)]
+    found = [canary async for canary in _words(runner, start, item, prompt, base)]
     paths = [read.path for read in machine.files.reads if _could_be_planted(read.path, read.reader, read.written_by, prompt)]
-    planted = [await _file(bench, idle, path, base) for path in paths[:MOST_FILES]]
+    planted = [await _file(runner, idle, path, base) for path in paths[:MOST_FILES]]
     return (*found, *planted)
 
 
-async def _words(bench: Bench, start: Any, item: Any, prompt: str, base: Trial) -> Any:
+async def _words(runner: RewardRunner, start: Any, item: Any, prompt: str, base: Trial) -> Any:
     said = [(text, False) for text in CLAIMS]
     if prompt:
         said.append((prompt, False))
     said += [(text, True) for text in _answers(item)]
     for text, is_answer in said:
         result = start.say(text)
-        trial = await bench.trial(result)
+        trial = await runner.trial(result)
         if trial.number is not None and base.number is not None:
             name = "the expected answer" if is_answer else "the prompt, said back" if text == prompt else f"the claim {text!r}"
             yield Canary(
@@ -66,38 +65,32 @@ async def _words(bench: Bench, start: Any, item: Any, prompt: str, base: Trial) 
 
 
 def _answers(item: Any) -> Iterator[str]:
-    """Yield the texts in an item that an agent is to find."""
+    """Yield the expected answers in an item."""
     if isinstance(item, Mapping):
         for name, value in item.items():
             if str(name).lower() in ANSWERS and isinstance(value, (str, int, float)) and str(value).strip():
                 yield str(value)
 
 
-async def _file(bench: Bench, idle: Any, path: str, base: Trial) -> Canary:
-    """Return what the best of the contents earned in a file that the agent wrote, with what the verifier read then."""
+async def _file(runner: RewardRunner, idle: Any, path: str, base: Trial) -> Canary:
+    """Return the most that a file written by the agent earned, and what the verifier read."""
     best = Canary(kind="file", name=path, expression="", base=base.number or 0.0, reward=base.number or 0.0)
     for content in CONTENTS:
         machine = _machine()
         with machine.acting_as("agent"):
             machine.write_bytes(path, content.encode())
-        trial = await bench.trial(idle, machine=machine)
+        trial = await runner.trial(idle, machine=machine)
         if trial.number is not None and trial.number > best.reward:
-            reads = [
-                f"{read.path} (written by {'the ' + read.written_by if read.written_by else 'nobody'})"
-                for read in machine.files.reads
-                if read.reader == "verifier" and not read.path.startswith(OF_THE_SYSTEM)
-            ]
+            reads = verifier_reads(machine)
             expression = f"sandbox.files[{path!r}] = {content!r}"
-            best = Canary(
-                kind="file", name=path, expression=expression, base=best.base, reward=trial.number, reads=tuple(reads)
-            )
+            best = Canary(kind="file", name=path, expression=expression, base=best.base, reward=trial.number, reads=reads)
     return best
 
 
 def _could_be_planted(path: str, reader: str, written_by: str, prompt: str) -> bool:
-    """Tell whether the verifier looked for a file that nobody wrote, and that the prompt does not ask for."""
+    """Return whether the verifier looked for a file that nobody wrote and that the prompt does not ask for."""
     is_work = posixpath.basename(path) in prompt
-    return reader == "verifier" and not written_by and not is_work and not path.startswith(OF_THE_SYSTEM)
+    return reader == "verifier" and not written_by and not is_work and not path.startswith(SYSTEM_DIRECTORIES)
 
 
 def _machine() -> FakeSandbox:

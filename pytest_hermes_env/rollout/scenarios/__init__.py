@@ -1,7 +1,7 @@
-"""The named situations that an environment is put into: one file per family, and the list of them all.
+"""The scenarios that an environment is tested in: one file per family, and the list of all families.
 
-To add a scenario, add its name and what happens in it to a family's ``scenarios`` and a call of ``stage.play`` to its ``play``;
-to add a family, write a file like the others and name it here. Modules here load nothing heavy.
+To add a scenario, add its name and description to a family's ``scenarios`` and a call of ``stage.play`` to its ``play``; to add a
+family, write a file like the others and list it here. These modules import nothing heavy.
 """
 
 from __future__ import annotations

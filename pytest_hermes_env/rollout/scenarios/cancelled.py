@@ -1,4 +1,4 @@
-"""Training groups that are cancelled at three points: after the agent's work, in one of its tools, in the reward."""
+"""Training groups that are cancelled at three points: after the agent's work, in a tool, in the reward."""
 
 from __future__ import annotations
 

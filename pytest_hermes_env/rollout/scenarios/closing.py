@@ -1,4 +1,4 @@
-"""A short life of an environment, to its end; the driver then looks what is left of it, and of all others of the run."""
+"""An environment from setup to close; the driver then looks for resources that it, or another instance of the run, leaked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def play(stage: Stage) -> None:
 FAMILY = Family(
     name="closing",
     scenarios={
-        "closing": "a group is collected, evaluate() runs, and the environment is closed; then what is left is looked for"
+        "closing": "a group is collected, evaluate() runs, and the environment is closed; then leaked resources are looked for"
     },
     play=play,
 )

@@ -18,11 +18,11 @@ __all__ = ["FAMILY"]
 GROUPS = 3
 """Groups at the same time."""
 PATIENCE_S = 2.0
-"""How long rewards wait for each other, in seconds: rollouts that fail, or that an environment runs in turns, never come."""
+"""Seconds that rewards wait for each other: rollouts that fail or that run one after the other never arrive."""
 
 
 async def play(stage: Stage) -> None:
-    """Collect groups of different items, where there are different ones, at once."""
+    """Collect several groups at once, of different items if there are any."""
     from pytest_hermes_env.rollout.canaries import Canaries  # noqa: PLC0415 - loads the mock model
 
     if not await stage.prepare_item():
@@ -60,7 +60,7 @@ async def play(stage: Stage) -> None:
 FAMILY = Family(
     name="concurrent",
     scenarios={
-        "concurrent_groups": "three groups are collected at once; every rollout's model says a word of its own",
+        "concurrent_groups": "three groups are collected at once; every rollout's model uses a unique word",
     },
     play=play,
 )

@@ -1,4 +1,4 @@
-"""The author's own cases, and the automatic ones beside them: one rollout each, the reward of each is a rung of the ladder."""
+"""The author's cases and the automatic ones: one rollout each, whose reward is a rung of the ladder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY"]
 
 FEW = 3
-"""How many items a predicate may choose, at most."""
+"""The most items that a predicate selects."""
 MOST = 20
-"""How many training items are looked at for a predicate."""
+"""The most training items that a predicate is tried on."""
 
 
 async def play(stage: Stage) -> None:
-    """Play each case of each item, then what is automatic."""
+    """Play each case of each item, then the automatic cases."""
     from pytest_hermes_env.rollout.case_player import play_item  # noqa: PLC0415 - loads the mock model
 
     if not await stage.prepare("setup of the cases"):
@@ -51,7 +51,7 @@ async def play(stage: Stage) -> None:
 
 
 async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any]) -> None:
-    """Add the first training items, as many as the declaration may speak of; those before one that is not given are kept."""
+    """Append the first training items, as many as the declaration may refer to; items before a failure are kept."""
     indices = [entry.which for entry in declared if entry.kind == "index"]
     wanted = MOST if any(entry.kind == "where" for entry in declared) else 1
     wanted = max([wanted, *(index + 1 for index in indices)])
@@ -67,9 +67,9 @@ async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any])
 def _chosen(
     declared: tuple[ItemCases, ...], given: list[Any], trouble: str
 ) -> tuple[list[tuple[ItemCases | None, Any, str]], list[Rung]]:
-    """Return which cases are played on which items, and a rung that says so for each entry that fits none.
+    """Return which cases are played on which items, and a rung with the problem for each entry that matches none.
 
-    ``trouble`` is what get_next_item raised before all items were there: then an entry may speak of one that never came.
+    ``trouble`` is what get_next_item raised before all items came, in which case an entry may refer to a missing item.
     """
     from pytest_hermes_env.rollout.cases import GOLD, Rung  # noqa: PLC0415 - beside its use
 
@@ -84,12 +84,12 @@ def _chosen(
         elif entry.kind == "index":
             problem = f"there is no training item {entry.which}: get_next_item gives {len(given)} different ones"
         else:
-            spoken_for = {other.which for other in declared if other.kind == "index"}
+            indexed = {other.which for other in declared if other.kind == "index"}
             try:
                 fits = [
                     (entry, item, f"training item {number}")
                     for number, item in enumerate(given)
-                    if number not in spoken_for and entry.which(item)
+                    if number not in indexed and entry.which(item)
                 ]
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""

@@ -1,4 +1,4 @@
-"""Evaluations: after training, twice in a row, beside training, with an item that fails, with what raises in it."""
+"""Evaluations: after training, twice in a row, during training, with a failing item, with errors in reward and loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY"]
 
 PATIENCE_S = 2.0
-"""How long the evaluation waits for training, in seconds: an environment may let one wait for the other."""
+"""Seconds that the evaluation waits for training: an environment may make one wait for the other."""
 
 
 async def play(stage: Stage) -> None:
@@ -56,7 +56,7 @@ async def play(stage: Stage) -> None:
 
 
 async def _beside_training(stage: Stage, policy: Policy) -> None:
-    """Begin an evaluation, collect a whole group while its rewards wait, and let it end."""
+    """Start an evaluation, collect a whole group while its rewards wait, and let it end."""
     env = stage.env
     faults = Faults(fault="reward_waits")
     training = Journal(faults=Faults(), world=stage.world)

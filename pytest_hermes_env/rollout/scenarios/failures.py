@@ -40,7 +40,7 @@ async def play(stage: Stage) -> None:
 
 @contextlib.contextmanager
 def _few_turns(config: Any) -> Iterator[None]:
-    """Lower the limit, so that it is reached soon."""
+    """Lower the limit of turns while the context lasts."""
     limit = getattr(config, "max_agent_turns", None)
     if isinstance(limit, int) and limit > TURNS:
         config.max_agent_turns = TURNS

@@ -1,4 +1,4 @@
-"""What a family of scenarios is: names, and a function that plays them on one stage."""
+"""A family of scenarios: their names, and a function that plays them on one stage."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Family"]
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Scenarios that share one environment instance and follow each other on it.
+    """Scenarios that run one after the other on one environment instance.
 
-    ``scenarios`` is name -> what happens in it, in order. ``play`` plays them: what it leaves out counts as an earlier failure.
-    Families are played at the same time, each on an instance of its own, unless ``is_alone``: then after all others, by itself.
-    ``settings`` take the place of those of the configuration, where it has them.
+    ``scenarios`` is name -> description, in order. ``play`` plays them: one that it leaves out counts as an earlier failure.
+    Families run concurrently, each on its own instance, except those with ``is_alone``, which run alone after all others.
+    ``settings`` override those of the configuration.
     """
 
     name: str

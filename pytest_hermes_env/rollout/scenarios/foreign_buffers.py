@@ -1,4 +1,4 @@
-"""Evaluations by the same model beside other training buffers: what evaluation reports must not depend on them."""
+"""Evaluations by the same model with other training buffers, on which the results of an evaluation must not depend."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY"]
 
 SHIFT = 0.4321
-"""What numbers in a buffer are moved by."""
+"""Added to floats in a buffer."""
 MORE = 3
-"""How many further entries a series gets."""
+"""Added to integers, and the number of entries that a series grows by."""
 DEEP = 4
 
 
@@ -45,7 +45,7 @@ async def play(stage: Stage) -> None:
 
 
 def _other(value: Any, depth: int) -> Any:
-    """Return a buffer as other training would have left it; what holds no numbers comes back as it is."""
+    """Return a buffer as other training would have left it; values without numbers stay the same."""
     if isinstance(value, bool) or depth == 0:
         return value
     if isinstance(value, int | float):
@@ -67,7 +67,7 @@ FAMILY = Family(
     name="other buffers",
     scenarios={
         "evaluate_once": "evaluate() runs after a training group",
-        "evaluate_again": "evaluate() runs again: what is different now is different by itself",
+        "evaluate_again": "evaluate() runs again: what differs now differs without training",
         "evaluate_with_other_buffers": "evaluate() runs after what training left on the environment was made to differ",
     },
     play=play,

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY"]
 
 MOST = 300
-"""How many items are asked for, at most."""
+"""The most items that are taken."""
 FORMATTED = 40
-"""How many of them are given to format_prompt."""
+"""The number of them that are passed to format_prompt."""
 MOST_S = 2.0
-"""How long items are asked for, in seconds."""
-AGAIN = 3
-"""How many further items are asked for after the first one came again."""
+"""Seconds after which no more items are taken."""
+AFTER_REPEAT = 3
+"""The number of items that are taken after the first one has come again."""
 
 
 async def play(stage: Stage) -> None:
@@ -52,9 +52,9 @@ async def play(stage: Stage) -> None:
             seen.append(_seen(stage.env, item, is_formatted=len(seen) < FORMATTED))
             first = first or seen[0].key
             left -= 1
-            if len(seen) > 1 and seen[-1].key == first and left > AGAIN:
+            if len(seen) > 1 and seen[-1].key == first and left > AFTER_REPEAT:
                 end(ItemsEnd.REPEATED, len(seen) - 1)
-                left = AGAIN
+                left = AFTER_REPEAT
             if time.monotonic() - begun > MOST_S:
                 end(ItemsEnd.TIME)
                 return
@@ -78,7 +78,7 @@ def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
     prompt, error = None, ""
     try:
         prompt = env.format_prompt(item)
-    except Exception as raised:  # noqa: BLE001 - the record says it; a rule judges it
+    except Exception as raised:  # noqa: BLE001 - recorded; a rule judges it
         error = f"{type(raised).__name__}: {shorten(str(raised))}"
     return ItemSeen(
         value=kept,
@@ -92,6 +92,6 @@ def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
 
 FAMILY = Family(
     name="items",
-    scenarios={"items": "get_next_item is called until its items repeat, and format_prompt is asked for the prompt of each"},
+    scenarios={"items": "get_next_item is called until its items repeat, and format_prompt is called for each"},
     play=play,
 )

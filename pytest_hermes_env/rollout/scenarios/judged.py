@@ -1,4 +1,4 @@
-"""Training groups whose judge fails. A judge is asked where the environment puts a question without tools to its server."""
+"""Training groups whose judge fails. A request without tools to the environment's server counts as a judge's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FAMILY"]
 
 
 async def play(stage: Stage) -> None:
-    """See whether there is a judge, then let it fail in two ways."""
+    """Check whether there is a judge, then let it fail in two ways."""
     from pytest_hermes_env.inference.steps import fail, say  # noqa: PLC0415
     from pytest_hermes_env.rollout.auto_script import brief_policy, with_judge  # noqa: PLC0415 - loads the mock model
 

@@ -1,4 +1,4 @@
-"""What is logged: with metrics, without, with full and with empty buffers, and while the service fails."""
+"""Logging to wandb: with metrics and without, with full and empty buffers, and while the service fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY", "PROBE"]
 
 PROBE = {"hermes_env/probe": 1.0}
-"""Metrics given to wandb_log."""
+"""Metrics that are passed to wandb_log."""
 
 
 async def play(stage: Stage) -> None:

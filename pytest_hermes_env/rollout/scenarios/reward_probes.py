@@ -1,4 +1,4 @@
-"""The reward alone, on many results that a rollout could leave."""
+"""The reward on many results that a rollout could return, without a rollout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def play(stage: Stage) -> None:
 
 FAMILY = Family(
     name="probing",
-    scenarios={PROBES: "compute_reward is called on results of every form that a rollout can leave; no rollout is run"},
+    scenarios={PROBES: "compute_reward is called on results of every form that a rollout can return; no rollout runs"},
     play=play,
     is_alone=True,
 )

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY"]
 
 MOST = 40
-"""How many items are taken, at most."""
+"""The most items that are taken."""
 SEED = 20_260_117
-"""The state of the shared generators: any but the one that the first setup found."""
+"""The seed of the shared generators: any state other than the one at the first setup."""
 
 
 async def play(stage: Stage) -> None:
@@ -38,7 +38,7 @@ async def play(stage: Stage) -> None:
 
 
 def _prompt(env: Any, item: Any) -> Any:
-    """Return the prompt of an item; None where there is none, which is judged elsewhere."""
+    """Return the prompt of an item; None if format_prompt raises, which another scenario records."""
     try:
         return env.format_prompt(item)
     except Exception:  # noqa: BLE001 - HE204 reports it
@@ -47,7 +47,7 @@ def _prompt(env: Any, item: Any) -> Any:
 
 @contextlib.contextmanager
 def _reseeded() -> Iterator[None]:
-    """Put the generators of `random`, and of numpy where it is loaded, into another state, and back."""
+    """Reseed the generators of `random`, and of numpy if it is loaded, while the context lasts."""
     numpy = sys.modules.get("numpy")
     kept, kept_by_numpy = random.getstate(), numpy.random.get_state() if numpy is not None else None
     random.seed(SEED)

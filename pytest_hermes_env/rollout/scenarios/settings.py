@@ -1,4 +1,4 @@
-"""A training group and an evaluation under settings that no environment has by itself, to see which of them reach the agent."""
+"""A training group and an evaluation with unusual settings, to see which of them reach the agent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def play(stage: Stage) -> None:
 FAMILY = Family(
     name="settings",
     scenarios={
-        "training_with_settings": "a group is collected under a system prompt, limits and an extra_body of the scenario's own",
+        "training_with_settings": "a group is collected under a system prompt, limits and an extra_body that the scenario chooses",
         "evaluate_with_settings": "evaluate() runs under the same settings",
     },
     play=play,

@@ -1,4 +1,4 @@
-"""Training groups as they should go: with tools, without, and in ids that drift."""
+"""Training groups without failures: with tools, without tools, and with token ids that drift."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ FAULTS = [
     Fault(
         change={"tokens": [[1, 2, 3, 4], [1, 2, 5, 6, 7]], "masks": [[-100, -100, 3, 4], [-100, -100, 5, 6, -100]],
                 "inference_logprobs": [LOGPROBS[0], [*LOGPROBS[1], 1.0]]},
-        sentence="group 0, sequence 1: 5 tokens, and the trainer's max_token_len of 5 must be more",
+        sentence="group 0, sequence 1: 5 tokens, but max_token_len is 5 and must be larger",
     ),
     Fault(change={"masks": [[-100, -100, 3], [-100, -100, 5, 6]]}, sentence="group 0, sequence 0: 4 tokens and 3 masks"),
     Fault(
@@ -74,15 +74,15 @@ FAULTS = [
           sentence="group 0, sequence 1: 4 tokens and 3 inference_logprobs"),
     Fault(
         change={"inference_logprobs": [LOGPROBS[0], [1.0, -0.5, -2.0, 0.0]]},
-        sentence="group 0, sequence 1: the logprob at 1 is -0.5 although nothing is trained there; expected 1.0",
+        sentence="group 0, sequence 1: the logprob at 1 is -0.5 although the position is not trained; expected 1.0",
     ),
     Fault(
         change={"inference_logprobs": [LOGPROBS[0], [1.0, 1.0, 1.0, 0.0]]},
-        sentence="group 0, sequence 1: the logprob at 2 is 1.0 although the token is trained; expected a number of at most 0",
+        sentence="group 0, sequence 1: the logprob at 2 is 1.0 although the token is trained; expected at most 0",
     ),
     Fault(
         change={"inference_logprobs": [LOGPROBS[0], [1.0, 1.0, float("-inf"), 0.0]]},
-        sentence="group 0, sequence 1: the logprob at 2 is -inf although the token is trained; expected a number of at most 0",
+        sentence="group 0, sequence 1: the logprob at 2 is -inf although the token is trained; expected at most 0",
     ),
     Fault(
         change={"overrides": [{"placeholder_tokens": True}, {}]},
@@ -109,7 +109,7 @@ def test_all_faults_are_listed_up_to_ten():
     lines = str(caught.value).splitlines()
     assert lines[:4] == [
         "a batch cannot be trained on: 13 faults.",
-        "  the batch: 12 sequences, and the trainer registered for 4",
+        "  the batch: 12 sequences, but the trainer registered for 4",
         "  group 0, sequence 0: it has no inference_logprobs",
         "  group 0, sequence 1: it has no inference_logprobs",
     ]
@@ -124,7 +124,7 @@ def test_batch_that_trains_nothing_is_refused():
     with pytest.raises(BadBatch) as caught:
         check_batch([group(**masked)], batch_size=2, max_token_len=0)
     assert str(caught.value) == (
-        "a batch cannot be trained on: 1 fault.\n  the batch: every label is masked, so that nothing is trained"
+        "a batch cannot be trained on: 1 fault.\n  the batch: every label is masked, so nothing is trained"
     )
 
 
@@ -156,17 +156,18 @@ class Shape:
 
 
 SHAPES = [
+    Shape(batch=lambda: [{}], message="group 0: tokens: Field required, seen {}"),
     Shape(batch=lambda: ["x"], message="group 0: expected an object with tokens, masks and scores, seen 'x'"),
-    Shape(batch=lambda: [group(tokens=None)], message="group 0: tokens must be a list, seen None"),
+    Shape(batch=lambda: [group(tokens=None)], message="group 0: tokens: Input should be a valid list, seen None"),
     Shape(
         batch=lambda: [group(), group(masks=[[-100, -100, 3, 4], [1.5]])],
-        message="group 1: masks must hold a list of whole numbers for each sequence, seen [1.5]",
+        message="group 1: masks[1][0]: Input should be a valid integer, seen 1.5",
     ),
     Shape(
         batch=lambda: [group(inference_logprobs=[LOGPROBS[0], [None]])],
-        message="group 0: inference_logprobs must hold a list of numbers for each sequence, seen [None]",
+        message="group 0: inference_logprobs[1][0]: Input should be a valid number, seen None",
     ),
-    Shape(batch=lambda: [group(scores=[1.0, True])], message="group 0: a score must be a number, seen True"),
+    Shape(batch=lambda: [group(scores=[1.0, True])], message="group 0: scores[1]: Input should be a valid number, seen True"),
     Shape(
         batch=lambda: [group(scores=[1.0])],
         message="group 0: 2 sequences of tokens and 1 of scores; there must be one for each",

@@ -114,7 +114,7 @@ def test_bad_batch_names_its_step(api_with):
     assert str(caught.value) == (
         "step 2 of 2: a batch cannot be trained on: 2 faults.\n"
         "  group 0, sequence 0: the label at 0 is 2; expected -100 or the token id 1\n"
-        "  group 0, sequence 0: the logprob at 0 is 1.0 although the token is trained; expected a number of at most 0"
+        "  group 0, sequence 0: the logprob at 0 is 1.0 although the token is trained; expected at most 0"
     )
 
 
@@ -168,7 +168,7 @@ def test_run_api_that_ends_is_told(api_with):
 
     with pytest.raises(NoBatch) as caught:
         trainer.pull(1)
-    assert str(caught.value) == f"run-api answers no more at {api.url}: [Errno {errno.ECONNREFUSED}] Connection refused"
+    assert str(caught.value) == f"run-api no longer answers at {api.url}: [Errno {errno.ECONNREFUSED}] Connection refused"
 
 
 def test_address_is_of_http():
@@ -202,5 +202,5 @@ def test_command_ends_with_1_on_a_bad_batch(api_with, capsys):
     assert (code, capsys.readouterr().err) == (
         1,
         "BadBatch: step 1 of 1: a batch cannot be trained on: 1 fault.\n"
-        "  the batch: 1 sequences, and the trainer registered for 2\n",
+        "  the batch: 1 sequences, but the trainer registered for 2\n",
     )

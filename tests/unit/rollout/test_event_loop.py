@@ -1,0 +1,161 @@
+"""The loop of the scenarios goes on, whatever an environment does to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.rollout import event_loop
+from pytest_hermes_env.rollout.event_loop import BLOCKED_S, Hung, ScenarioLoop, _Step
+from pytest_hermes_env.rollout.journal import Blocked, Journal, Place, current_journal, recording
+
+HERE = Place(path="env.py", line=3, function="evaluate")
+ELSEWHERE = Place(path="env.py", line=9, function="other")
+
+
+def played(work: Callable[[], Awaitable[Any]], *, hang_s: float = 60.0) -> Any:
+    """Run a coroutine function, guarded; no line is the environment's."""
+    results: list[Any] = []
+
+    async def main() -> None:
+        results.append(await work())
+
+    with asyncio.Runner(loop_factory=lambda: ScenarioLoop(lambda _: None, hang_s)) as runner:
+        loop: Any = runner.get_loop()
+        runner.run(loop.guarded(main()))
+    return results[0]
+
+
+def test_system_exit_of_a_task_stays_in_the_task() -> None:
+    """It would end the event loop, and with it all other families."""
+
+    async def work() -> str:
+        async def leave() -> None:
+            sys.exit(3)
+
+        task = asyncio.ensure_future(leave())
+        await asyncio.wait({task})
+        return repr(task.exception())
+
+    assert played(work) == "SystemExit(3)"
+
+
+def test_system_exit_of_a_callback_does_not_end_the_loop() -> None:
+    """The loop goes on with what is ready."""
+
+    async def work() -> str:
+        asyncio.get_running_loop().call_soon(sys.exit, 3)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert played(work) == "went on"
+
+
+def test_the_loop_cannot_be_stopped() -> None:
+    """Only the end of the scenarios stops it."""
+
+    async def work() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        return "went on"
+
+    assert played(work) == "went on"
+
+
+def test_code_that_never_returns_is_interrupted() -> None:
+    """`Hung` is raised into it, and nothing that catches Exception holds it back."""
+
+    async def work() -> str:
+        try:
+            while True:
+                with contextlib.suppress(Exception):
+                    sum(range(100))
+        except Hung:
+            return "interrupted"
+
+    assert played(work, hang_s=0.05) == "interrupted"
+
+
+def test_tasks_belong_to_the_journal_that_is_current_at_their_start() -> None:
+    """What a scenario leaves running can be waited for."""
+
+    async def work() -> tuple[int, int]:
+        async def nothing() -> None:
+            await asyncio.sleep(0)
+
+        with recording() as journal:
+            inside = asyncio.ensure_future(nothing())
+        outside = asyncio.ensure_future(nothing())
+        found = len(journal.tasks & {inside}), len(journal.tasks & {outside})
+        await asyncio.gather(inside, outside)
+        return found
+
+    assert played(work) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "waits", "expected"),
+    [
+        ([HERE, HERE, ELSEWHERE], 12, [Blocked(seconds=0.12, place=HERE)]),
+        ([HERE], 0, []),
+        ([], 12, []),
+    ],
+    ids=["long", "short", "not the environment's"],
+)
+def test_a_long_step_is_recorded_at_its_most_frequent_place(
+    monkeypatch: pytest.MonkeyPatch, samples: list[Place], waits: int, expected: list[Blocked]
+) -> None:
+    """Seconds are those in which the thread waited or computed; a step that is none of the environment's is not recorded."""
+    monkeypatch.setattr(event_loop.time, "thread_time", lambda: 0.0)
+    journal = Journal()
+
+    async def work() -> None:
+        loop: Any = asyncio.get_running_loop()
+
+        def step() -> None:
+            loop.running.seen += samples
+            loop.running.waited += waits
+
+        with recording(journal):
+            loop.call_soon(step)
+        await asyncio.sleep(0)
+
+    played(work)
+
+    assert [event for event in journal.events if isinstance(event, Blocked)] == expected
+    assert event_loop.SAMPLE_S * 12 >= BLOCKED_S
+
+
+def test_a_step_knows_its_journal_by_its_context() -> None:
+    """The journal that is current while the step runs may be another one."""
+
+    async def work() -> list[Journal | None]:
+        loop: Any = asyncio.get_running_loop()
+        with recording() as journal:
+            handle = loop.call_soon(lambda: None)
+        assert isinstance(handle, _Step)
+        return [current_journal.get(), None if handle._context.get(current_journal) is journal else journal]
+
+    assert played(work) == [None, None]
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_no_collection_happens_while_stacks_are_read(is_enabled: bool) -> None:
+    """And the collector is as it was."""
+    before = gc.isenabled()
+    (gc.enable if is_enabled else gc.disable)()
+    try:
+        with event_loop._no_garbage_collection():
+            inside = gc.isenabled()
+        after = gc.isenabled()
+    finally:
+        (gc.enable if before else gc.disable)()
+
+    assert (inside, after) == (False, is_enabled)

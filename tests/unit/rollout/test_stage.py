@@ -1,0 +1,317 @@
+"""A stage plays scenarios on one environment, and freezes what happened in each."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.rollout import stage as stage_module
+from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.journal import Asked, ItemScored, Journal, current_faults, current_journal, current_rollout
+from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN, Scenario
+
+from .bare import HermesAgentBaseEnv, bare_stage, run
+from .small_env import line_of
+
+
+async def fail() -> None:
+    """Raise."""
+    raise ValueError("no such thing")
+
+
+async def leave() -> None:
+    """Exit."""
+    sys.exit(3)
+
+
+async def fail_together() -> None:
+    """Raise in a group."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(fail())
+
+
+def fail_at_once() -> None:
+    """Raise before there is anything to wait for."""
+    raise TypeError("takes no arguments")
+
+
+@pytest.mark.parametrize(
+    ("act", "error"),
+    [
+        (fail, "ValueError: no such thing"),
+        (leave, "SystemExit: 3"),
+        (fail_together, "ValueError: no such thing"),
+        (fail_at_once, "TypeError: takes no arguments"),
+        (lambda: None, ""),
+    ],
+)
+def test_what_is_raised_is_part_of_the_record(act: Any, error: str) -> None:
+    """Exceptions, exits, and the first error of a group."""
+    stage = bare_stage()
+
+    record = run(lambda: stage.play("scenario", act))
+
+    assert (record.error, stage.scenarios) == (error, {"scenario": record})
+
+
+class Failing(HermesAgentBaseEnv):
+    """Fails in its own file."""
+
+    async def setup(self) -> None:
+        """Call something that raises."""
+        await fail()
+
+
+def test_an_error_has_the_line_of_the_class() -> None:
+    """The last line of the traceback that lies in the class's file."""
+    stage = bare_stage(Failing())
+
+    assert run(lambda: stage.play("setup", stage.env.setup)).error_line == line_of(fail, "raise")
+
+
+def test_a_scenario_that_never_ends_is_given_up() -> None:
+    """The reason names its time."""
+    stage = bare_stage(timeout_s=0.01)
+
+    assert run(lambda: stage.play("scenario", lambda: asyncio.Event().wait())).error == "no end within 0.01 s"
+
+
+def test_ctrl_c_ends_the_run() -> None:
+    """The user's interrupt is nothing that an environment did."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(lambda: bare_stage().play("scenario", interrupt))
+
+
+def test_a_cancellation_from_outside_goes_on() -> None:
+    """Only what is cancelled inside of a scenario belongs to its record."""
+
+    async def main() -> tuple[str, bool]:
+        stage = bare_stage()
+        record = await stage.play("inside", _cancelled)
+        task = asyncio.ensure_future(stage.play("outside", lambda: asyncio.Event().wait()))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        return record.error, task.cancelled()
+
+    async def _cancelled() -> None:
+        inner = asyncio.ensure_future(asyncio.Event().wait())
+        inner.cancel()
+        await inner
+
+    assert asyncio.run(main()) == ("CancelledError: ", True)
+
+
+def test_the_record_holds_what_changed_and_what_was_logged() -> None:
+    """Pictures of the attributes before and after, metrics, warnings, events, and the fields that a family adds."""
+    env = HermesAgentBaseEnv(rewards=[], config=SimpleNamespace(use_wandb=False))
+    stage = bare_stage(env)
+
+    async def act() -> None:
+        journal = current_journal.get()
+        assert journal is not None
+        assert journal.log is not None
+        env.rewards.append(1.0)
+        journal.log({"on": env.config.use_wandb})
+        journal.add(ItemScored(tokens=(), masks=()))
+        journal.warnings.append("careful")
+
+    record = run(lambda: stage.play("scenario", act, is_logging=True, more=lambda journal: {"note": str(len(journal.events))}))
+
+    assert (record.before["rewards"][1], record.after["rewards"][1]) == (0, 1)
+    assert (record.logged, record.warnings, record.note) == (({"on": True},), ("careful",), "1")
+    assert (record.events, env.config.use_wandb) == ((ItemScored(tokens=(), masks=()),), False)
+
+
+def test_faults_hold_for_one_scenario() -> None:
+    """The next one begins without."""
+    stage, seen = bare_stage(), []
+
+    def look() -> None:
+        seen.append(current_faults().fault)
+
+    async def both() -> None:
+        await stage.play("one", look, fault="tools_fail")
+        await stage.play("other", look)
+
+    run(both)
+
+    assert seen == ["tools_fail", "none"]
+
+
+@pytest.mark.parametrize(
+    ("group", "refusal"),
+    [
+        ({"tokens": [[1]], "masks": [[1]], "scores": [1.0]}, False),
+        ({"tokens": [[1]], "masks": [[1]], "scores": [float("nan")]}, True),
+        ([{"tokens": [[1]], "masks": [[1]], "scores": [1.0]}, {"tokens": "x"}], True),
+        (None, False),
+    ],
+    ids=["good", "nan", "one of several", "no group"],
+)
+def test_a_group_that_run_api_would_refuse_says_why(group: Any, refusal: bool) -> None:
+    """The record holds the group and the reason."""
+
+    async def act() -> Any:
+        return group, []
+
+    record = run(lambda: bare_stage().play("scenario", act))
+
+    assert (repr(record.group), bool(record.refusal)) == (repr(group), refusal)
+
+
+def test_a_task_that_outlives_its_scenario_is_awaited() -> None:
+    """asyncio.gather returns at its first failure; the others release their sandboxes a moment later."""
+    done: list[str] = []
+
+    async def late() -> None:
+        await asyncio.sleep(0)
+        done.append("released")
+
+    async def act() -> None:
+        asyncio.ensure_future(late())  # noqa: RUF006 - what an environment does
+
+    _in_scenario_loop(lambda: bare_stage().play("scenario", act))
+
+    assert done == ["released"]
+
+
+def test_a_task_that_never_ends_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it does not run into other scenarios."""
+    monkeypatch.setattr(stage_module, "SETTLE_S", 0.01)
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def act() -> None:
+        tasks.append(asyncio.ensure_future(asyncio.Event().wait()))
+
+    _in_scenario_loop(lambda: bare_stage().play("scenario", act))
+
+    assert [task.cancelled() for task in tasks] == [True]
+
+
+def _in_scenario_loop(work: Any) -> Any:
+    """Run in the loop that registers tasks with their journal."""
+    with asyncio.Runner(loop_factory=lambda: ScenarioLoop(lambda _: None, 60.0)) as runner:
+
+        async def main() -> Any:
+            return await work()
+
+        return runner.run(main())
+
+
+async def reach_and_hang() -> None:
+    """Hang where the scenario expects it."""
+    current_faults().reached.set()
+    await asyncio.Event().wait()
+
+
+def test_a_scenario_is_cancelled_at_the_step_that_hangs() -> None:
+    """It ends without an error of its own."""
+    stage = bare_stage()
+
+    record = run(lambda: stage.cancel("cancelled", reach_and_hang, fault="loop_hangs"))
+
+    assert (record.happened, record.error) == (True, "")
+
+
+@pytest.mark.parametrize("act", [lambda: asyncio.sleep(0), fail], ids=["ends", "fails"])
+def test_a_step_that_is_never_reached_makes_the_scenario_unavailable(act: Any) -> None:
+    """Nothing was cancelled, so nothing can be judged; where it need not be reached, the record stays."""
+    stage = bare_stage()
+    needed = run(lambda: stage.cancel("cancelled", act, fault="reward_hangs"))
+    optional = run(lambda: stage.cancel("cancelled", act, fault="reward_hangs", is_needed=False))
+
+    assert needed == Scenario(name="cancelled", unavailable="compute_reward was never reached")
+    assert optional.happened
+
+
+def test_a_failed_setup_makes_all_scenarios_unavailable() -> None:
+    """Each says why; the record of setup itself begins with what happened at the building."""
+    building = Journal(events=[ItemScored(tokens=(), masks=())])
+    stage = bare_stage(Failing(), names=("setup", "happy", "silent"), building=building)
+
+    assert run(stage.prepare) is False
+    assert stage.scenarios["setup"].events == tuple(building.events)
+    assert [stage.scenarios[name].unavailable for name in ("happy", "silent")] == [
+        "setup failed: ValueError: no such thing"
+    ] * 2
+
+
+class Stub(HermesAgentBaseEnv):
+    """Has nothing to train on."""
+
+    async def get_next_item(self) -> Any:
+        """Be a stub."""
+        raise NotImplementedError
+
+
+def test_without_items_training_is_unavailable() -> None:
+    """A stub of a benchmark is like an empty dataset."""
+    stage = bare_stage(Stub(), names=("setup", "happy"))
+
+    assert run(stage.prepare_item) is False
+    assert (stage.scenarios["setup"].error, stage.scenarios["happy"].unavailable) == ("", NOTHING_TO_TRAIN)
+
+
+def test_an_environment_is_closed_by_its_own_methods() -> None:
+    """Those that it has, synchronous or not, each as a scenario."""
+
+    class Closable(HermesAgentBaseEnv):
+        closed = ()
+
+        async def aclose(self) -> None:
+            self.closed += ("aclose",)
+
+        def shutdown(self) -> None:
+            self.closed += ("shutdown",)
+
+    stage = bare_stage(Closable())
+    run(stage.close)
+
+    assert (stage.env.closed, list(stage.scenarios)) == (("aclose", "shutdown"), ["aclose at the end", "shutdown at the end"])
+
+
+def test_a_question_is_recorded_with_its_rollout() -> None:
+    """The mock asks the stage; the policy of the running scenario answers."""
+    stage = bare_stage()
+    conversation = SimpleNamespace(id="c", turn=1, tools={})
+
+    def act() -> None:
+        token = current_rollout.set(("task", "reward"))
+        stage.answer(conversation)
+        current_rollout.reset(token)
+
+    record = run(lambda: stage.play("scenario", act, policy=lambda _: "of the scenario"))
+
+    assert record.events == (Asked(task_id="task", phase="reward", has_tools=False, conversation="c", turn=1),)
+    assert stage.answer(conversation) == "of the scenario"
+
+
+def test_reasons_do_not_overwrite_what_was_played() -> None:
+    """A scenario that has a record keeps it."""
+    played = Scenario(name="happy")
+    stage = bare_stage(names=("happy", "silent"), scenarios={"happy": played})
+
+    stage.skip("too late")
+
+    assert stage.scenarios == {"happy": played, "silent": Scenario(name="silent", unavailable="too late")}
+
+
+def test_the_loop_is_told_to_steps_that_hang_in_threads() -> None:
+    """A thread releases the scenario through it."""
+    faults = Faults(fault="tool_hangs")
+
+    async def main() -> bool:
+        await bare_stage().play("scenario", lambda: None, faults=faults)
+        return faults.loop is asyncio.get_running_loop()
+
+    assert asyncio.run(main()) is True
