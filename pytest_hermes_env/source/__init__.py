@@ -6,33 +6,15 @@ knows what its methods do with the values that matter to the contract.
 
 from __future__ import annotations
 
-from pytest_hermes_env.source.calls import MUTATORS, hung_on_self
-from pytest_hermes_env.source.classes import ClassSource, External, Standing, resolve
-from pytest_hermes_env.source.configs import (
-    ConfigField,
-    config_calls,
-    config_class,
-    fields_of,
-    is_config,
-    keyword,
-)
+from pytest_hermes_env.source.calls import MUTATORS
+from pytest_hermes_env.source.classes import ClassSource, External, Standing, class_of, resolve
+from pytest_hermes_env.source.configs import ConfigField, config_calls, config_class, fields_of, is_config
 from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, literal
 from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_helpers
-from pytest_hermes_env.source.expressions import names_a_tool
-from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.source.findings import breach, doubts, in_order
-from pytest_hermes_env.source.flow import (
-    Access,
-    Call,
-    Change,
-    Comparison,
-    Flow,
-    Frame,
-    calls_in,
-    constructs,
-    instances,
-)
-from pytest_hermes_env.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
+from pytest_hermes_env.source.finding import Finding, Severity, breach, in_order
+from pytest_hermes_env.source.flow import DataFlow, data_flow
+from pytest_hermes_env.source.frames import Access, Call, Change, Comparison, Frame, calls_in, constructs, instances
+from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.installed import known_distributions, known_fields, known_tools, known_toolsets
 from pytest_hermes_env.source.layer_names import (
     BASE_METHODS,
@@ -44,9 +26,19 @@ from pytest_hermes_env.source.layer_names import (
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
-from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, flat_statements
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.shell_commands import Command, commands_of
-from pytest_hermes_env.source.trace import Origin, argument, bindings, given_to, is_hidden, origins, parameters
+from pytest_hermes_env.source.syntax import (
+    FunctionNode,
+    annotation_text,
+    argument,
+    flat_statements,
+    keyword,
+    last_name,
+    parameters,
+)
+from pytest_hermes_env.source.trace import Origin, bindings, given_to, is_hidden, origins
+from pytest_hermes_env.source.unresolved_calls import doubts
 from pytest_hermes_env.source.values import (
     ANYTHING,
     DICTS,
@@ -55,8 +47,10 @@ from pytest_hermes_env.source.values import (
     Value,
     Values,
     has,
+    hung_on_self,
     joined,
     members,
+    names_a_tool,
     only,
 )
 
@@ -81,11 +75,11 @@ __all__ = [
     "Command",
     "Comparison",
     "ConfigField",
+    "DataFlow",
     "External",
     "FileProblem",
     "FileReading",
     "Finding",
-    "Flow",
     "Frame",
     "FromEnvironment",
     "Function",
@@ -104,10 +98,12 @@ __all__ = [
     "bindings",
     "breach",
     "calls_in",
+    "class_of",
     "commands_of",
     "config_calls",
     "config_class",
     "constructs",
+    "data_flow",
     "doubts",
     "fields_of",
     "flat_statements",

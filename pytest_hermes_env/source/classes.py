@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.functions import Function, function_of, last_name
+from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.layer_names import (
     ATROPOS_ENV,
     BASE_METHODS,
@@ -20,12 +20,13 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_ROLLOUTS,
     REQUIRED_METHODS,
 )
-from pytest_hermes_env.source.modules import Binding, Module, flat_statements
+from pytest_hermes_env.source.modules import Binding, Module
+from pytest_hermes_env.source.syntax import flat_statements, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_hermes_env.source.flow import Flow
+    from pytest_hermes_env.source.flow import DataFlow
 
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
@@ -116,6 +117,15 @@ class ClassSource:
         return tuple(item for item in self.mro if isinstance(item, ClassSource))
 
     @cached_property
+    def external(self) -> tuple[External, ...]:
+        """The classes of the MRO that were not read."""
+        return tuple(item for item in self.mro if isinstance(item, External))
+
+    def is_subclass_of(self, name: str) -> bool:
+        """Return whether this is the class ``name``, or inherits from an unread class of that name."""
+        return self.name == name or any(item.last == name for item in self.external)
+
+    @cached_property
     def modules(self) -> tuple[Module, ...]:
         """The files that the class and its readable bases stand in, each once; a file of the layer's own is left out."""
         layer = {item.module for item in self.readable if item.name in LAYER_NAMES}
@@ -124,7 +134,7 @@ class ClassSource:
     @cached_property
     def unreadable(self) -> tuple[str, ...]:
         """What may give the class methods that were not read: bases, metaclasses, decorators."""
-        found = [item.dotted for item in self.mro if isinstance(item, External) and not item.is_known]
+        found = [item.dotted for item in self.external if not item.is_known]
         for item in self.readable:
             found += [
                 f"metaclass {last_name(word.value)}"
@@ -139,10 +149,10 @@ class ClassSource:
     @cached_property
     def standing(self) -> Standing:
         """Where the bases lead."""
-        outside = [item for item in self.mro if isinstance(item, External)]
-        if any(item.last == LAYER_ENV for item in outside):
+        names = {item.last for item in self.external}
+        if LAYER_ENV in names:
             return Standing.HERMES
-        if any(item.last == ATROPOS_ENV for item in outside):
+        if ATROPOS_ENV in names:
             return Standing.ATROPOS
         return Standing.UNKNOWN if self.unreadable else Standing.OTHER
 
@@ -154,7 +164,7 @@ class ClassSource:
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if any(last_name(node) in {"setter", "deleter", "overload"} for node in statement.decorator_list):
                     continue
-                found[statement.name] = function_of(statement, self.module, self)
+                found[statement.name] = function_of(statement, self.module, self.node)
         return found
 
     @cached_property
@@ -196,11 +206,10 @@ class ClassSource:
         """Whether readable code gives the class ``name``, as a method or as a class-level value."""
         return name in self.methods or self.attribute(name) is not None
 
-    def after(self, owner: ClassSource | None, name: str) -> Function | External | None:
+    def after(self, owner: ast.ClassDef | None, name: str) -> Function | External | None:
         """Return what ``super().name`` means in a method of ``owner``: a method, or the base that cannot be read."""
-        order = self.mro
-        start = order.index(owner) + 1 if owner in order else 1
-        for item in order[start:]:
+        before = [index for index, item in enumerate(self.mro) if isinstance(item, ClassSource) and item.node is owner]
+        for item in self.mro[before[0] + 1 if before else 1 :]:
             if isinstance(item, External):
                 if item.last in {LAYER_ENV, ATROPOS_ENV} or not item.is_known:
                     return item
@@ -221,12 +230,12 @@ class ClassSource:
         names = {name for item in self.readable for name, function in item.own_methods.items() if function.is_abstract}
         return any(not self.has(name) for name in names)
 
-    @cached_property
-    def flow(self) -> Flow:
+    @property
+    def flow(self) -> DataFlow:
         """What values flow where in the methods of the class, computed once."""
-        from pytest_hermes_env.source.flow import Flow  # noqa: PLC0415  # flow reads us
+        from pytest_hermes_env.source.flow import data_flow  # noqa: PLC0415  # flow reads us
 
-        return Flow(self)
+        return data_flow(self)
 
 
 Resolved = ClassSource | Function | Module | External
@@ -234,9 +243,7 @@ Resolved = ClassSource | Function | Module | External
 
 def class_of(node: ast.ClassDef, module: Module) -> ClassSource:
     """Return the one ClassSource of a class statement."""
-    if node not in module.classes:
-        module.classes[node] = ClassSource(node=node, module=module)
-    return module.classes[node]
+    return module.once(ClassSource, node, lambda: ClassSource(node=node, module=module))
 
 
 def is_standard(dotted: str) -> bool:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve
-from pytest_hermes_env.source.flow import Call, Frame, calls_in, constructs
-from pytest_hermes_env.source.functions import annotation_text, last_name
+from pytest_hermes_env.source.frames import Call, Frame, calls_in, constructs
 from pytest_hermes_env.source.installed import known_fields
-from pytest_hermes_env.source.modules import flat_statements
+from pytest_hermes_env.source.syntax import annotation_text, flat_statements, last_name
 from pytest_hermes_env.source.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = ["BASE_CONFIG", "LAYER_CONFIG", "ConfigField", "config_calls", "config_class", "fields_of", "is_config", "keyword"]
 
 LAYER_CONFIG = "HermesAgentEnvConfig"
 BASE_CONFIG = "BaseEnvConfig"
@@ -88,12 +85,9 @@ def is_config(target: Resolved | None) -> bool | None:
         return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
     if not isinstance(target, ClassSource):
         return None
-    if target.name == LAYER_CONFIG:
+    if any(item.is_subclass_of(LAYER_CONFIG) for item in target.readable):
         return True
-    outside = [item for item in target.mro if isinstance(item, External)]
-    if any(item.last == LAYER_CONFIG for item in outside) or any(item.name == LAYER_CONFIG for item in target.readable):
-        return True
-    strange = [item for item in outside if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
+    strange = [item for item in target.external if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
     return None if strange else False
 
 
@@ -122,11 +116,6 @@ def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
             value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "env_config_cls" for value in call.callee
         ):
             yield call
-
-
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword argument, None where it is not given."""
-    return next((word.value for word in call.keywords if word.arg == name), None)
 
 
 def _describes(word: ast.keyword) -> bool:

@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pytest_hermes_env.source.classes import ClassSource, External, resolve
-from pytest_hermes_env.source.functions import Function, last_name
+from pytest_hermes_env.source.classes import ClassSource, External, class_of, resolve
+from pytest_hermes_env.source.functions import Function, assigned_values
 from pytest_hermes_env.source.modules import Binding, Module
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["UNKNOWN", "FromEnvironment", "literal"]
+from pytest_hermes_env.source.syntax import keyword, last_name, parameters
 
 _DEEPEST = 12
 _ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
@@ -112,8 +108,10 @@ def _first_of(values: list[object]) -> object:
 def _call(node: ast.Call, module: Module, function: Function | None, depth: int) -> object:
     if _dotted(node.func, module) in _ENVIRONMENT and node.args:
         given = [literal(item, module, function, depth) for item in node.args]
-        keyword = next((literal(word.value, module, function, depth) for word in node.keywords if word.arg == "default"), None)
-        return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else keyword)
+        default = keyword(node, "default")
+        if len(given) == 1 and default is not None:
+            given.append(literal(default, module, function, depth))
+        return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
     if isinstance(node.func, ast.Name) and node.func.id in {"list", "tuple", "set", "sorted", "str"} and len(node.args) == 1:
         return literal(node.args[0], module, function, depth)
     is_strip = isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}
@@ -128,22 +126,13 @@ def _call(node: ast.Call, module: Module, function: Function | None, depth: int)
 
 def _name(name: str, module: Module, function: Function | None, depth: int) -> object:
     if function is not None:
-        bound = list(_bound_in(function, name))
+        bound = list(assigned_values(function, name, function.own_nodes()))
         if bound:
             return literal(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
-        arguments = function.node.args
-        if any(item.arg == name for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)):
+        if name in parameters(function.node):
             return UNKNOWN
     bindings = module.names.get(name, ())
     return _binding(bindings[0], module, depth) if len(bindings) == 1 else UNKNOWN
-
-
-def _bound_in(function: Function, name: str) -> Iterator[ast.AST | None]:
-    for node in function.own_nodes():
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            around = function.parents.get(node)
-            is_plain = isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and is_plain else None
 
 
 def _binding(binding: Binding, module: Module, depth: int) -> object:
@@ -160,7 +149,7 @@ def _attribute(node: ast.Attribute, module: Module, function: Function | None, d
     holder: object = None
     if function is not None and function.owner is not None and isinstance(node.value, ast.Name):
         first = function.positional[:1]
-        holder = function.owner if first == (node.value.id,) else None
+        holder = class_of(function.owner, function.module) if first == (node.value.id,) else None
     holder = holder or resolve(module, node.value)
     if isinstance(holder, ClassSource):
         given = holder.attribute(node.attr)

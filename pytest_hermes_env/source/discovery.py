@@ -7,9 +7,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.classes import ClassSource, External, Standing, class_of
+from pytest_hermes_env.source.classes import ClassSource, Standing, class_of
 from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_ROLLOUTS, REQUIRED_METHODS
-from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, flat_statements
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
+from pytest_hermes_env.source.syntax import flat_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +129,7 @@ def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
         return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
     if source.standing is Standing.UNKNOWN:
         given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
-        unread = [item.dotted for item in source.mro if isinstance(item, External) and not item.is_known]
+        unread = [item for item in source.external if not item.is_known]
         if unread and given & _OWN_NAMES and len(given) >= _LIKELY:
             return "", False
     return "no environment", False

@@ -12,20 +12,16 @@ import stat
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
+from pytest_hermes_env.source.syntax import flat_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.functions import Function
-
-_BLOCKS = (
-    ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
-)  # fmt: skip
+_T = TypeVar("_T")
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories that are no root of a tree: what is installed beside a file is not part of its project."""
@@ -94,14 +90,16 @@ class Module:
         return self.text.splitlines()
 
     @cached_property
-    def classes(self) -> dict[ast.AST, ClassSource]:
-        """Filled by `classes.class_of`: one ClassSource for each class statement that was asked for."""
+    def _memo(self) -> dict[tuple[type, ast.AST], Any]:
         return {}
 
-    @cached_property
-    def functions(self) -> dict[ast.AST, Function]:
-        """Filled by `functions.function_of`."""
-        return {}
+    def once(self, kind: type[_T], node: ast.AST, make: Callable[[], _T]) -> _T:
+        """Return the one object of ``kind`` for a statement of this file; ``make`` is called on first use."""
+        key = kind, node
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: _T = self._memo[key]
+        return found
 
     def place(self, node: ast.AST) -> tuple[int, int]:
         """Return line and column of ``node``, both from 1, the column in characters."""
@@ -261,21 +259,6 @@ class SourceTree:
         except (RecursionError, MemoryError):
             return FileProblem(path=path, message="the file does not parse: it nests too deeply")
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
-
-
-def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block and of the if, try, with, loop and match blocks in it; not of a def or class."""
-    pending = list(body)[::-1]
-    while pending:
-        statement = pending.pop()
-        yield statement
-        if not isinstance(statement, _BLOCKS):
-            continue
-        inner: list[ast.stmt] = []
-        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-            for part in getattr(statement, name, ()):
-                inner.extend(part.body if isinstance(part, (ast.ExceptHandler, ast.match_case)) else [part])
-        pending.extend(reversed(inner))
 
 
 def import_bindings(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Binding]]:

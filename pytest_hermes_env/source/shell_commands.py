@@ -12,18 +12,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.functions import Function, last_name
+from pytest_hermes_env.source.flow import data_flow
+from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.layer_names import LAYER_CONTEXT
+from pytest_hermes_env.source.syntax import SCOPES, all_parameters, last_name
 from pytest_hermes_env.source.values import Kind, Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.flow import Call
+    from pytest_hermes_env.source.frames import Call
     from pytest_hermes_env.source.modules import Module
-
-__all__ = ["Command", "Origin", "commands_of"]
 
 _DEEPEST = 12
 _TERMINAL = "terminal"
@@ -146,7 +146,7 @@ class _Reader:
     def __init__(self, source: ClassSource) -> None:
         self.source = source
         self.found: dict[tuple[ast.AST, Origin], Command] = {}
-        self.calls: dict[ast.AST, Call] = {call.node: call for frame in source.flow.every_frame() for call in frame.calls}
+        self.calls: dict[ast.AST, Call] = {call.node: call for frame in data_flow(source).every_frame() for call in frame.calls}
         self._returns: dict[tuple[Function, _Bindings], Origin] = {}
 
     def enter(self, function: Function, bindings: _Bindings, depth: int = 0) -> Origin:
@@ -420,19 +420,13 @@ def _is_own_attribute(target: ast.AST, method: Function, name: str) -> bool:
 
 def _parameters(function: Function) -> frozenset[str]:
     arguments = function.node.args
-    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
-    nested = [
-        item.arg
-        for node in ast.walk(function.node)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        for item in node.args.args
-    ]
-    return frozenset([item.arg for item in every if item is not None] + nested)
+    variadic = [item for item in (arguments.vararg, arguments.kwarg) if item is not None]
+    nested = [item for node in ast.walk(function.node) if isinstance(node, SCOPES) for item in node.args.args]
+    return frozenset(item.arg for item in (*all_parameters(arguments), *variadic, *nested))
 
 
 def _is_number(function: Function, name: str) -> bool:
-    arguments = function.node.args
-    for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+    for item in all_parameters(function.node.args):
         if item.arg == name and item.annotation is not None:
             return last_name(item.annotation) in {"int", "float", "bool"}
     return False

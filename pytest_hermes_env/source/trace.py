@@ -5,31 +5,19 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.functions import last_name
+from pytest_hermes_env.source.functions import assigned_values
+from pytest_hermes_env.source.syntax import SCOPES, argument, defaults_of, last_name, parameters, positional_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.source.flow import Call, Frame
+    from pytest_hermes_env.source.frames import Call, Frame
     from pytest_hermes_env.source.functions import Function
-
-__all__ = ["Origin", "argument", "bindings", "given_to", "is_hidden", "origins", "parameters"]
 
 _DEEPEST = 8
 
 Origin = tuple[ast.expr, "Frame"]
 """An expression and the frame that it stands in."""
-
-
-def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """Return the argument of that position or name; None where it is not given, or hidden behind a star."""
-    for word in call.keywords:
-        if word.arg == name:
-            return word.value
-    before = call.args[: position + 1]
-    if len(before) <= position or any(isinstance(item, ast.Starred) for item in before):
-        return None
-    return before[position]
 
 
 def origins(node: ast.expr, frame: Frame, frames: Iterable[Frame], depth: int = 0) -> Iterator[Origin]:
@@ -75,12 +63,8 @@ def _of_name(node: ast.Name, frame: Frame, frames: Iterable[Frame], depth: int) 
 
 
 def bindings(function: Function, name: str) -> Iterator[ast.expr | None]:
-    """Yield what a function, or one inside of it, gives a local name; None where it is unpacked or iterated."""
-    for node in ast.walk(function.node):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            around = function.parents.get(node)
-            is_plain = isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and is_plain else None
+    """Yield the values that a function, or one inside it, assigns to a local name; None for one that is unpacked or iterated."""
+    return assigned_values(function, name, ast.walk(function.node))
 
 
 def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
@@ -98,14 +82,6 @@ def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[
             if target.function is frame.function:
                 is_plain = isinstance(edge, ast.Call) and last_name(edge.func) == frame.function.name
                 yield (_bound(edge, scope, node, skipped=skipped), caller) if is_plain else (node, frame)
-
-
-def parameters(scope: ast.AST) -> tuple[str, ...]:
-    """Return the names of the parameters of a def or a lambda."""
-    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return ()
-    arguments = scope.args
-    return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def _scope_of_parameter(node: ast.Name, function: Function) -> ast.AST | None:
@@ -127,21 +103,16 @@ def _calls_of(scope: ast.AST, frame: Frame) -> Iterator[ast.Call]:
 
 def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> ast.expr:
     """Return what ``call`` gives a parameter; the parameter itself where only running it would tell."""
-    if not isinstance(call, ast.Call) or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+    if not isinstance(call, ast.Call) or not isinstance(scope, SCOPES):
         return node
-    arguments = scope.args
-    positional = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    positional = [item.arg for item in positional_parameters(scope.args)]
     position = positional.index(node.id) - skipped if node.id in positional else len(call.args)
     found = argument(call, position, node.id)
     if found is not None:
         return found
     if any(word.arg is None for word in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args):
         return node
-    defaults = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if default is not None:
-            defaults[item.arg] = default
-    return defaults.get(node.id, node)
+    return defaults_of(scope.args).get(node.id, node)
 
 
 def is_hidden(call: Call, name: str) -> bool:

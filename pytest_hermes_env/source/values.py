@@ -112,6 +112,19 @@ def members(values: Values) -> Values:
     return found
 
 
+def hung_on_self(values: Values) -> list[str]:
+    """Return the attributes of self that ``values`` are, or are inside of."""
+    return sorted({value.name for value in values if value.kind in {Kind.ATTRIBUTE, Kind.PART}})
+
+
+def names_a_tool(values: Values) -> bool:
+    """Return whether ``values`` may be the name of a tool that was called, or a sequence of such names."""
+    return any(
+        (value.kind is Kind.MESSAGE and value.name == "name") or (value.items and any(map(names_a_tool, value.items)))
+        for value in values
+    )
+
+
 PARTS: Mapping[tuple[str, str], str] = {
     ("messages", ""): "message",
     ("message", "tool_calls"): "calls",

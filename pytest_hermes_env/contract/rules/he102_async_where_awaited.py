@@ -79,7 +79,8 @@ def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
     """Return the method, or why it cannot be told what it is; neither where the class simply has none (that is HE101's)."""
     function = source.methods.get(name)
     given = source.attribute(name)
-    if given is not None and (function is None or function.owner not in source.readable[: source.readable.index(given[0])]):
+    before = [item.node for item in source.readable[: source.readable.index(given[0])]] if given is not None else []
+    if given is not None and (function is None or function.owner not in before):
         owner, node = given
         inside = owner.own_methods.get(node.id) if isinstance(node, ast.Name) else None
         target = inside or resolve(owner.module, node)

@@ -80,7 +80,7 @@ def static(source: ClassSource) -> Verdict:
         return failed(in_order(findings))
     if doubts:
         return undecided(doubts[0])
-    if not protected and source.unreadable and source.methods["setup"].owner not in source.readable:
+    if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
         return undecided("setup cannot be read")
     return passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
 

@@ -41,6 +41,7 @@ from pytest_hermes_env.contract.rule import (
     not_exercised,
     undecided,
 )
+from pytest_hermes_env.source import class_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -141,9 +142,8 @@ def _generator(func: ast.expr, function: Function) -> ast.Call | None:
         return holder
     if isinstance(holder, (ast.Name, ast.Attribute)):
         word = last_name(holder)
-        owners = (
-            [function.node, *(item.node for item in function.owner.own_methods.values())] if function.owner else [function.node]
-        )
+        owner_class = class_of(function.owner, function.module) if function.owner else None
+        owners = [function.node, *(item.node for item in owner_class.own_methods.values())] if owner_class else [function.node]
         for owner in owners:
             for node in ast.walk(owner):
                 made = (

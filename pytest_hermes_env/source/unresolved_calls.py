@@ -1,4 +1,4 @@
-"""Findings at a place in a file, and the calls after which the source cannot say what happens."""
+"""Calls that lead into code that is not read, with the environment or its server in hand."""
 
 from __future__ import annotations
 
@@ -6,31 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import is_standard
-from pytest_hermes_env.source.finding import Finding
-from pytest_hermes_env.source.flow import Call, Frame, calls_in
+from pytest_hermes_env.source.frames import Call, Frame, calls_in
 from pytest_hermes_env.source.layer_names import LAYER_CONTEXT, LAYER_LOOP
 from pytest_hermes_env.source.values import Kind, Value, Values
 
 if TYPE_CHECKING:
-    import ast
     from collections.abc import Iterable, Iterator
-
-    from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.functions import Function
 
 _LEADS_ON = re.compile(r"run|roll_?out|evaluat|agent|episode|trajector|drive|solve")
 _FAMILIAR = frozenset({"server", "tokenizer", "config", "wandb"})
-
-
-def breach(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
-    """Return the finding at ``node`` in the file of ``where``."""
-    line, column = where.module.place(node)
-    return Finding(message=message, path=where.path, line=line, column=column, seen=seen)
-
-
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return the findings by place, each once."""
-    return tuple(sorted(dict.fromkeys(findings), key=lambda item: (item.path, item.line, item.column, item.message)))
 
 
 def doubts(frames: Iterable[Frame]) -> Iterator[Call]:
