@@ -55,6 +55,8 @@ _PASS_ARGUMENTS_ON = frozenset(
 """Functions that take a callable and call it with the arguments that follow."""
 
 _MAX_NESTED = 6
+"""How deep nested functions are followed."""
+
 _SLICED = frozenset({Kind.MANY, Kind.EMPTY, Kind.MESSAGE})
 _NEVER_NONE = frozenset({Kind.SELF, Kind.RESULT, Kind.INSTANCE, Kind.MANY, Kind.EMPTY, Kind.TUPLE, Kind.TRUE, Kind.FALSE})
 _CALLABLE = frozenset({Kind.METHOD, Kind.FUNCTION, Kind.LOCAL})
@@ -63,8 +65,8 @@ _CALLABLE = frozenset({Kind.METHOD, Kind.FUNCTION, Kind.LOCAL})
 class Evaluator:
     """Evaluates expressions in the environment ``env`` of one frame, and records in the frame what happens.
 
-    ``enter`` returns the frame of another function. ``execute`` runs the statements of a nested function in the
-    current ``env`` and returns what it returns.
+    ``enter`` returns the frame of another function. ``execute`` interprets the statements of a nested function in the
+    current ``env`` and returns what it returns. ``module_names`` caches what names of modules hold.
     """
 
     def __init__(
@@ -73,17 +75,17 @@ class Evaluator:
         frame: Frame,
         enter: Callable[[Function, Mapping[str, Values]], Frame],
         execute: Callable[[list[ast.stmt]], Values],
-        globals_: dict[tuple[Module, str], Values],
+        module_names: dict[tuple[Module, str], Values],
     ) -> None:
         """Start with the values that the frame is entered with."""
-        self.source = source
+        self._source = source
         self.frame = frame
-        self.function = frame.function
-        self.module = frame.function.module
+        self._function = frame.function
+        self._module = frame.function.module
         self.env: Env = dict(frame.entry)
         self._enter = enter
         self._execute = execute
-        self._globals = globals_
+        self._module_names = module_names
         self._nesting = 0
         self._results: dict[tuple[object, ...], Values] = {}
 
@@ -132,10 +134,10 @@ class Evaluator:
     def _visit_Name(self, node: ast.Name) -> Values:
         if node.id in self.env:
             return self.env[node.id]
-        key = (self.module, node.id)
-        if key not in self._globals:
-            self._globals[key] = value_of_name(self.module, node.id)
-        return self._globals[key]
+        key = (self._module, node.id)
+        if key not in self._module_names:
+            self._module_names[key] = value_of_name(self._module, node.id)
+        return self._module_names[key]
 
     def _visit_Constant(self, node: ast.Constant) -> Values:
         if node.value is None:
@@ -174,22 +176,14 @@ class Evaluator:
         return values
 
     def _visit_BoolOp(self, node: ast.BoolOp) -> Values:
-        ends = Kind.FALSE if isinstance(node.op, ast.And) else Kind.TRUE
+        decisive = Kind.FALSE if isinstance(node.op, ast.And) else Kind.TRUE
         found: Values = NOTHING
         for part in node.values:
             values = self.value(part)
             found |= values
-            if only(values, ends):
-                return values if ends is Kind.FALSE else found
+            if only(values, decisive):
+                return values if decisive is Kind.FALSE else found
         return found
-
-    def _visit_JoinedStr(self, node: ast.JoinedStr) -> Values:
-        for part in node.values:
-            if isinstance(part, ast.FormattedValue):
-                self.value(part.value)
-                if part.format_spec is not None:
-                    self.value(part.format_spec)
-        return ANYTHING
 
     def _visit_UnaryOp(self, node: ast.UnaryOp) -> Values:
         values = self.value(node.operand)
@@ -241,41 +235,30 @@ class Evaluator:
     def _visit_List(self, node: ast.List | ast.Set) -> Values:
         return many(joined([self.value(item) for item in node.elts])) if node.elts else EMPTY
 
-    def _visit_Set(self, node: ast.Set) -> Values:
-        return self._visit_List(node)
+    _visit_Set = _visit_List
 
     def _visit_Dict(self, node: ast.Dict) -> Values:
-        for part in (*node.keys, *node.values):
-            if part is not None:
-                self.value(part)
+        for child in children(node):
+            self.value(child)
         return ANYTHING if node.values else EMPTY
 
     def _visit_Starred(self, node: ast.Starred) -> Values:
         return members(self.value(node.value))
 
-    def _comprehension(self, generators: list[ast.comprehension], *parts: ast.expr) -> Values:
+    def _visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
         outer = self.env
         self.env = dict(outer)
-        for item in generators:
+        for item in node.generators:
             self.bind(item.target, members(self.value(item.iter)))
             for test in item.ifs:
                 self.value(test)
-        found = [self.value(part) for part in parts]
+        if isinstance(node, ast.DictComp):
+            self.value(node.key)
+        element = self.value(node.value if isinstance(node, ast.DictComp) else node.elt)
         self.env = outer
-        return many(found[-1])
+        return ANYTHING if isinstance(node, ast.DictComp) else many(element)
 
-    def _visit_ListComp(self, node: ast.ListComp) -> Values:
-        return self._comprehension(node.generators, node.elt)
-
-    def _visit_SetComp(self, node: ast.SetComp) -> Values:
-        return self._comprehension(node.generators, node.elt)
-
-    def _visit_GeneratorExp(self, node: ast.GeneratorExp) -> Values:
-        return self._comprehension(node.generators, node.elt)
-
-    def _visit_DictComp(self, node: ast.DictComp) -> Values:
-        self._comprehension(node.generators, node.key, node.value)
-        return ANYTHING
+    _visit_SetComp = _visit_GeneratorExp = _visit_DictComp = _visit_ListComp
 
     def _visit_Lambda(self, node: ast.Lambda) -> Values:
         return self.define(node)
@@ -304,7 +287,7 @@ class Evaluator:
             callee = self.value(func)
         arguments = tuple([self.value(item) for item in node.args])
         keywords = {word.arg or "**": self.value(word.value) for word in node.keywords}
-        call = Call(node, callee, receiver, arguments, keywords, self.function, name)
+        call = Call(node, callee, receiver, arguments, keywords, self._function, name)
         self.frame.add_call(call)
         if name in MUTATORS or name == "setattr" or (arguments and arguments[0] != ANYTHING):
             record_changes(call, self.frame)
@@ -314,7 +297,7 @@ class Evaluator:
         return self._result(call)
 
     def _super(self, node: ast.Call) -> Values:
-        owner = self.function.owner
+        owner = self._function.owner
         if node.args:
             given = (value.target for value in self.value(node.args[0]))
             owner = next((item.node for item in given if isinstance(item, ClassSource)), owner)
@@ -367,10 +350,10 @@ class Evaluator:
     def _result_of_base_method(self, name: str, call: Call) -> Values:
         """Enter the methods of the class that the layer's rollouts call back; config_init is Atropos' own."""
         if name in LAYER_ROLLOUTS:
-            methods = self.source.methods
+            methods = self._source.methods
             inner = methods.get("collect_trajectory") if name == "collect_trajectories" else None
             target = inner or methods.get("compute_reward")
-            if target is not None and target is not self.function:
+            if target is not None and target is not self._function:
                 self._invoke(target, {}, call.node)
         if name == "config_init":
             servers = one(Kind.INSTANCE, "ServerBaseline", node=call.node)
@@ -391,7 +374,7 @@ class Evaluator:
         def read_property(method: Function) -> Values:
             return self._invoke(method, {method.positional[0]: SELF} if method.positional else {}, node)
 
-        return joined([value_of_attribute(value, name, self.source, self.module, read_property) for value in base])
+        return joined([value_of_attribute(value, name, self._source, self._module, read_property) for value in base])
 
     def _apply(self, callee: Values, given: list[Values]) -> Values:
         """Return what ``callee`` returns when code that is not read calls it with ``given``."""

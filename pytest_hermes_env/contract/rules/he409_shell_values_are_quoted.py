@@ -47,17 +47,17 @@ def static(source: ClassSource) -> Verdict:
         breach(
             command.function,
             command.node,
-            f"{command.function.name} puts {command.origin.what} into a command without quoting it",
+            f"{command.function.name} puts {command.taint.what} into a command without quoting it",
         )
         for command in commands
-        if command.origin.is_foreign and command.origin.is_built
+        if command.taint.is_tainted and command.taint.is_interpolated
     )
     if findings:
         return failed(findings)
-    doubt = next((command for command in commands if command.origin.is_unknown and command.origin.is_built), None)
+    doubt = next((command for command in commands if command.taint.is_unknown and command.taint.is_interpolated), None)
     if doubt is not None:
         line = getattr(doubt.node, "lineno", 0)
-        return undecided(f"line {line}: where the value of {doubt.origin.what} comes from cannot be read")
+        return undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
     places = len({command.node for command in commands})
     return passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
 
