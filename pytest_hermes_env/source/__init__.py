@@ -1,7 +1,17 @@
-"""Environment classes read from their files, without importing them. Rules and commands start here.
+"""Static analysis: environment classes are read from their files, without importing them.
 
-``read_classes(path)`` finds the classes; a `ClassSource` knows its bases, its methods and its place; ``source.flow``
-knows what its methods do with the values that matter to the contract.
+``read_classes(path)`` finds the classes. A `ClassSource` has bases, methods and a place in its file. ``data_flow(source)``
+interprets its methods and records what they do with the values that matter to the contract.
+
+From the bottom up:
+
+- ``layer_names``, ``installed``: names of the layer, and of the installed hermes-agent and Atropos
+- ``syntax``, ``modules``, ``functions``: files and functions as they are written
+- ``classes``: classes with their resolved bases; what a name means
+- ``values``, ``frames``: what an expression may hold; records of what happens in a function
+- ``lookup``, ``calls``, ``evaluator``, ``interpreter``, ``flow``: the abstract interpreter that fills the frames
+- ``trace``, ``constants``, ``configs``, ``taint``, ``shell_commands``, ``unresolved_calls``: queries on top of both
+- ``discovery``, ``finding``: where the contract begins and ends
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _entry_values(function: Function, given: Mapping[str, Values]) -> dict[str, 
         entry[names[0]] = SELF
     results = list(function.result_parameters)
     if function.owner is not None and function.name == "compute_reward":
-        _item, *rest = names[0 if function.is_static else 1 :] or ("",)
+        _item, *rest = function.positional_without_self or ("",)
         results += rest[:1]
         for name in rest[1:2]:
             entry[name] = _known(entry[name]) or CONTEXT

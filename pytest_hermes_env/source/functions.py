@@ -91,6 +91,11 @@ class Function:
         """Names of the parameters that can be passed by position, self included."""
         return tuple(item.arg for item in positional_parameters(self.node.args))
 
+    @property
+    def positional_without_self(self) -> tuple[str, ...]:
+        """Names of the parameters that a caller of the bound method passes by position."""
+        return self.positional[0 if self.is_static else 1 :]
+
     @cached_property
     def defaults(self) -> Mapping[str, ast.expr]:
         """Default expressions by parameter name."""

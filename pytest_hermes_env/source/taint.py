@@ -1,4 +1,4 @@
-"""Taint analysis of texts: whether a value was written by the author, or is in the hands of the model or the item.
+"""Taint analysis of texts: whether the author wrote a value, or the item, the model or the sandbox decides it.
 
 An expression is *trusted* (constants, numbers, quoted values, settings), *tainted* (fields of the item, the transcript, what the
 sandbox returned) or *unknown*. Texts are followed through f-strings, ``%``, ``format``, ``+``, ``join``, templates, locals and
@@ -126,7 +126,7 @@ class TaintAnalysis:
 
 def entry_taints(function: Function) -> _Bindings:
     """Return the taints of the parameters of compute_reward: its item and its result are tainted."""
-    names = function.positional[0 if function.is_static else 1 :]
+    names = function.positional_without_self
     given = [Taint(level=_Level.TAINTED, what=name) for name in names[:2]]
     return tuple(zip(names, [*given, _TRUSTED], strict=False))
 
@@ -160,18 +160,16 @@ def _merged(taints: list[Taint], *, is_interpolated: bool = False) -> Taint:
 
 
 class _FunctionTaint:
-    """The expressions of one function, with what its parameters are known to be."""
+    """The taints of the expressions of one function, given those of its parameters."""
 
     def __init__(self, analysis: TaintAnalysis, function: Function, bindings: dict[str, Taint], depth: int) -> None:
         self._analysis, self.function, self._bindings, self._depth = analysis, function, bindings, depth
         self._pending: set[ast.AST] = set()
 
     def taint(self, node: ast.AST | None) -> Taint:
-        """Return where the value of an expression comes from."""
-        if node is None:
+        """Return the taint of an expression."""
+        if node is None or node in self._pending:  # a name that is built on itself: its other bindings decide
             return _TRUSTED
-        if node in self._pending:
-            return _TRUSTED  # a name that is built on itself: the other bindings tell
         self._pending.add(node)
         try:
             return self._taint(node)
@@ -215,7 +213,7 @@ class _FunctionTaint:
                 return _unknown(ast.unparse(node)[:40])
 
     def _field(self, node: ast.AST, base: Taint, index: ast.AST | None) -> Taint:
-        """Return what an entry of something foreign is: a command by its name, or foreign as well."""
+        """Return the taint of an entry: of a tainted value it is tainted too, unless its name says that it is a command."""
         if base.level is not _Level.TAINTED:
             return base
         if isinstance(index, ast.Constant) and isinstance(index.value, str) and _COMMAND_FIELD.search(index.value):
@@ -224,21 +222,18 @@ class _FunctionTaint:
 
     def _attribute(self, node: ast.Attribute) -> Taint:
         base = node.value
-        if isinstance(base, ast.Name) and self._is_self(base.id):
+        function = self.function
+        if isinstance(base, ast.Name) and not function.is_static and function.positional[:1] == (base.id,):
             return self._of_self(node.attr)
-        if isinstance(base, ast.Attribute) and base.attr == "config" and last_name(base.value) in self.function.positional[:1]:
+        if isinstance(base, ast.Attribute) and base.attr == "config" and last_name(base.value) in function.positional[:1]:
             return _TRUSTED
         taint = self.taint(base)
         if taint.level is not _Level.TAINTED:
             return taint
         return _TRUSTED if node.attr in _NUMERIC_FIELDS or _COMMAND_FIELD.search(node.attr) else _tainted(node)
 
-    def _is_self(self, name: str) -> bool:
-        function = self.function
-        return not function.is_static and function.positional[:1] == (name,)
-
     def _of_self(self, name: str) -> Taint:
-        """Return what an attribute of self holds: settings, a constant of the class, or what methods assign."""
+        """Return the taint of an attribute of self: a setting, a constant of the class, or what methods assign."""
         if name == "config":
             return _TRUSTED
         given = self._analysis.source.attribute(name)
@@ -276,7 +271,7 @@ class _FunctionTaint:
         return found
 
     def _bound(self, name: str, use: ast.AST) -> Taint | None:
-        """Return what the assignments that reach ``use`` give; None when there are none."""
+        """Return the taint of the assignments that reach ``use``; None when there are none."""
         for _, parent in self.function.ancestors(use):
             for item in getattr(parent, "generators", ()):
                 if _binds(item.target, name):
@@ -311,7 +306,7 @@ class _FunctionTaint:
         return taint if taint.level is not _Level.TAINTED else Taint(level=taint.level, what=taint.what)
 
     def _is_checked(self, name: str, use: ast.AST) -> bool:
-        """Tell whether the value was looked at before: a pattern, isalnum, or a list that it must stand in."""
+        """Return whether the value was validated before: by a pattern, by isalnum, or by a list that must contain it."""
         for node in ast.walk(self.function.node):
             if getattr(node, "lineno", 0) > getattr(use, "lineno", 0):
                 continue
@@ -324,7 +319,7 @@ class _FunctionTaint:
         return False
 
     def call(self, node: ast.Call) -> Taint:
-        """Return what a call gives, having read the function that it calls, if it can be read."""
+        """Return the taint of what a call returns; the function that it calls is analysed if it can be read."""
         name = last_name(node.func)
         arguments = [self.taint(item) for item in (*node.args, *node.keywords)]
         call = self._analysis.calls.get(node)
@@ -353,14 +348,11 @@ class _FunctionTaint:
         return _unknown(f"{name}(...)" if name else "a call")
 
     def _given(self, node: ast.Call, target: Function) -> _Bindings:
-        """Return what the parameters of a readable function get."""
-        names = list(target.positional)
-        if target.owner is not None and not target.is_static:
-            names = names[1:]
+        """Return the taints that a call passes to the parameters of ``target``."""
         if any(isinstance(item, ast.Starred) for item in node.args) or any(word.arg is None for word in node.keywords):
             return ()
         found = {name: _module_expression(default, target.module) for name, default in target.defaults.items()}
-        found |= {name: self.taint(item) for name, item in zip(names, node.args, strict=False)}
+        found |= {name: self.taint(item) for name, item in zip(target.positional_without_self, node.args, strict=False)}
         found |= {word.arg: self.taint(word.value) for word in node.keywords if word.arg}
         return tuple(sorted(found.items()))
 
@@ -397,8 +389,7 @@ def _function_called(call: Call | None) -> Function | None:
     if call is None or len(call.callee) != 1:
         return None
     (value,) = call.callee
-    is_function = value.kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(value.target, Function)
-    return value.target if is_function and isinstance(value.target, Function) else None
+    return value.target if value.kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(value.target, Function) else None
 
 
 def _binds(target: ast.AST, name: str) -> bool:
@@ -440,7 +431,7 @@ def _is_plain(target: ast.AST) -> bool:
 
 
 def _part_of(node: ast.Assign, name: str) -> ast.expr:
-    """Return the part of a tuple that a name gets, where both sides are written out."""
+    """Return the part of a tuple that is assigned to a name, if both sides are written out."""
     for target in node.targets:
         if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(node.value, (ast.Tuple, ast.List)):
             continue
@@ -452,7 +443,7 @@ def _part_of(node: ast.Assign, name: str) -> ast.expr:
 
 
 def _block(parent: ast.AST | None, above: set[ast.AST]) -> list[ast.stmt]:
-    """Return the block of ``parent`` that leads on to the use, so that what is assigned there surely reaches it."""
+    """Return the block of ``parent`` that contains the use: an assignment in it certainly reaches the use."""
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and any(statement in above for statement in block):
@@ -470,7 +461,7 @@ def _module_name(name: str, module: Module) -> Taint:
 
 
 def _module_expression(node: ast.AST, module: Module) -> Taint:
-    """Return what an expression of module or class scope is: what is written there, was written by the author."""
+    """Return the taint of an expression of module or class scope, which the author wrote."""
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id not in module.names and part.id.islower():
             return _unknown(part.id)
@@ -480,7 +471,7 @@ def _module_expression(node: ast.AST, module: Module) -> Taint:
 
 
 def _is_module_name(node: ast.AST, module: Module) -> bool:
-    """Tell whether a name is an imported module, such as ``os.path`` in ``os.path.join``."""
+    """Return whether a name is an imported module, such as ``os.path`` in ``os.path.join``."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and any(item.module and not item.attribute for item in module.names.get(node.id, ()))

@@ -1,8 +1,7 @@
-"""What an expression may hold, as far as the source tells: the alphabet of `flow`.
+"""Abstract values: what an expression may hold, as far as the source tells.
 
-The values of an expression are a set. An empty set is None or "nothing known to matter": it joins with anything without
-blurring it.
-`ANYTHING` in a set means that something else may be there, so that nothing is definite any more.
+The values of an expression are a set. An empty set is None or nothing that matters: a union with it changes nothing.
+`ANYTHING` in a set means that something else may be there, so nothing is certain any more.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ class Kind(enum.IntEnum):
     SELF = enum.auto()
     SUPER = enum.auto()
     ATTRIBUTE = enum.auto()
-    """An attribute of self that is no method; ``name`` is its name."""
+    """An attribute of self that is not a method; ``name`` is its name."""
     PART = enum.auto()
     """Something inside an attribute of self: an entry, a field; ``name`` is the attribute."""
     METHOD = enum.auto()
     """A function with its first argument bound; ``target`` is the Function."""
     FUNCTION = enum.auto()
     LOCAL = enum.auto()
-    """A nested def or a lambda; ``node`` is it, ``items[0]`` what it returns."""
+    """A nested def or a lambda: ``node``; ``items[0]`` is what it returns."""
     CLASS = enum.auto()
     EXTERNAL = enum.auto()
     """A name from outside the tree; ``name`` is dotted."""
     BASE_METHOD = enum.auto()
     """A method that only the unparsed base of the class has; ``name`` is its name."""
     INSTANCE = enum.auto()
-    """What calling a class gave; ``name`` is the known name among its classes, ``node`` the call."""
+    """An instance of a class; ``name`` is the known name among its classes, ``node`` the call that made it."""
     RESULT = enum.auto()
     """An AgentResult."""
     CONTEXT = enum.auto()
-    """The tool context that compute_reward is given; with ``name``, that method of it."""
+    """The tool context that compute_reward receives; with ``name``, that method of it."""
     MESSAGE = enum.auto()
     """Something inside the messages of an AgentResult; ``name`` is which part, one of those in `PARTS`."""
     RUN = enum.auto()
@@ -50,13 +49,13 @@ class Kind(enum.IntEnum):
     TUPLE = enum.auto()
     """A tuple of known length; ``items`` are the values of its members."""
     MANY = enum.auto()
-    """A list or another series; ``items[0]`` is what its members may be."""
+    """A list or another sequence; ``items[0]`` is what its members may be."""
     EMPTY = enum.auto()
     """An empty literal list, tuple, dict or set."""
 
 
 class Value(NamedTuple):
-    """One thing that an expression may hold. A tuple, because ten thousands of them are made, hashed and compared."""
+    """One value that an expression may hold. A tuple, because tens of thousands of them are made, hashed and compared."""
 
     kind: Kind
     name: str = ""
@@ -83,22 +82,22 @@ def one(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: obje
 
 
 def many(members: Values) -> Values:
-    """Return a series whose members may be ``members``."""
+    """Return a sequence whose members may be ``members``."""
     return frozenset({Value(Kind.MANY, items=(members,))})
 
 
 def only(values: Values, kind: Kind) -> bool:
-    """Whether ``values`` is certainly of ``kind``."""
+    """Return whether ``values`` is certainly of ``kind``."""
     return bool(values) and all(value.kind is kind for value in values)
 
 
 def has(values: Values, kind: Kind) -> bool:
-    """Whether ``values`` may be of ``kind``."""
+    """Return whether ``values`` may be of ``kind``."""
     return any(value.kind is kind for value in values)
 
 
 def members(values: Values) -> Values:
-    """Return what iterating over ``values``, or indexing it, may give."""
+    """Return what iterating over ``values``, or indexing it, may return."""
     found: Values = NOTHING
     for value in values:
         if value.kind in {Kind.MANY, Kind.TUPLE}:
@@ -134,7 +133,7 @@ PARTS: Mapping[tuple[str, str], str] = {
     ("function", "arguments"): "text",
     ("message", "content"): "text",
 }
-"""(part, key in it or "" for a member) -> the part that is found there."""
+"""Maps (part, key in it or "" for a member) to the part that is found there."""
 
 
 DICTS = frozenset({"message", "call", "function"})
