@@ -73,7 +73,7 @@ class Scenario:
     attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
     run-api would not take the group, if it would not.
-    ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
+    ``held_out`` are the items of the environment's own get_eval_items. ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
     training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` is that of
     `closing`. ``note`` says what else is worth knowing, such as why it ended.
     """
@@ -95,6 +95,7 @@ class Scenario:
     logged: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     items: tuple[ItemSeen, ...] = ()
+    held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     beside: tuple[Event, ...] = ()

@@ -9,7 +9,15 @@ from pytest_hermes_env.source.classes import ClassSource, External
 from pytest_hermes_env.source.expressions import ExpressionReader
 from pytest_hermes_env.source.flow import Call, Change
 from pytest_hermes_env.source.functions import Function, last_name
-from pytest_hermes_env.source.layer_names import LAYER_NAMES, LAYER_RESULT, LAYER_ROLLOUTS, RESULT_FIELDS
+from pytest_hermes_env.source.layer_names import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_EVALUATION,
+    LAYER_NAMES,
+    LAYER_RESULT,
+    LAYER_ROLLOUT,
+    LAYER_ROLLOUTS,
+    RESULT_FIELDS,
+)
 from pytest_hermes_env.source.values import (
     ANYTHING,
     DICTS,
@@ -203,13 +211,41 @@ class CallReader(ExpressionReader):
             target = inner or methods.get("compute_reward")
             if target is not None and target is not self.function:
                 self.invoke(target, {}, call.node)
+        if name == LAYER_AGENT_ROLLOUT:
+            self._enter_methods(call, "format_prompt")
+            return one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+        if name == LAYER_EVALUATION:
+            self._enter_evaluation(call)
         if name == "config_init":
             servers = one(Kind.INSTANCE, "ServerBaseline", node=call.node)
             return frozenset({Value(Kind.TUPLE, items=(ANYTHING, servers))})
         return ANYTHING
 
+    def _enter_evaluation(self, call: Call) -> None:
+        """Enter what the layer's evaluation calls back: the held-out items, the prompt, and the score."""
+        self._enter_methods(call, "get_eval_items", "format_prompt")
+        scores = call.keywords.get("score", NOTHING)
+        if not any(value.kind in _CALLABLE for value in scores):
+            self._enter_methods(call, "compute_reward")
+        rollout = one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+        for value in scores:
+            if value.kind is Kind.LOCAL:
+                self.reenter(value, [rollout], {})
+            elif isinstance(value.target, Function):
+                self.invoke(value.target, self._arguments(value, [rollout], {}), call.node)
+
+    def _enter_methods(self, call: Call, *names: str) -> None:
+        for name in names:
+            target = self.flow.source.methods.get(name)
+            if target is not None and target is not self.function:
+                self.invoke(target, {}, call.node)
+
     def _of_receiver(self, call: Call) -> Values:
         found: Values = NOTHING
+        if call.name == "enter_async_context":
+            return joined(call.arguments[:1])
+        if call.name == "__aenter__":
+            return call.receiver
         if call.name in {"get", "pop"} and has(call.receiver, Kind.MESSAGE) and call.node.args:
             word = call.node.args[0]
             key = word.value if isinstance(word, ast.Constant) and isinstance(word.value, str) else "?"

@@ -9,13 +9,15 @@ from pytest_hermes_env.source.classes import ClassSource, External, Resolved, re
 from pytest_hermes_env.source.classes import resolve_name as resolve_module_name
 from pytest_hermes_env.source.flow import Access, Comparison, Flow, Frame
 from pytest_hermes_env.source.functions import Function, children
-from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUTS, REQUIRED_METHODS
+from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUT, LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import Module
 from pytest_hermes_env.source.values import (
     ANYTHING,
+    CONTEXT,
     EMPTY,
     FALSE,
     NOTHING,
+    RESULT,
     SELF,
     TRUE,
     Kind,
@@ -33,7 +35,7 @@ from pytest_hermes_env.source.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
+_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 _LONGEST_NAME = 8
 _SLICED = frozenset({Kind.MANY, Kind.EMPTY, Kind.MESSAGE})
 _DULL = (ANYTHING, NOTHING)
@@ -114,6 +116,8 @@ class ExpressionReader:
         if kind is Kind.INSTANCE:
             if value.name == LAYER_LOOP and name == "run":
                 return one(Kind.RUN, node=value.node)
+            if value.name == LAYER_ROLLOUT:
+                return {"result": RESULT, "ctx": CONTEXT}.get(name, ANYTHING)
             if isinstance(value.target, ClassSource) and (method := value.target.methods.get(name)):
                 return frozenset({Value(Kind.METHOD, target=method, items=(frozenset({value}),))})
             return ANYTHING

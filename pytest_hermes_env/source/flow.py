@@ -15,7 +15,7 @@ from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from pytest_hermes_env.source.classes import ClassSource
     from pytest_hermes_env.source.modules import Module
@@ -219,6 +219,11 @@ def constructs(call: Call, name: str) -> bool:
         if value.kind is Kind.CLASS and (value.name == name or name in _names_of_bases(value.target)):
             return True
     return False
+
+
+def calls_layer(call: Call, names: Container[str]) -> bool:
+    """Whether ``call`` calls one of these methods as the layer defines them."""
+    return any(value.kind is Kind.BASE_METHOD and value.name in names for value in call.callee)
 
 
 def _names_of_bases(target: object) -> set[str]:

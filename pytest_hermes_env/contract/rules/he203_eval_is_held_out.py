@@ -31,7 +31,18 @@ from pytest_hermes_env.contract.rule import (
     passed,
     undecided,
 )
-from pytest_hermes_env.source import ClassSource, Frame, Function, breach, last_name, resolve
+from pytest_hermes_env.source import (
+    LAYER_EVALUATION,
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    argument,
+    breach,
+    calls_layer,
+    last_name,
+    resolve,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,7 +87,7 @@ def static(source: ClassSource) -> Verdict:
     if _gives_nothing(drawing):
         return not_applicable("get_next_item gives nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
-    evaluation = list(_uses(_frames(source, "evaluate"), _walked)) or [
+    evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
     ]
     if not training or not evaluation:
@@ -94,6 +105,41 @@ def static(source: ClassSource) -> Verdict:
     return passed("training and evaluation take different rows")
 
 
+def _evaluated(source: ClassSource) -> Iterator[Use]:
+    """Yield what evaluate goes through, by itself, through get_eval_items, or through the layer's evaluate_items."""
+    frames = _frames(source, "evaluate")
+    yield from _uses(frames, _walked)
+    for frame in frames:
+        for call in frame.calls:
+            items = argument(call.node, 0, "items")
+            is_evaluation = calls_layer(call, {LAYER_EVALUATION})
+            if call.name == "get_eval_items" or (is_evaluation and (items is None or _is_none(items))):
+                yield from _held_out(source, call)
+            elif is_evaluation and items is not None:
+                yield from _uses_of(items, call.function)
+
+
+def _uses_of(node: ast.expr, function: Function) -> Iterator[Use]:
+    for part in _inside(node):
+        if (portion := _portion_of_self(part, function)) is not None:
+            yield Use(attribute=portion.root, part=portion, function=function, node=part)
+
+
+def _held_out(source: ClassSource, call: Call) -> Iterator[Use]:
+    """Yield what get_eval_items returns: by default self.eval_items."""
+    method = source.methods.get("get_eval_items")
+    if method is None:
+        yield Use(attribute="eval_items", part=Portion(root="eval_items"), function=call.function, node=call.node)
+        return
+    for node in method.own_nodes():
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _uses_of(node.value, method)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def _gives_nothing(function: Function) -> bool:
     """Whether a method only ever gives None, as evaluation-only benchmarks do."""
     returns = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
@@ -103,7 +149,15 @@ def _gives_nothing(function: Function) -> bool:
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
     start = source.flow.method(name)
-    stops = ("compute_reward", "setup", "collect_trajectory", "collect_trajectories", "format_prompt", "wandb_log")
+    stops = (
+        "compute_reward",
+        "setup",
+        "collect_trajectory",
+        "collect_trajectories",
+        "format_prompt",
+        "wandb_log",
+        "get_eval_items",
+    )
     return source.flow.reached_without(start, *stops) if start else ()
 
 
@@ -268,6 +322,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}
     asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
+    asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
         return not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:

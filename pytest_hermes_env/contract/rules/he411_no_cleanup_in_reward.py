@@ -43,7 +43,8 @@ def static(source: ClassSource) -> Verdict:
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
         return undecided(f"compute_reward may come from {missing}, which cannot be read")
-    findings = in_order(finding for frame in source.flow.reached_from(start) for finding in _breaches(frame))
+    frames = source.flow.reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
+    findings = in_order(finding for frame in frames for finding in _breaches(frame))
     return judged(findings, "compute_reward does not clean its context up")
 
 

@@ -36,13 +36,14 @@ from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_LOOP,
-    LAYER_ROLLOUTS,
+    LAYER_RUNS,
     Call,
     ClassSource,
     Function,
     Kind,
     breach,
     calls_in,
+    calls_layer,
     constructs,
     doubts,
     in_order,
@@ -66,7 +67,7 @@ def static(source: ClassSource) -> Verdict:
         return not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
-    if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
+    if any(calls_layer(call, LAYER_RUNS) for call in calls):
         return passed("evaluate uses the rollouts of the base class")
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     kept = _kept_on_self(source)

@@ -34,13 +34,17 @@ from pytest_hermes_env.contract.rule import (
 )
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
+    LAYER_EVALUATION,
     UNKNOWN,
     Call,
     ClassSource,
     Frame,
+    Function,
     Kind,
+    Value,
     argument,
     breach,
+    calls_layer,
     doubts,
     in_order,
     is_hidden,
@@ -65,12 +69,14 @@ def static(source: ClassSource) -> Verdict:
         return not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
-    if not logs:
+    evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
+    if not logs and not evaluations:
         doubt = next(doubts(frames), None)
         if doubt is not None:
             return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
         return failed([breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
     told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
+    told += [answer for call, frame in evaluations for answer in _judge_evaluation(source, call, frame, frames)]
     if findings := in_order(item for item in told if isinstance(item, Finding)):
         return failed(findings)
     return passed("evaluate awaits evaluate_log with metrics and samples")
@@ -93,6 +99,29 @@ def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Find
     for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
         message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
         yield breach(place.function, node if place is frame else place.function.node, message)
+
+
+def _judge_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+    """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
+    function, node = call.function, call.node
+    if isinstance(function.parents.get(node), ast.Expr):
+        yield breach(function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged")
+    for value in call.keywords.get("metrics", ()):
+        for given, holder in _returned(source, value, frame):
+            for name, place in _wrong_names(given, holder, frames):
+                yield breach(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
+
+
+def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
+    """Yield the expressions that a function returns, with the frame that they are written in."""
+    if isinstance(value.node, ast.Lambda):
+        yield value.node.body, frame
+        return
+    holder = source.flow.entry(value.target) if isinstance(value.target, Function) else frame
+    node = value.target.node if isinstance(value.target, Function) else value.node
+    for part in ast.walk(node) if node is not None and value.kind is not Kind.ANYTHING else ():
+        if isinstance(part, ast.Return) and part.value is not None:
+            yield part.value, holder
 
 
 def _is_nothing(samples: ast.expr, call: Call) -> bool:
