@@ -81,7 +81,7 @@ def _rewrite(
     note = f"{shown(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} taken out"
     if refused:
         note += (
-            f"; {len(refused)} refused, because a baseline only shrinks: mend them, waive them with a reason, "
+            f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "
             "or add them with --force-new"
         )
     again = check_paths(paths, rules, settings=settings, baseline=read_baseline(file), allows_none=True)

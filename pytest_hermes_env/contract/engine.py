@@ -148,7 +148,7 @@ class ClassContract:
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, the first of them with a test that shows the breach alone, where rollouts showed it."""
+        """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
         if not shown:
             return findings
         scenarios = self.evidence.collection.scenarios
@@ -165,7 +165,7 @@ class ClassContract:
 
 
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
-    """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
     findings = _merged(static.findings if static else (), dynamic)
     if findings:

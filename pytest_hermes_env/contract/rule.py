@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.StrEnum):
-    """How much a breach weighs: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+    """How much a violation weighs: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -47,12 +47,12 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One breach of one law, at one place.
+    """One violation of one law, at one place.
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
     ``confirmation`` says what rollouts had to say about a finding in the source; rules leave it empty, the engine fills it.
-    ``reproduction`` is a test, ready to paste, that shows the breach alone; the engine fills it, where there is one.
-    ``severity`` is given where this breach weighs less or more than its rule says.
+    ``reproduction`` is a test, ready to paste, that shows the violation alone; the engine fills it, where there is one.
+    ``severity`` is given where this violation weighs less or more than its rule says.
     """
 
     message: str
@@ -154,11 +154,11 @@ class Rule:
         return word.lower() in {name.lower() for name in names}
 
     def severity_of(self, finding: Finding) -> Severity:
-        """Return what a breach weighs: as the finding says, else as the rule does."""
+        """Return what a violation weighs: as the finding says, else as the rule does."""
         return finding.severity or self.severity
 
     def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
-        """Tell whether a breach fails the run: one of its findings is an error, or with ``is_strict`` a warning.
+        """Tell whether a violation fails the run: one of its findings is an error, or with ``is_strict`` a warning.
 
         Where the findings are not at hand, the rule's own severity counts.
         """

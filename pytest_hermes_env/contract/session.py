@@ -196,7 +196,7 @@ class RuleItem(pytest.Item):
 
 
 class RuleCheck:
-    """One rule on one class, with the reason why a breach is expected, if it is, and the cases that a test declares."""
+    """One rule on one class, with the reason why a violation is expected, if it is, and the cases that a test declares."""
 
     def __init__(self, env_class: type, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
         self.env_class = env_class

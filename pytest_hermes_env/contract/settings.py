@@ -28,7 +28,7 @@ _HEADER = re.compile(r"""^\s*\[\[\s*tool\s*\.\s*["']?hermes-env["']?\s*\.\s*["']
 
 @dataclass(frozen=True, kw_only=True)
 class PathWaiver:
-    """One entry of ``[[tool.hermes-env.waivers]]``: breaches of ``rules`` in files that fit ``paths`` are accepted."""
+    """One entry of ``[[tool.hermes-env.waivers]]``: violations of ``rules`` in files that fit ``paths`` are accepted."""
 
     paths: tuple[str, ...]
     rules: tuple[str, ...]
@@ -139,7 +139,7 @@ class _Reader:
         except UnknownRule as error:
             raise self._wrong(line, f"a waiver must name rules: {error}") from error
         if not reason.strip():
-            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a breach is accepted")
+            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a violation is accepted")
         expires = entry.get("expires")
         if isinstance(expires, str):
             try:

@@ -1,17 +1,19 @@
 """HE102 async-where-awaited
-What Atropos awaits is async, format_prompt is not, and evaluate can be called without arguments.
+Methods that Atropos awaits are async, `format_prompt` is not, and `evaluate` can be called without arguments.
 
-What: setup, get_next_item, compute_reward, evaluate and wandb_log are coroutine functions, or return something that can
-be awaited; format_prompt is a plain function; evaluate has no parameter without a default.
+What: `setup`, `get_next_item`, `compute_reward`, `evaluate` and `wandb_log` are coroutine functions, or return an
+awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default.
 
-Why: Python finds the mistake at the first await, with "object float can't be used in 'await' expression": after the model
-answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
-format_prompt gives the model "<coroutine object ...>" as its task.
+Why: Python reports the mistake at the first await, with "object float can't be used in 'await' expression": after the
+model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
+`format_prompt` sends the model "<coroutine object ...>" as its task.
 
-Fix: write async def for the five, def for format_prompt, and evaluate(self, *args, **kwargs) or evaluate(self).
+Fix: Write `async def` for the five, `def` for `format_prompt`, and `evaluate(self, *args, **kwargs)` or
+`evaluate(self)`.
 
-Source: atroposlib 0.4.0, envs/base.py: await self.setup(), self.get_next_item(), self.evaluate(), self.wandb_log();
-environments.hermes_base_env, collect_trajectory: await self.compute_reward(), self.format_prompt().
+Source: atroposlib 0.4.0, `envs/base.py`: `await self.setup()`, `self.get_next_item()`, `self.evaluate()`,
+`self.wandb_log()`; `environments.hermes_base_env`, `collect_trajectory`: `await self.compute_reward()`,
+`self.format_prompt()`.
 """
 
 from __future__ import annotations

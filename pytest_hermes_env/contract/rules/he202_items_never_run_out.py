@@ -1,14 +1,16 @@
 """HE202 items-never-run-out
-get_next_item goes round: it gives an item however often it is asked.
+`get_next_item` cycles: it returns an item however often it is called.
 
-What: more calls of get_next_item than there are training items raise nothing. None is allowed: it asks Atropos to wait.
+What: More calls of `get_next_item` than there are training items raise nothing. None is allowed: it tells Atropos to
+wait.
 
-Why: Atropos asks for items as long as it trains, from several workers. An IndexError or StopIteration after the last item
-ends the worker in the middle of the night, after one pass over the data.
+Why: Atropos requests items as long as it trains, from several workers. An IndexError or StopIteration after the last
+item ends the worker after one pass over the data.
 
-Fix: item = self.items[self.index % len(self.items)]; self.index += 1.
+Fix: `item = self.items[self.index % len(self.items)]; self.index += 1`.
 
-Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get_next_item(); None pauses the worker.
+Source: atroposlib 0.4.0, `envs/base.py`, `add_train_workers`: `item = await self.get_next_item()`; None pauses the
+worker.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """HE203 eval-is-held-out
-Evaluation runs on items that are never trained on, and there are some of both.
+Evaluation runs on items that are never trained on, and both sets are non-empty.
 
-What: what evaluate goes through and what get_next_item draws from have nothing in common: different slices of the data, or
-different splits of a dataset. No prompt of the evaluation is the prompt of a training item.
+What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
+different splits of a dataset. No prompt of the evaluation is the prompt of a training item. `evaluate_items` runs on
+`get_eval_items()`, which returns `self.eval_items` by default.
 
-Why: an evaluation on training items measures memory. The curve rises while the model learns the answers by heart, and the
-checkpoint that is chosen by it is the one that overfits most.
+Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
+checkpoint that it selects is the one that overfits most.
 
-Fix: self.eval_items, self.train_items = rows[:n], rows[n:] with 0 < n < len(rows); evaluate goes through the first,
-get_next_item through the second.
+Fix: `self.eval_items, self.train_items = rows[:n], rows[n:]` with `0 < n < len(rows)`: evaluate the first, train on the
+second.
 
-Source: the guide of upstream's environments: "split train and evaluation (at least 20 items or a tenth)".
+Source: The guide of upstream's environments: "split train and evaluation (at least 20 items or a tenth)";
+`environments.hermes_base_env`, `get_eval_items`.
 """
 
 from __future__ import annotations

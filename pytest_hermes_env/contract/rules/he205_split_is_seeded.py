@@ -1,18 +1,18 @@
 """HE205 split-is-seeded
-Shuffles are seeded, and lists of the module are not shuffled in place.
+Shuffles are seeded, and module-level lists are not shuffled in place.
 
-What: in setup, in the constructor and in what they call, whatever shuffles or samples has a seed: random.Random(42),
-numpy.random.default_rng(42), dataset.shuffle(seed=42), train_test_split(random_state=42). A list that the module defines
-is copied before it is shuffled.
+What: In `setup`, in the constructor and in code that they call, whatever shuffles or samples has a seed:
+`random.Random(42)`, `numpy.random.default_rng(42)`, `dataset.shuffle(seed=42)`, `train_test_split(random_state=42)`. A
+list that the module defines is copied before it is shuffled.
 
-Why: without a seed the evaluation items are other ones in every run, and in every worker: scores cannot be compared, and
-after a restart the environment trains on what it is evaluated on. A module's list that is shuffled in place is in another
-order for everyone else in the process, and for the second environment of a test.
+Why: Without a seed the evaluation items differ in every run and in every worker: scores cannot be compared, and after a
+restart the environment trains on the items that it is evaluated on. Shuffling a module-level list in place reorders it
+for all other code in the process, and for the second environment of a test.
 
-Fix: rows = list(ROWS); random.Random(42).shuffle(rows).
+Fix: `rows = list(ROWS); random.Random(42).shuffle(rows)`.
 
 Source: Python's documentation, "random": the module's functions share one generator, seeded from the system's clock or
-entropy; datasets.Dataset.shuffle(seed=None).
+entropy; `datasets.Dataset.shuffle(seed=None)`.
 """
 
 from __future__ import annotations

@@ -1,24 +1,24 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
-in the declared order, with the declared gap: the good one above the near miss, that above doing nothing. Policies that
-need no author (the prompt said back, the right form with wrong content) score below the good one. Over all transcripts,
-compute_reward gives more than one reward; and a rollout that used its tools does not score below one that did nothing.
-A reward that is the same for every transcript is reported when it is not 0.0, or when the source can give nothing else.
-Always 0.0 is what an honest verifier says to rollouts that never did the work: then the rule is not exercised until a
-good transcript is declared. Neither is it where a declared transcript got no reward, because the rollout or the reward
-raised, or where equal inputs get different rewards: other rules report these.
+What: Where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
+in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
+Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
+transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
+that did nothing. A reward that is the same for every transcript is reported when it is not 0.0, or when the source can
+return nothing else. An honest verifier returns 0.0 for all rollouts that never did the work: then the rule is not
+exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
+because the rollout or the reward raised, or where equal inputs have different rewards: other rules report these.
 
-Why: in a group with equal scores every advantage is zero, and nothing is learnt from it; atroposlib drops such groups.
-A reward that is always 0.0 or always 1.0 costs the whole run, and the usual reason is a swallowed exception or a
-comparison that never holds.
+Why: In a group with equal scores every advantage is zero, and nothing is learnt; atroposlib drops such groups. A reward
+that is always 0.0 or always 1.0 costs the whole run. The usual cause is a swallowed exception or a comparison that is
+never true.
 
-Fix: let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
+Fix: Let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
 transcript that solves the item and on one that does not. Look for a broad `except: return 0.0`, for a key that the item
 does not have, and for a check that is true for an empty answer.
 
-Source: atroposlib 0.4.0, envs/base.py, handle_send_to_api (ensure_scores_are_not_same).
+Source: atroposlib 0.4.0, `envs/base.py`, `handle_send_to_api` (`ensure_scores_are_not_same`).
 """
 
 from __future__ import annotations

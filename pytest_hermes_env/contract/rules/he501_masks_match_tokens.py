@@ -1,17 +1,19 @@
 """HE501 masks-match-tokens
-masks has the length of tokens, and each mask is -100 or the token at its place.
+`masks` has the length of `tokens`, and each mask is -100 or the token at its place.
 
-What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained). In
-token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and every sampled one.
+What: In every scored item, for `tokens` [T], `masks` is [T], and `masks[i]` is -100 (not trained) or `tokens[i]`
+(trained). In token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and
+every sampled one.
 
-Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model
-to say every word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the
-while, and days of GPU time go into a model that writes noise.
+Why: The trainer shifts masks into labels and uses them as they are. A mask that is one token off teaches the model to
+say every word one place late; masks of 0 and 1 teach it to say token 0 and token 1. The loss falls meanwhile, and days
+of GPU time go into a model that writes noise.
 
-Fix: build masks together with tokens: [-100] * len(prompt_tokens) + answer_tokens. After cutting tokens to a length,
-cut masks to the same length.
+Fix: Build masks together with tokens: `[-100] * len(prompt_tokens) + answer_tokens`. After truncating tokens, truncate
+masks to the same length.
 
-Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling/managed_server.py (masked_tokens).
+Source: atroposlib 0.4.0, `utils/tokenize_for_trainer.py` and `envs/server_handling/managed_server.py`
+(`masked_tokens`).
 """
 
 from __future__ import annotations

@@ -1,21 +1,23 @@
 """HE601 cleanup-in-finally
-Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is
-opened.
+Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
+`ToolContext` in a `finally`.
 
-What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally
-calls cleanup() on it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate
-that drives a HermesAgentLoop of its own opens a ToolContext for the same task_id and cleans it. The context that the
-base class hands to compute_reward is the base's to clean.
+What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack or by the caller of
+the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
+one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
+counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
+up. The base cleans up the context that it passes to `compute_reward`.
 
-Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its
-lifetime runs out (an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50
-sandboxes behind: the machine runs out of memory, or the cloud sends the bill.
+Why: A sandbox is a process, a container or a rented virtual machine. A leaked one lives until its lifetime ends (an
+hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the
+machine runs out of memory, or the cloud sends the bill.
 
-Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes
-inside the try, the loop's run included. Before the first tool or the first await there is no sandbox yet: what only builds the prompt may
-stand between.
+Fix: Write `async with self.agent_rollout(item, temperature=0.0) as rollout:`. By hand: `ctx = ToolContext(task_id)`,
+then at once `try: ... finally: ctx.cleanup()`. Everything that can raise or be awaited goes inside the `try`, including
+the loop's run. Before the first tool call or await there is no sandbox yet: code that only builds the prompt may come
+before it.
 
-Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
+Source: `environments.hermes_base_env`, `agent_rollout`; `environments.tool_context.ToolContext.cleanup`.
 """
 
 from __future__ import annotations

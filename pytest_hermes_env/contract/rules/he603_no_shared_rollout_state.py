@@ -1,20 +1,21 @@
 """HE603 no-shared-rollout-state
-What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
+Rollouts share no state: what belongs to one rollout is not kept on self, in a module global or in `os.environ`.
 
-What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
-something of their item, result or context is not read back by rollouts after an await; the same for a module global, and
-for os.environ and the working directory. In concurrent groups, in which every rollout's model says a word of its own,
-no rollout is shown another one's word, and nothing shared holds the word of the last one only. Series that are only
-added to are fine.
+What: An attribute of self that `format_prompt`, `compute_reward`, `collect_trajectory` or `collect_trajectories` sets
+to a part of its item, result or context is not read again by rollouts after an await. The same holds for a module
+global, for `os.environ` and for the working directory. In concurrent groups, in which the model of every rollout says a
+different word, no rollout sees the word of another, and no shared place holds the word of the last one only. Series
+that are only appended to are fine.
 
-Why: rollouts of a group, and several groups, run in one process on one object. Whatever one of them keeps on self, the
-next one has overwritten before the first await is over: the reward judges another rollout's answer against this
-item. Nothing fails, and the noise in the rewards looks like a hard task.
+Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
+before the first await of the previous one ends: the reward scores another rollout's answer against this item. Nothing
+fails, and the noise in the rewards looks like a hard task.
 
-Fix: hand it on as an argument or a return value, or keep it in the item; what must be kept by rollout belongs into a
-dict by ctx.task_id, or into a ContextVar.
+Fix: Pass the value as an argument or a return value, or keep it in the item. State per rollout belongs into a dict
+keyed by `ctx.task_id`, or into a ContextVar.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.collect_trajectories (gather over one object); environments.hermes_base_env.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.collect_trajectories` (gather over one object);
+`environments.hermes_base_env`.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
 """HE701 evaluates-as-an-agent
-evaluate drives a HermesAgentLoop with tools over its items.
+`evaluate` runs the agent with tools on its items.
 
-What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run
-is awaited, or the rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare
-chat_completion, a stub, a constant or a loop without tools is a breach.
+What: `evaluate`, through helpers and inherited methods, uses the rollouts of the base class (`evaluate_items`,
+`agent_rollout`, `collect_trajectory`, `collect_trajectories`), or builds a `HermesAgentLoop` with tool schemas and
+awaits its run. A bare `chat_completion`, a stub, a constant or a loop without tools is a violation.
 
-Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the
-curve that decides which checkpoint is kept says nothing about the skill that was trained, and the API money of every
-evaluation is spent on the wrong number.
+Why: The model is trained to work in turns with tools. One chat completion without tools measures something else: the
+curve that selects the checkpoint does not show the skill that was trained, and the API money of every evaluation buys
+the wrong number.
 
-Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names,
-task_id=uuid, temperature=0.0, ...), await agent.run(messages), then score the result.
+Fix: `await self.evaluate_items()`, or for each held-out item `async with self.agent_rollout(item, temperature=0.0) as
+rollout:` and score `rollout.result`.
 
-Source: environments.agent_loop.HermesAgentLoop; atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items` and `agent_rollout`; `environments.agent_loop.HermesAgentLoop`;
+atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """HE703 eval-is-greedy
-evaluate asks the model at temperature 0.0.
+`evaluate` samples at temperature 0.0.
 
-What: each HermesAgentLoop that evaluate builds, in helpers and inherited methods too, is given temperature=0.0, as a
-number or through a setting whose value is 0. A loop that is given none samples at its default, 1.0; so does one that is
-given the temperature of training. In a scenario, each loop that evaluate() runs has temperature 0.
+What: Each `agent_rollout` and each `HermesAgentLoop` in `evaluate`, in helpers and inherited methods too, has
+`temperature=0.0`, as a number or through a setting whose value is 0. Without it `agent_rollout` samples at
+`agent_temperature`, the temperature of training, and a loop at its default, 1.0. `evaluate_items` is greedy unless it
+is given another temperature. In a scenario, each loop that `evaluate` runs has temperature 0.
 
-Why: at temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
+Why: At temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
 several points from noise alone. The best checkpoint of a run is then the luckiest one, and two runs cannot be compared.
 
-Fix: HermesAgentLoop(..., temperature=0.0), or a setting of its own for evaluation with the default 0.0.
+Fix: `self.agent_rollout(item, temperature=0.0)`, `self.evaluate_items()`, or a setting for evaluation with the default
+0.0.
 
-Source: environments.agent_loop.HermesAgentLoop (temperature=1.0 by default); the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `environments.agent_loop.HermesAgentLoop`
+(`temperature=1.0` by default).
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """HE705 eval-is-logged
-evaluate awaits evaluate_log with metrics and samples, and the names of its metrics begin with eval/.
+`evaluate` awaits `evaluate_log` with metrics and samples, and the names of its metrics begin with `eval/`.
 
-What: from evaluate, through helpers and inherited methods, self.evaluate_log is awaited; it is given metrics and
-samples, and each metric's name begins with "eval/". In a scenario, an evaluate() that ran its rollouts logged once or
-more, with at least one metric and one sample.
+What: `evaluate`, through helpers and inherited methods, awaits `evaluate_items`, which logs by itself, or
+`self.evaluate_log` with metrics and samples. Each metric's name begins with "eval/". In a scenario, an `evaluate` that
+ran its rollouts logged at least once, with at least one metric and one sample.
 
-Why: evaluate_log writes metrics.json and samples.jsonl, the only record of what a checkpoint did. Without samples
-nobody can see why a score fell; without the eval/ prefix the numbers land among the training curves; without await
+Why: `evaluate_log` writes `metrics.json` and `samples.jsonl`, the only record of an evaluation. Without samples it
+cannot be seen why a score fell; without the `eval/` prefix the numbers land among the training curves; without await
 nothing is written, and Python only mentions a coroutine that was never awaited.
 
-Fix: await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end).
+Fix: `await self.evaluate_items()`, or `await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples,
+start_time=start, end_time=end)`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate_log; the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate_log`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """HE706 eval-reports-what-it-ran
 The metrics of an evaluation come from this evaluation.
 
-What: the same model is evaluated three times; before the third evaluation, what training left on self (rewards, counters)
-is made to differ. A metric that was the same in the first two is the same in the third.
+What: The same model is evaluated three times. Before the third evaluation, the training buffers on self (rewards,
+counters) are changed. A metric that was equal in the first two is equal in the third.
 
-Why: a mean over self.rewards, which training fills, is a training curve under an eval/ name. It follows training by
-construction, so that it never shows overfitting, and it hides that the held-out items were not measured at all.
+Why: A mean over `self.rewards`, which training fills, is a training curve under an `eval/` name. It follows training by
+construction, never shows overfitting, and hides that the held-out items were not measured at all.
 
-Fix: collect the scores of the evaluation in a local list, and compute every metric of evaluate_log from it.
+Fix: Collect the scores of the evaluation in a local list, and compute every metric of `evaluate_log` from it.
+`evaluate_items` passes the samples to its `metrics` function.
 
-Source: atroposlib 0.4.0, envs/base.py: evaluate runs beside training on the same object.
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs beside training on the same object.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """HE803 buffers-are-drained
-The buffers that wandb_log reports are empty after it.
+`wandb_log` empties the buffers that it reports.
 
-What: a series on self that training rollouts add to and that wandb_log reads does not hold the same entries after
-wandb_log as before. A deque with maxlen is a sliding window and may keep them.
+What: A series on self that training rollouts append to and that `wandb_log` reads does not hold the same entries after
+`wandb_log` as before. A deque with maxlen is a sliding window and may keep them.
 
-Why: what is not emptied is reported again at every step: the curve becomes the mean of the whole run, reacts ever more
-slowly, and hides a collapse until it is long past. And it grows: a week of rewards and messages is a memory leak.
+Why: Entries that are not removed are reported again at every step: the curve becomes the mean of the whole run, reacts
+ever more slowly, and shows a collapse much too late. It also grows: a week of rewards and messages is a memory leak.
 
-Fix: compute the metrics, then self.rewards.clear() (or self.rewards = []), then await super().wandb_log(metrics).
+Fix: Compute the metrics, then `self.rewards.clear()` (or `self.rewards = []`), then `await super().wandb_log(metrics)`.
 
-Source: the environment guide's pattern of wandb_log; atroposlib 0.4.0, envs/base.py, which calls it at every step.
+Source: The environment guide's pattern of `wandb_log`; atroposlib 0.4.0, `envs/base.py`, which calls it at every step.
 """
 
 from __future__ import annotations
