@@ -86,11 +86,11 @@ def halves(rule: Rule) -> str:
 
 def write_pages(folder: str) -> tuple[int, list[str]]:
     """Write all pages; return how many there are, and the names of pages in the folder that no rule has."""
-    from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+    from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
     names = []
     for name, text in pages():
-        write_whole(os.path.join(folder, name), text)
+        write_text(os.path.join(folder, name), text)
         names.append(name)
     return len(names), sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
 
