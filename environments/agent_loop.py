@@ -256,6 +256,8 @@ class HermesAgentLoop:
         self.max_tokens = max_tokens
         self.extra_body = extra_body
         self.budget_config = budget_config or DEFAULT_BUDGET
+        self.failure: Exception | None = None
+        """The error of the server that ended the last run early."""
         self._todo_store = TodoStore()
 
     async def run(self, messages: list[dict[str, Any]]) -> AgentResult:
@@ -263,6 +265,7 @@ class HermesAgentLoop:
 
         ``messages`` is extended in place, and is also the result's.
         """
+        self.failure = None
         result = AgentResult(messages=messages)
         user_task = _user_task(messages)
         for turn in range(1, self.max_turns + 1):
@@ -283,7 +286,7 @@ class HermesAgentLoop:
         return result
 
     async def _ask(self, messages: list[dict[str, Any]], turn: int) -> Any:
-        """Return the model's next message, or None when the server failed or gave no choices."""
+        """Return the model's next message, or None when the server failed or returned no choices, which sets ``failure``."""
         request: dict[str, Any] = {"messages": messages, "n": 1, "temperature": self.temperature}
         if self.tool_schemas:
             request["tools"] = self.tool_schemas
@@ -293,12 +296,14 @@ class HermesAgentLoop:
             request["extra_body"] = self.extra_body
         try:
             response = await self.server.chat_completion(**request)
-        except Exception:
+        except Exception as error:
             logger.exception("The inference server failed on turn %d of rollout %s", turn, self.task_id)
+            self.failure = error
             return None
         choices = getattr(response, "choices", None)
         if not choices:
             logger.warning("The inference server gave no choices on turn %d of rollout %s", turn, self.task_id)
+            self.failure = RuntimeError(f"the inference server returned no choices on turn {turn}")
             return None
         return choices[0].message
 

@@ -10,13 +10,15 @@ Source: the interface is that of hermes-agent's former ``environments.hermes_bas
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import logging
 import os
+import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -29,7 +31,9 @@ from pydantic import Field, model_validator
 
 from environments import command_line, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
+from environments.agent_rollout import AgentRollout
 from environments.concurrency import all_or_none, to_the_end
+from environments.evaluation import Evaluation, Sample, Score, held_out_items, metrics_of, run_each, sample_of
 from environments.exact_tokens import TokenModeError, exact_server_class
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
@@ -202,7 +206,7 @@ class HermesAgentBaseEnv(BaseEnv):
 
     @abstractmethod
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Run the agent over held-out items and log with `evaluate_log`."""
+        """Run the agent over held-out items and log the results: ``await self.evaluate_items()``, or by hand."""
 
     # ------------------------------------------------------------------ tools
 
@@ -253,28 +257,66 @@ class HermesAgentBaseEnv(BaseEnv):
 
         Raises: TokenModeError when the model server gives no exact tokens; what the model did before is not scored.
         """
+        try:
+            async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
+                reward = await self._reward_of(item, rollout.result, rollout.ctx)
+        except TokenModeError:
+            self._counts["train/token_mode_errors"] += 1
+            raise
+        self._remember_tool_errors(rollout.result)
+        return self._item_of(rollout.result, reward, rollout.task_id, server), []  # type: ignore[return-value]
+
+    @asynccontextmanager
+    async def agent_rollout(
+        self,
+        item: Item,
+        *,
+        prompt: str | None = None,
+        temperature: float | None = None,
+        max_turns: int | None = None,
+        max_tokens: int | None = None,
+        extra_body: dict[str, Any] | None = None,
+        system_prompt: str | None = None,
+        server: Any = None,
+    ) -> AsyncIterator[AgentRollout]:
+        """Run the agent on one item in a sandbox of its own, which is released however the block ends.
+
+        ``async with self.agent_rollout(item, temperature=0.0) as rollout:``
+        ``    reward = await self.compute_reward(item, rollout.result, rollout.ctx)``
+
+        None takes the prompt from `format_prompt` and each other setting from the configuration; ``system_prompt=""`` sends no
+        system message, ``extra_body={}`` no extra body. ``server`` defaults to ``self.server``, which serves chat completions in
+        both modes; pass the server of `rollout_server` for exact tokens. A model server that fails ends the agent's run without
+        an exception: ``rollout.failure`` has its error.
+
+        Raises: TokenModeError when ``server`` fails to return exact tokens.
+        """
+        config = self.config
+        server = self.server if server is None else server
+        system_prompt = config.system_prompt if system_prompt is None else system_prompt
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
-            async with self.rollout_server() as server:
-                loop = HermesAgentLoop(
-                    server=server,
-                    tool_schemas=schemas,
-                    valid_tool_names=names,
-                    max_turns=self.config.max_agent_turns,
-                    task_id=ctx.task_id,
-                    temperature=self.config.agent_temperature,
-                    max_tokens=self.config.max_token_length,
-                    extra_body=self.config.extra_body,
-                    budget_config=self.config.build_budget_config(),
-                )
-                result = await loop.run(self._first_messages(item))
-            self._raise_failure_of(server)
-            reward = await self._reward_of(item, result, ctx)
+            prompt = self.format_prompt(item) if prompt is None else prompt
+            loop = HermesAgentLoop(
+                server=server,
+                tool_schemas=schemas,
+                valid_tool_names=names,
+                max_turns=config.max_agent_turns if max_turns is None else max_turns,
+                task_id=ctx.task_id,
+                temperature=config.agent_temperature if temperature is None else temperature,
+                max_tokens=config.max_token_length if max_tokens is None else max_tokens,
+                extra_body=config.extra_body if extra_body is None else extra_body,
+                budget_config=config.build_budget_config(),
+            )
+            system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+            result = await loop.run([*system, {"role": "user", "content": prompt}])
+            if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
+                raise token_failure
+            failure = getattr(loop, "failure", None)  # a loop that a test puts in its place has none
+            yield AgentRollout(item=item, prompt=prompt, result=result, ctx=ctx, server=server, failure=failure)
         finally:
             await to_the_end(asyncio.to_thread(ctx.cleanup))
-        self._remember_tool_errors(result)
-        return self._item_of(result, reward, ctx.task_id, server), []  # type: ignore[return-value]
 
     @asynccontextmanager
     async def rollout_server(self) -> AsyncIterator[Any]:
@@ -299,13 +341,6 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
             yield server
 
-    def _raise_failure_of(self, server: Any) -> None:
-        """Raise what kept a rollout from having exact tokens: for the agent loop it was a server that is down."""
-        failure = getattr(server, "failure", None)
-        if isinstance(failure, TokenModeError):
-            self._counts["train/token_mode_errors"] += 1
-            raise failure
-
     def _item_of(self, result: AgentResult, reward: float, rollout_id: str, server: Any) -> dict[str, Any]:
         """Return the rollout's item: its tokens as they were sampled in token mode, placeholders in chat mode."""
         if server is self.server or result.managed_state is None:
@@ -319,10 +354,6 @@ class HermesAgentBaseEnv(BaseEnv):
         return scoring.token_item(
             nodes, result.messages, reward, rollout_id=rollout_id, prompt_tokens=prompt, split_rollouts=policy
         )
-
-    def _first_messages(self, item: Item) -> list[dict[str, Any]]:
-        system = [{"role": "system", "content": self.config.system_prompt}] if self.config.system_prompt else []
-        return [*system, {"role": "user", "content": self.format_prompt(item)}]
 
     async def _reward_of(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
         """Return the reward, 0.0 without asking when the model said nothing, and 0.0 counted as an error when it fails."""
@@ -346,6 +377,71 @@ class HermesAgentBaseEnv(BaseEnv):
         """Tell whether rollouts run in token mode: always, unless the first server is an OpenAI-compatible one."""
         servers = self.server.servers
         return bool(servers) and not isinstance(servers[0], OpenAIServer)
+
+    # ------------------------------------------------------------------ evaluation
+
+    async def get_eval_items(self) -> Sequence[Item]:
+        """Return the held-out items: ``self.eval_items``, where `setup` sets it. An override may be a plain function."""
+        items = getattr(self, "eval_items", None)
+        return [] if items is None else items
+
+    async def evaluate_items(
+        self,
+        items: Sequence[Item] | None = None,
+        *,
+        score: Score | None = None,
+        metrics: Callable[[list[Sample]], Mapping[str, Any]] | None = None,
+        item_fields: Callable[[Item], Mapping[str, Any]] | None = None,
+        pass_score: float | None = 1.0,
+        max_concurrent: int | None = None,
+        temperature: float = 0.0,
+        **settings: Any,
+    ) -> Evaluation:
+        """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
+
+        An item that fails (its prompt, the tools, the model server, the score) is logged, counted in ``eval/errors`` and left out
+        of the means; the others go on. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
+
+        Args:
+            items: What to evaluate; `get_eval_items` by default.
+            score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
+                Its synchronous tool calls do not block the event loop.
+            metrics: Returns further metrics of the samples that were scored; not called when every item failed.
+            item_fields: Returns further fields of an item's sample, from the item alone.
+            pass_score: The score from which an item counts in ``eval/pass_rate``; None leaves this metric out.
+            max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
+            temperature: The sampling temperature.
+            **settings: Further arguments of `agent_rollout`.
+
+        Raises: ValueError when there are no items.
+        """
+        inspect.signature(self.agent_rollout).bind(None, **settings)  # a misspelt setting is not a failure of each item
+        evaluate_item = functools.partial(
+            sample_of,
+            format_prompt=self.format_prompt,
+            rollout_of=lambda item, prompt: self.agent_rollout(item, prompt=prompt, temperature=temperature, **settings),
+            score=score or self._reward_of_rollout,
+            item_fields=item_fields,
+        )
+        start_time = time.time()
+        samples = await run_each(
+            await held_out_items(self) if items is None else list(items),
+            evaluate_item,
+            max_concurrent=self.config.max_eval_workers if max_concurrent is None else max_concurrent,
+        )
+        evaluation = Evaluation(
+            metrics=metrics_of(samples, pass_score=pass_score, more=metrics),
+            samples=samples,
+            start_time=start_time,
+            end_time=time.time(),
+        )
+        logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
+        generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
+        await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
+        return evaluation
+
+    async def _reward_of_rollout(self, rollout: AgentRollout) -> float:
+        return await self.compute_reward(rollout.item, rollout.result, rollout.ctx)
 
     # ------------------------------------------------------------------ logging
 

@@ -196,9 +196,9 @@ def _check(options: argparse.Namespace) -> int:
         allows_none=options.allow_none,
     )
     if options.output:
-        from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+        from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
-        write_whole(options.output, done.text)
+        write_text(options.output, done.text)
     else:
         sys.stdout.write(done.text)
     if done.note:
@@ -225,7 +225,7 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from pytest_hermes_env.contract.check import find_rule  # noqa: PLC0415
+    from pytest_hermes_env.contract.catalogue import find_rule  # noqa: PLC0415
     from pytest_hermes_env.contract.reports.text import explain_lines  # noqa: PLC0415
 
     print("\n".join(explain_lines(find_rule(options.rule))))

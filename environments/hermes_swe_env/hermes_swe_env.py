@@ -15,14 +15,13 @@ import asyncio
 import json
 import logging
 import posixpath
-import time
 import uuid
 from typing import Any
 
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field
 
-from environments.agent_loop import AgentResult, HermesAgentLoop
+from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_items
 from environments.hermes_swe_env.verification import find_python, verify
@@ -186,63 +185,8 @@ class HermesSweEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ evaluation
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Run the agent over the held-out items, greedily, and log metrics and samples.
-
-        The training buffers are as they were afterwards, also when an item fails or training runs beside it.
-        """
-        start_time = time.time()
-        free = asyncio.Semaphore(self.config.max_eval_workers)
-        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
-            tasks = [group.create_task(self.evaluate_item(item, free)) for item in self.eval_items]
-        samples = [task.result() for task in tasks]
-        scores = [sample["score"] for sample in samples]
-        metrics = {
-            "eval/mean_reward": sum(scores) / len(scores),
-            "eval/pass_rate": sum(score == PASSED for score in scores) / len(scores),
-            "eval/errors": sum("error" in sample for sample in samples),
-        }
-        await self.evaluate_log(metrics=metrics, samples=samples, start_time=start_time, end_time=time.time())
-
-    async def evaluate_item(self, item: CodingItem, free: asyncio.Semaphore) -> dict[str, Any]:
-        """Return the sample of one held-out item; one that fails scores 0.0, says why, and leaves the others alone."""
-        prompt = self.format_prompt(item)
-        try:
-            async with free:
-                result, score = await self.run_item(item, prompt)
-        except Exception as error:
-            logger.exception("Evaluating %s failed", item.get("entry_point", "an item"))
-            return {"prompt": prompt, "score": NOTHING, "error": f"{type(error).__name__}: {error}"}
-        return {
-            "prompt": prompt,
-            "score": score,
-            "turns": result.turns_used,
-            "finished": result.finished_naturally,
-            "messages": result.messages,
-        }
-
-    async def run_item(self, item: CodingItem, prompt: str) -> tuple[AgentResult, float]:
-        """Run the agent on one item in a sandbox of its own, which is released on every way out."""
-        schemas, names = self._resolve_tools_for_group()
-        messages = [{"role": "user", "content": prompt}]
-        if self.config.system_prompt:
-            messages.insert(0, {"role": "system", "content": self.config.system_prompt})
-        ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            agent = HermesAgentLoop(
-                server=self.server,
-                tool_schemas=schemas,
-                valid_tool_names=names,
-                max_turns=self.config.max_agent_turns,
-                task_id=ctx.task_id,
-                temperature=0.0,
-                max_tokens=self.config.max_token_length,
-                extra_body=self.config.extra_body,
-                budget_config=self.config.build_budget_config(),
-            )
-            result = await agent.run(messages)
-            return result, await self.compute_reward(item, result, ctx)
-        finally:
-            ctx.cleanup()
+        """Run the agent over the held-out items, greedily, and log metrics and samples; training metrics do not change."""
+        await self.evaluate_items()
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Add the mean training reward since the last call."""

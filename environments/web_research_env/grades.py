@@ -7,12 +7,13 @@ evaluation and the training beside it never mix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["DIVERSE", "Grade", "collecting_grades", "hand_in", "mean", "parts_of"]
+__all__ = ["DIVERSE", "Grade", "collecting_grades", "hand_in", "parts_of"]
 
 DIVERSE = 2
 """Domains from which on sources are called diverse."""
@@ -55,19 +56,14 @@ def collecting_grades() -> Iterator[list[Grade]]:
         _grades.reset(token)
 
 
-def parts_of(grades: Sequence[Grade], *, count: int, prefix: str) -> dict[str, float]:
-    """Return the metrics of what rewards are made of, over ``count`` rollouts; one without a grade did nothing."""
+def parts_of(grades: Sequence[Mapping[str, Any]], *, count: int, prefix: str) -> dict[str, float]:
+    """Return the metrics of the parts of ``count`` rewards. ``grades`` hold the fields of `Grade`; a missing part counts as 0."""
     return {
-        f"{prefix}/mean_correctness": sum(grade.correctness for grade in grades) / count,
-        f"{prefix}/correct_rate": sum(grade.correctness >= CORRECT for grade in grades) / count,
-        f"{prefix}/web_use_rate": sum(grade.used_web for grade in grades) / count,
-        f"{prefix}/mean_efficiency": sum(grade.efficiency for grade in grades) / count,
-        f"{prefix}/mean_tool_calls": sum(grade.tool_calls for grade in grades) / count,
-        f"{prefix}/diversity_rate": sum(len(grade.domains) >= DIVERSE for grade in grades) / count,
-        f"{prefix}/judge_fallbacks": sum(grade.judged_by == "keywords" for grade in grades),
+        f"{prefix}/mean_correctness": sum(grade.get("correctness", 0.0) for grade in grades) / count,
+        f"{prefix}/correct_rate": sum(grade.get("correctness", 0.0) >= CORRECT for grade in grades) / count,
+        f"{prefix}/web_use_rate": sum(grade.get("used_web", False) for grade in grades) / count,
+        f"{prefix}/mean_efficiency": sum(grade.get("efficiency", 0.0) for grade in grades) / count,
+        f"{prefix}/mean_tool_calls": sum(grade.get("tool_calls", 0) for grade in grades) / count,
+        f"{prefix}/diversity_rate": sum(len(grade.get("domains", ())) >= DIVERSE for grade in grades) / count,
+        f"{prefix}/judge_fallbacks": sum(grade.get("judged_by") == "keywords" for grade in grades),
     }
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean; 0.0 of nothing."""
-    return sum(values) / len(values) if values else 0.0

@@ -14,17 +14,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
-import uuid
+from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field, model_validator
 
-from environments.agent_loop import AgentResult, HermesAgentLoop, message_text
+from environments.agent_loop import AgentResult, message_text
+from environments.agent_rollout import AgentRollout
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
-from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, hand_in, mean, parts_of
+from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, hand_in, parts_of
 from environments.web_research_env.items import Question, hold_out, load_questions
 from environments.web_research_env.scoring import (
     WEB_TOOLS,
@@ -224,73 +225,27 @@ class WebResearchEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ evaluation
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Run the agent over held-out questions, greedily, and log metrics and samples.
+        """Run the agent over held-out questions, greedily, and log metrics and samples; training metrics do not change."""
+        await self.evaluate_items(
+            self.eval_items[: self.config.eval_size],
+            score=self.score_with_parts,
+            metrics=lambda samples: parts_of(samples, count=len(samples), prefix="eval"),
+            item_fields=lambda item: {"expected": item["answer"]},
+            pass_score=None,  # correct_rate takes its place: a reward of 1.0 is rare
+        )
 
-        The training buffers are as they were afterwards, also when an item fails or training runs beside it.
-        """
-        start_time = time.time()
-        free = asyncio.Semaphore(self.config.max_eval_workers)
-        async with asyncio.TaskGroup() as group:  # waits for every item, also when the evaluation is cancelled
-            tasks = [group.create_task(self.evaluate_item(item, free)) for item in self.eval_items[: self.config.eval_size]]
-        evaluated = [task.result() for task in tasks]
-        samples = [sample for sample, _ in evaluated]
-        metrics = {
-            "eval/mean_reward": mean([sample["score"] for sample in samples]),
-            **parts_of([grade for _, grades in evaluated for grade in grades], count=len(samples), prefix="eval"),
-            "eval/errors": sum("error" in sample for sample in samples),
-        }
-        await self.evaluate_log(metrics=metrics, samples=samples, start_time=start_time, end_time=time.time())
-
-    async def evaluate_item(self, item: Question, free: asyncio.Semaphore) -> tuple[dict[str, Any], list[Grade]]:
-        """Return the sample and the grade of one question; one that fails scores 0.0, says why, and leaves the others alone."""
-        sample: dict[str, Any] = {"prompt": self.format_prompt(item), "expected": item["answer"]}
-        try:
-            async with free:
-                with collecting_grades() as grades:
-                    result, score = await self.run_item(item, sample["prompt"])
-        except Exception as error:
-            logger.exception("Evaluating %r failed", item["question"])
-            return {**sample, "score": 0.0, "error": f"{type(error).__name__}: {error}"}, []
-        return {
-            **sample,
-            "score": score,
-            "correctness": mean([grade.correctness for grade in grades]),
-            "judged_by": "".join(grade.judged_by for grade in grades),
-            "turns": result.turns_used,
-            "finished": result.finished_naturally,
-            "messages": result.messages,
-        }, grades
-
-    async def run_item(self, item: Question, prompt: str) -> tuple[AgentResult, float]:
-        """Run the agent on one question in a sandbox of its own, which is released on every way out."""
-        schemas, names = self._resolve_tools_for_group()
-        messages = [{"role": "user", "content": prompt}]
-        if self.config.system_prompt:
-            messages.insert(0, {"role": "system", "content": self.config.system_prompt})
-        ctx = ToolContext(str(uuid.uuid4()))
-        try:
-            agent = HermesAgentLoop(
-                server=self.server,
-                tool_schemas=schemas,
-                valid_tool_names=names,
-                max_turns=self.config.max_agent_turns,
-                task_id=ctx.task_id,
-                temperature=0.0,
-                max_tokens=self.config.max_token_length,
-                extra_body=self.config.extra_body,
-                budget_config=self.config.build_budget_config(),
-            )
-            result = await agent.run(messages)
-            return result, await self.compute_reward(item, result, ctx)
-        finally:
-            ctx.cleanup()
+    async def score_with_parts(self, rollout: AgentRollout) -> dict[str, Any]:
+        """Return the reward and its parts, as fields of the evaluation's sample."""
+        with collecting_grades() as grades:
+            score = await self.compute_reward(rollout.item, rollout.result, rollout.ctx)
+        return {**(asdict(grades[-1]) if grades else {}), "score": score}
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
         """Add the means of training rewards and of their parts since the last call."""
         metrics = {} if wandb_metrics is None else wandb_metrics
         if self.reward_buffer:
-            metrics["train/mean_reward"] = mean(self.reward_buffer)
-            metrics.update(parts_of(self.grade_buffer, count=len(self.reward_buffer), prefix="train"))
+            metrics["train/mean_reward"] = fmean(self.reward_buffer)
+            metrics.update(parts_of(list(map(asdict, self.grade_buffer)), count=len(self.reward_buffer), prefix="train"))
         self.reward_buffer = []
         self.grade_buffer = []
         await super().wandb_log(metrics)

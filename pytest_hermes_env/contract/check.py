@@ -20,7 +20,7 @@ from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercise
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.waivers import waivers_of
-from pytest_hermes_env.errors import BadTarget, UnknownRule, shorten
+from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (
     ClassSource,
     FileProblem,
@@ -37,10 +37,9 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["StaticReport", "check_paths", "check_source", "find_rule", "path_of", "select_rules", "whole"]
+__all__ = ["StaticReport", "check_paths", "check_source", "path_of", "whole"]
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
-_FILE_RULE = "HE111"
 NOT_SELECTED = "not selected"
 OPINION = "an opinion: it runs where --select or pyproject.toml names it"
 
@@ -163,35 +162,6 @@ def judge_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processe
     )
 
 
-def select_rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """Return the rules whose ids begin with one of ``select`` (by default all but opinions), less ``ignore``.
-
-    Raises: UnknownRule when a word fits no rule, or when HE111 itself is to be ignored.
-    """
-    for word in ignore:
-        if word.upper() == _FILE_RULE:
-            raise UnknownRule(
-                f"{_FILE_RULE} file-parses cannot be ignored: nothing in a file that does not parse can be judged"
-            )
-    for word in (*select, *ignore):
-        if not any(rule.id.startswith(word.upper()) for rule in ALL_RULES):
-            raise UnknownRule(_unknown(word))
-    chosen = [
-        rule
-        for rule in ALL_RULES
-        if (any(rule.id.startswith(word.upper()) for word in select) if select else rule.severity is not Severity.OPINION)
-    ]
-    return tuple(rule for rule in chosen if not any(rule.id.startswith(word.upper()) for word in ignore))
-
-
-def find_rule(word: str) -> Rule:
-    """Return the rule with the id or the name ``word``. Raises: UnknownRule."""
-    for rule in ALL_RULES:
-        if word.upper() == rule.id or word in {rule.name, rule.label}:
-            return rule
-    raise UnknownRule(_unknown(word))
-
-
 def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
     start = time.perf_counter()
     verdict = _verdict(rule, source)
@@ -282,12 +252,3 @@ def _nothing_found(targets: list[str], report: StaticReport) -> str:
 
 def _told(item: Skipped) -> str:
     return item.name if item.reason == "no environment" else f"{item.name} ({item.reason})"
-
-
-def _unknown(word: str) -> str:
-    ids = [rule.id for rule in ALL_RULES]
-    names = {rule.name: rule.id for rule in ALL_RULES}
-    near = difflib.get_close_matches(word.upper(), ids, n=1, cutoff=0.4)
-    near = near or [names[name] for name in difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.4)]
-    hint = f" Did you mean {near[0]}?" if near else ""
-    return f"there is no rule {word!r}.{hint} `hermes-env rules` lists them: {', '.join(ids)}."

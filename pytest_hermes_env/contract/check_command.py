@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten, shown
-from pytest_hermes_env.contract.check import check_paths, path_of, select_rules
-from pytest_hermes_env.contract.reports.files import write_whole
+from pytest_hermes_env.contract.catalogue import select_rules
+from pytest_hermes_env.contract.check import check_paths, path_of
 from pytest_hermes_env.contract.settings import Settings, settings_for
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ def _rewrite(
 ) -> tuple[StaticReport, str, bool]:
     """Write the baseline and judge again with it; return the new report, what was done, and whether findings were refused."""
     text, count, taken, refused = rewritten(file, old, report.ledgers, adds=adds)
-    write_whole(file, text)
+    write_text(file, text)
     note = f"{shown(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} taken out"
     if refused:
         note += (
-            f"; {len(refused)} refused, because a baseline only shrinks: mend them, waive them with a reason, "
+            f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "
             "or add them with --force-new"
         )
     again = check_paths(paths, rules, settings=settings, baseline=read_baseline(file), allows_none=True)

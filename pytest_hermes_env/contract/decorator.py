@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import os
@@ -13,8 +12,7 @@ import pytest
 
 from pytest_hermes_env.contract.cases.declaration import as_cases
 from pytest_hermes_env.contract.cases.finding import cases_beside
-from pytest_hermes_env.contract.check import select_rules
-from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.catalogue import find_rule, select_rules
 from pytest_hermes_env.contract.session import RuleCheck, settings_of
 from pytest_hermes_env.errors import BadWaiver, UnknownRule
 from pytest_hermes_env.layer import layer_of
@@ -33,7 +31,7 @@ def env_contract(
 
     On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
     needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
-    breach is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known worth, made by
+    violation is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known worth, made by
     `item_cases`; without them, those in a file beside the class hold.
 
     Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, BadCases, all when the module is imported.
@@ -85,14 +83,13 @@ def _test(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
     __tracebackhide__ = True
-    known = [rule.id for rule in ALL_RULES]
-    for rule_id, reason in waivers.items():
-        if rule_id not in known:
-            nearest = difflib.get_close_matches(rule_id, known, n=3, cutoff=0.4)
-            raise UnknownRule(
-                f"expected_failures names {rule_id!r}, which is no rule. "
-                f"{'Nearest' if nearest else 'Rules'}: {', '.join(nearest or known)}."
-            )
+    checked: dict[str, str] = {}
+    for word, reason in waivers.items():
+        try:
+            rule = find_rule(word)
+        except UnknownRule as error:
+            raise UnknownRule(f"expected_failures: {error}") from error
         if not isinstance(reason, str) or not reason.strip():
-            raise BadWaiver(f"expected_failures waives {rule_id} without a reason: write why a breach is accepted")
-    return dict(waivers)
+            raise BadWaiver(f"expected_failures waives {word} without a reason: write why a violation is accepted")
+        checked[rule.id] = reason
+    return checked

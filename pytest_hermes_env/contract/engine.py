@@ -17,18 +17,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.cases.finding import cases_beside
-from pytest_hermes_env.contract.evidence import CASES, ClassSource, Evidence, Rung
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import layer_of
-from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.source import read_class
+from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Finding
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.driver import Collection, Collector
+    from pytest_hermes_env.rollout.collection import Collection
+    from pytest_hermes_env.rollout.driver import Collector
 
 __all__ = ["ClassContract", "RuleResult", "joined"]
 
@@ -147,7 +149,7 @@ class ClassContract:
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, the first of them with a test that shows the breach alone, where rollouts showed it."""
+        """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
         if not shown:
             return findings
         scenarios = self.evidence.collection.scenarios
@@ -164,7 +166,7 @@ class ClassContract:
 
 
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
-    """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
     findings = _merged(static.findings if static else (), dynamic)
     if findings:

@@ -1,4 +1,4 @@
-"""What a rule may look at. Rules import from here and from `rule`, and from nowhere else in the project."""
+"""The evidence that the dynamic half of a rule reads: the class, its source, and the record of every scenario."""
 
 from __future__ import annotations
 
@@ -9,239 +9,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised, not_seen
-from pytest_hermes_env.contract.scored_data import (
-    IGNORED,
-    Row,
-    groups_of,
-    is_rejected,
-    items_of,
-    rows_of,
-    sampled_in,
-    sequence_fault,
-)
-from pytest_hermes_env.rollout.buffers import changed, growth
-from pytest_hermes_env.rollout.cases import GOLD, HACK, Cases, Rung
-from pytest_hermes_env.rollout.cases import NOTHING as IDLE
-from pytest_hermes_env.rollout.journal import (
-    Asked,
-    Blocked,
-    Cleaned,
-    ContextOpened,
-    Crossed,
-    EvaluationLogged,
-    ItemScored,
-    LoopEnded,
-    LoopStarted,
-    Place,
-    Reward,
-    SurroundingChanged,
-    UnknownRead,
-)
-from pytest_hermes_env.rollout.probing.record import PAID, Canary, Probe, Relation, RewardProbes, Trial, as_number
-from pytest_hermes_env.rollout.scenario import ItemSeen, Left, RolloutCanary, Scenario, Sighting
-from pytest_hermes_env.rollout.scenarios.declared_cases import CASES
-from pytest_hermes_env.rollout.scenarios.reward_probes import PROBES
-from pytest_hermes_env.rollout.scenarios.settings import SETTINGS
-from pytest_hermes_env.source import (
-    ANYTHING,
-    BASE_METHODS,
-    DICTS,
-    LAYER_CONTEXT,
-    LAYER_ENV,
-    LAYER_LOOP,
-    LAYER_RESULT,
-    LAYER_ROLLOUTS,
-    MUTATORS,
-    NOTHING,
-    REQUIRED_METHODS,
-    RESULT_FIELDS,
-    UNKNOWN,
-    Access,
-    Call,
-    Change,
-    ClassSource,
-    Comparison,
-    ConfigField,
-    External,
-    FileProblem,
-    FileReading,
-    Frame,
-    FromEnvironment,
-    Function,
-    FunctionNode,
-    Kind,
-    Module,
-    Origin,
-    Skipped,
-    SourceTree,
-    Standing,
-    Value,
-    Values,
-    annotation_text,
-    argument,
-    bindings,
-    breach,
-    calls_in,
-    commands_of,
-    config_calls,
-    config_class,
-    constructs,
-    doubts,
-    fields_of,
-    flat_statements,
-    function_of,
-    given_to,
-    has,
-    hung_on_self,
-    in_order,
-    instances,
-    is_config,
-    is_hidden,
-    joined,
-    keyword,
-    known_distributions,
-    known_fields,
-    known_tools,
-    known_toolsets,
-    last_name,
-    literal,
-    members,
-    names_a_tool,
-    only,
-    origins,
-    parameters,
-    read_class,
-    read_classes,
-    resolve,
-    without_helpers,
-)
+from pytest_hermes_env.contract.scored_data import items_of, rows_of
+from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.probing.record import RewardProbes
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.rollout.unavailable import Unavailable
+from pytest_hermes_env.source import ClassSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pytest_hermes_env.rollout.driver import Collection
+    from pytest_hermes_env.rollout.collection import Collection
 
-__all__ = [
-    "ANYTHING",
-    "BASE_METHODS",
-    "CASES",
-    "DICTS",
-    "GOLD",
-    "HACK",
-    "IDLE",
-    "IGNORED",
-    "LAYER_CONTEXT",
-    "LAYER_ENV",
-    "LAYER_LOOP",
-    "LAYER_RESULT",
-    "LAYER_ROLLOUTS",
-    "MUTATORS",
-    "NOTHING",
-    "NOT_AWAITABLE",
-    "PAID",
-    "PROBES",
-    "REQUIRED_METHODS",
-    "RESULT_FIELDS",
-    "SETTINGS",
-    "UNKNOWN",
-    "Access",
-    "Asked",
-    "Blocked",
-    "Call",
-    "Canary",
-    "Cases",
-    "Change",
-    "ClassSource",
-    "Cleaned",
-    "Comparison",
-    "ConfigField",
-    "ContextOpened",
-    "Crossed",
-    "EvaluationLogged",
-    "Evidence",
-    "External",
-    "FileProblem",
-    "FileReading",
-    "Frame",
-    "FromEnvironment",
-    "Function",
-    "FunctionNode",
-    "ItemScored",
-    "ItemSeen",
-    "Kind",
-    "Left",
-    "LoopEnded",
-    "LoopStarted",
-    "Module",
-    "Origin",
-    "Place",
-    "Probe",
-    "Relation",
-    "Reward",
-    "RewardProbes",
-    "RolloutCanary",
-    "Row",
-    "Rung",
-    "Scenario",
-    "Sighting",
-    "Skipped",
-    "SourceTree",
-    "Standing",
-    "SurroundingChanged",
-    "Trial",
-    "UnknownRead",
-    "Value",
-    "Values",
-    "annotation_text",
-    "argument",
-    "as_number",
-    "bindings",
-    "breach",
-    "calls_in",
-    "changed",
-    "commands_of",
-    "config_calls",
-    "config_class",
-    "constructs",
-    "doubts",
-    "fields_of",
-    "flat_statements",
-    "function_of",
-    "given_to",
-    "groups_of",
-    "growth",
-    "has",
-    "hung_on_self",
-    "in_order",
-    "instances",
-    "is_config",
-    "is_hidden",
-    "is_rejected",
-    "items_of",
-    "joined",
-    "keyword",
-    "known_distributions",
-    "known_fields",
-    "known_tools",
-    "known_toolsets",
-    "last_name",
-    "literal",
-    "members",
-    "names_a_tool",
-    "only",
-    "origins",
-    "parameters",
-    "read_class",
-    "read_classes",
-    "resolve",
-    "rows_of",
-    "sampled_in",
-    "sequence_fault",
-    "without_helpers",
-]
-
-NOT_AWAITABLE = "can't be used in 'await' expression"
-"""What Python says of an await on what a plain function gave."""
+__all__ = ["Evidence"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,11 +54,11 @@ class Evidence:
         scenario = self.scenario(PROBES)
         if scenario.probes is not None:
             return scenario.probes
-        return RewardProbes(unavailable=scenario.unavailable or scenario.error or "the reward was not probed")
+        return RewardProbes(unavailable=str(scenario.unavailable or scenario.error or "the reward was not probed"))
 
     def without_probes(self) -> Verdict | None:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
-        missing = self.probes.unavailable
+        missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
             return not_seen(missing)
         if all(trial.is_foreign for trial in self.probes.trials):
@@ -294,9 +75,18 @@ class Evidence:
         """What the author declared; without anything, its defaults."""
         return self.declared or Cases(items=())
 
-    def why_missing(self, *names: str) -> str:
-        """Return why none of these scenarios was run."""
-        return next((scenario.unavailable for name in names if (scenario := self.scenario(name)).unavailable), "")
+    def why_missing(self, *names: str) -> Unavailable | None:
+        """Return why one of these scenarios was not run; None when all were."""
+        return next((reason for name in names if (reason := self.scenario(name).unavailable)), None)
+
+    def without_items(self) -> Verdict | None:
+        """Return the verdict of a rule about training items when there are none; None when there are."""
+        scenario = self.scenario("items")
+        if scenario.items:
+            return None
+        if not scenario.happened:
+            return not_seen(scenario.unavailable)
+        return not_exercised(scenario.error) if scenario.error else not_applicable(scenario.note)
 
     def without_groups(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about scored data when none of these scenarios gave any; None when one did."""
@@ -304,8 +94,7 @@ class Evidence:
         if any(rows_of(scenario) or items_of(scenario) for scenario in ran):
             return None
         if not ran:
-            missing = self.why_missing(*names)
-            return not_seen(missing)
+            return not_seen(self.why_missing(*names))
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
         return not_exercised(reasons or "collect_trajectories gave no group")
 

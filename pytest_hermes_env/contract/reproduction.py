@@ -119,9 +119,9 @@ def _reward(finding: Finding, record: Scenario) -> _Body | None:
     return ("math",), ("make_env", "fake_sandbox"), steps
 
 
-def _masks(finding: Finding, record: Scenario) -> _Body | None:
+def _masks(_: Finding, record: Scenario) -> _Body | None:
     act = _act(record)
-    if act is None or "evaluate" in act or not finding.message.startswith(("collect_trajectory gave", "sequence ")):
+    if act is None or "evaluate" in act:
         return None
     if not _has_bad_masks(record):
         return None  # it is wrong in a way that only the model's own tokens tell

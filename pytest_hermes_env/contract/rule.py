@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.source.finding import Finding as Finding  # noqa: PLC0414  # until all rules import it from source
 from pytest_hermes_env.source.finding import Severity as Severity  # noqa: PLC0414
 
@@ -71,19 +72,20 @@ def undecided(reason: str) -> Verdict:
     return Verdict(outcome=Outcome.UNDECIDED, note=reason)
 
 
-def not_exercised(reason: str) -> Verdict:
+def not_exercised(reason: str | Unavailable | None) -> Verdict:
     """Return the verdict that the needed evidence never occurred."""
-    return Verdict(outcome=Outcome.NOT_EXERCISED, note=reason)
+    return Verdict(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
 
 
-def not_applicable(reason: str) -> Verdict:
+def not_applicable(reason: str | Unavailable) -> Verdict:
     """Return the verdict that the law does not concern this class."""
-    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=reason)
+    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
 
 
-def not_seen(reason: str) -> Verdict:
-    """Return the verdict that nothing was seen: of no concern to a benchmark, which has nothing to train on, else not exercised."""
-    return not_applicable(reason) if "get_next_item gave None" in reason else not_exercised(reason)
+def not_seen(reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
+    """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
+    is_irrelevant = isinstance(reason, Unavailable) and reason.cause in irrelevant
+    return not_applicable(reason) if is_irrelevant else not_exercised(reason)  # type: ignore[arg-type]
 
 
 StaticHalf = Callable[["ClassSource"], Verdict]
@@ -94,9 +96,10 @@ _SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One law: its id, its name, how heavy a breach is, and the two halves that can see one.
+    """One law: its id, its name, how serious a violation is, and the two halves that can see one.
 
     ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module.
+    ``former_names`` select the rule like its name.
     """
 
     id: str
@@ -106,18 +109,29 @@ class Rule:
     static: StaticHalf | None = None
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
+    former_names: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """``HE301-messages-not-final-response``, as pytest items show it."""
         return f"{self.id}-{self.name}"
 
+    @property
+    def former_labels(self) -> tuple[str, ...]:
+        """``HE603-rollouts-do-not-meet`` for each former name."""
+        return tuple(f"{self.id}-{name}" for name in self.former_names)
+
+    def is_called(self, word: str) -> bool:
+        """Tell whether ``word`` is the id, the name or the label of the rule, or a former one; case does not matter."""
+        names = (self.id, self.name, self.label, *self.former_names, *self.former_labels)
+        return word.lower() in {name.lower() for name in names}
+
     def severity_of(self, finding: Finding) -> Severity:
-        """Return what a breach weighs: as the finding says, else as the rule does."""
+        """Return what a violation weighs: as the finding says, else as the rule does."""
         return finding.severity or self.severity
 
     def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
-        """Tell whether a breach fails the run: one of its findings is an error, or with ``is_strict`` a warning.
+        """Tell whether a violation fails the run: one of its findings is an error, or with ``is_strict`` a warning.
 
         Where the findings are not at hand, the rule's own severity counts.
         """

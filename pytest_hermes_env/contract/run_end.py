@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions, write_whole
+from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
@@ -161,7 +162,7 @@ def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, 
         if not is_complete:
             notes.append(f"{file} was left as it was: the run did not end by itself")
             return False
-        write_whole(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
+        write_text(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
         notes.append(f"{file}: the exercised rules of this run are stored")
         return False
     told = fewer(read_stored(file), ledgers, mode=str(config.getoption("hermes_mode")))
@@ -176,7 +177,7 @@ def _place(config: pytest.Config, option: str) -> str:
 
 def _written(file: str, text: str, session: pytest.Session) -> str:
     try:
-        write_whole(file, text)
+        write_text(file, text)
     except UsageError as error:
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -18,9 +18,8 @@ import pytest
 
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
-from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract
-from pytest_hermes_env.contract.evidence import CASES, Cases
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.reports.text import finding_lines
@@ -29,6 +28,8 @@ from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["ContractSession", "RuleCheck", "settings_of"]
@@ -181,6 +182,7 @@ class RuleItem(pytest.Item):
     def __init__(self, *, check: RuleCheck, session_contracts: ContractSession, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.check = check
+        self.extra_keyword_matches.update(check.rule.former_labels)  # for -k
         self._session_contracts = session_contracts
 
     def runtest(self) -> None:
@@ -195,7 +197,7 @@ class RuleItem(pytest.Item):
 
 
 class RuleCheck:
-    """One rule on one class, with the reason why a breach is expected, if it is, and the cases that a test declares."""
+    """One rule on one class, with the reason why a violation is expected, if it is, and the cases that a test declares."""
 
     def __init__(self, env_class: type, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
         self.env_class = env_class

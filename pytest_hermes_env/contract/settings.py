@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.errors import BadSettings, shorten
+from pytest_hermes_env.contract.catalogue import find_rule, nearest, rules_named
+from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
 
 __all__ = ["PathWaiver", "Settings", "read_settings", "settings_for"]
 
@@ -28,7 +28,7 @@ _HEADER = re.compile(r"""^\s*\[\[\s*tool\s*\.\s*["']?hermes-env["']?\s*\.\s*["']
 
 @dataclass(frozen=True, kw_only=True)
 class PathWaiver:
-    """One entry of ``[[tool.hermes-env.waivers]]``: breaches of ``rules`` in files that fit ``paths`` are accepted."""
+    """One entry of ``[[tool.hermes-env.waivers]]``: violations of ``rules`` in files that fit ``paths`` are accepted."""
 
     paths: tuple[str, ...]
     rules: tuple[str, ...]
@@ -127,19 +127,19 @@ class _Reader:
 
     def _waiver(self, entry: Mapping[str, Any], line: int) -> PathWaiver:
         self._check_keys(entry, _WAIVER_KEYS, f"[[tool.{TABLE}.waivers]]", lambda _: line)
-        rules = tuple(word.upper() for word in self._words(entry, "rules", line))
+        rules = self._words(entry, "rules", line)
         paths = self._words(entry, "paths", line)
         reason = self._text(entry, "reason", line)
         if not rules or not paths:
             missing = "rules" if not rules else "paths"
             example = '["HE409"]' if missing == "rules" else '["legacy/**"]'
             raise self._wrong(line, f"a waiver needs {missing}, for example {missing} = {example}")
-        known = [rule.id for rule in ALL_RULES]
-        for rule in rules:
-            if rule not in known:
-                raise self._wrong(line, f"a waiver names {rule!r}, which is no rule.{_nearest(rule, known)}")
+        try:
+            rules = tuple(find_rule(word).id for word in rules)
+        except UnknownRule as error:
+            raise self._wrong(line, f"a waiver must name rules: {error}") from error
         if not reason.strip():
-            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a breach is accepted")
+            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a violation is accepted")
         expires = entry.get("expires")
         if isinstance(expires, str):
             try:
@@ -155,9 +155,10 @@ class _Reader:
     def _prefixes(self, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
         words = self._words(table, key, self._line_of(key))
         for word in words:
-            if not any(rule.id.startswith(word.upper()) for rule in ALL_RULES):
-                hint = _nearest(word.upper(), [rule.id for rule in ALL_RULES])
-                raise self._wrong(self._line_of(key), f"{key} names {word!r}, which no rule begins with.{hint}")
+            if not rules_named(word):
+                raise self._wrong(
+                    self._line_of(key), f"{key} names {word!r}: no rule has this name or an id that begins so.{nearest(word)}"
+                )
         return words
 
     def _words(self, table: Mapping[str, Any], key: str, line: int) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 Place in the flow: both doors give their ledgers, the comments of the files that were read and the table of pyproject.toml; they get
 ledgers back in which accepted findings no longer count, and a complaint for each waiver that waives nothing.
 
-A waiver is called stale only by a run that could have seen the breach: a rule with a half that runs rollouts is never settled by
+A waiver is called stale only by a run that could have seen the violation: a rule with a half that runs rollouts is never settled by
 reading source, and a rule that was undecided, not exercised or not run settles nothing.
 """
 
@@ -181,7 +181,7 @@ def _says(entry: LedgerEntry, *, sees_rollouts: bool) -> bool:
 
 
 def _stale(rule_id: str, reason: str, where: str) -> str:
-    return f"{rule_id} is waived ({reason}), but no breach of it was found {where}: take the waiver away"
+    return f"{rule_id} is waived ({reason}), but no violation of it was found {where}: take the waiver away"
 
 
 def _is_expired(waiver: PathWaiver) -> bool:

@@ -226,7 +226,7 @@ def cassette_of(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     Raises: the marker, or its use, is wrong → UsageError; there is no cassette, or none that can be read → BadCassette; what
     differs from the recording → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
-    from pytest_hermes_env.cassette.atomic_files import exclusive  # noqa: PLC0415 - only where it is used
+    from pytest_hermes_env.atomic_files import exclusive  # noqa: PLC0415 - only where it is used
     from pytest_hermes_env.cassette.matching import Matching  # noqa: PLC0415
 
     node = request.node

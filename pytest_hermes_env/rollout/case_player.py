@@ -59,7 +59,7 @@ async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str
 async def _declared(stage: Stage, case: Case, item: Any, label: str) -> Rung:
     blank = Rung(name=case.name, item=label, is_automatic=False, path=case.path, line=case.line)
     if case.of is None:
-        return replace(blank, unavailable=f"{case.name} of {label} is not filled in")
+        return replace(blank, unavailable=f"{case.name} of {label} is not filled in", is_unfilled=True)
     try:
         transcript = case.of(item)
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it

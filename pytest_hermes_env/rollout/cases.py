@@ -116,7 +116,7 @@ class Rung:
     """One case, played on one item.
 
     ``reward`` is None where compute_reward gave no finite number; ``error`` says why. ``problem`` is what is wrong with the
-    declaration; then the reward says nothing. ``unavailable`` is why the case was not played. ``turns``, ``tools`` and ``tokens``
+    declaration; then the reward says nothing. ``unavailable`` is why the case was not played, ``is_unfilled`` that its author left it open. ``turns``, ``tools`` and ``tokens``
     (of the answers) are the agent's. ``reads`` are files that the verifier read, with who wrote them; ``asked`` are the tools that
     it called. ``judge_asked`` counts its questions to a judge; ``is_judge_guessed``: nobody declared the answers to them. ``is_foreign``: compute_reward
     read what AgentResult does not have (HE301), so that its reward rests on that.
@@ -129,6 +129,7 @@ class Rung:
     error: str = ""
     problem: str = ""
     unavailable: str = ""
+    is_unfilled: bool = False
     turns: int = 0
     tools: tuple[str, ...] = ()
     tokens: int = 0

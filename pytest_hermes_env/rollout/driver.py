@@ -17,12 +17,13 @@ import os
 import threading
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.layer import Layer, layer_of
+from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases
+from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import Journal, current_journal, recording
@@ -34,35 +35,12 @@ from pytest_hermes_env.rollout.scenarios import SCENARIOS, families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.stage import CHAT, Stage
 from pytest_hermes_env.rollout.tls_context import shared_authorities
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder
 
-__all__ = ["Collection", "Collector", "collect"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Collection:
-    """The scenarios of one class that were collected.
-
-    ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
-    ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
-    """
-
-    env_class: type
-    layer: Layer
-    scenarios: dict[str, Scenario] = field(default_factory=dict)
-    config_init: Any = None
-    config_init_error: str = ""
-    setup_error: str = ""
-    world: str = ""
-    server_type: str = CHAT
-    group_size: int = 0
-
-    @property
-    def has_tokens(self) -> bool:
-        """Whether the rollouts ran in token mode."""
-        return self.server_type != CHAT
+__all__ = ["Collector", "collect"]
 
 
 class _CannotBuild(Exception):
@@ -183,7 +161,7 @@ class Collector:
         """Play one family on a stage of its own, and keep a record of each of its scenarios, whatever happens."""
         names = tuple(family.scenarios)
         played: dict[str, Scenario] = {}
-        reason = "an earlier scenario failed"
+        reason = Unavailable(Cause.EARLIER_FAILURE)
         try:
             with self._stage(family, builder, worlds) as stage:
                 played = stage.scenarios
@@ -191,7 +169,7 @@ class Collector:
                 await stage.close()
         except _CannotBuild as failure:
             self._setup_error = str(failure)
-            reason = f"the environment could not be built: {failure}"
+            reason = Unavailable(Cause.CANNOT_BUILD, str(failure))
         for name in names:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 

@@ -13,6 +13,7 @@ from pytest_hermes_env.rollout.cases import Rung
 from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
+from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
 
 __all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
 
@@ -72,14 +73,15 @@ class Scenario:
     attributes, ``error`` is what was raised out of the environment, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them offered no tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why
     run-api would not take the group, if it would not.
-    ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
+    ``held_out`` are the items of the environment's own get_eval_items. ``items``, ``canaries`` and ``sightings`` are those of `items` and `concurrent_groups`; ``beside`` are the events of the
     training group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` is that of
     `closing`. ``note`` says what else is worth knowing, such as why it ended.
     """
 
     name: str
-    unavailable: str = ""
+    unavailable: Unavailable | None = None
     error: str = ""
+    error_kind: ErrorKind | None = None
     error_line: int = 0
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
@@ -93,10 +95,12 @@ class Scenario:
     logged: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     items: tuple[ItemSeen, ...] = ()
+    held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     beside: tuple[Event, ...] = ()
     left: tuple[Left, ...] = ()
+    items_end: ItemsEnd | None = None
     note: str = ""
     probes: RewardProbes | None = None
     """What the scenario ``reward_probes`` found out."""
@@ -106,7 +110,7 @@ class Scenario:
     @property
     def happened(self) -> bool:
         """Whether the scenario was run at all."""
-        return not self.unavailable
+        return self.unavailable is None
 
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""

@@ -24,7 +24,7 @@ from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN
+from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
 __all__ = ["CHAT", "Policy", "Stage"]
 
@@ -90,7 +90,7 @@ class Stage:
             )
         return (self.policy or self.thorough)(conversation)
 
-    def skip(self, reason: str, *names: str) -> None:
+    def skip(self, reason: Unavailable, *names: str) -> None:
         """Say why scenarios cannot be played: the named ones, else all that were not played yet."""
         for name in names or self.names:
             self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
@@ -105,7 +105,7 @@ class Stage:
         record = await self.play(name, take_item)
         self.scenarios[name] = record = replace(record, events=(*self.building.events, *record.events))
         if record.error:
-            self.skip(f"setup failed: {record.error}")
+            self.skip(Unavailable(Cause.SETUP_FAILED, record.error))
         return not record.error
 
     async def next_item(self) -> Any:
@@ -120,7 +120,7 @@ class Stage:
         if not await self.prepare():
             return False
         if self.item is None:
-            self.skip(NOTHING_TO_TRAIN)
+            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
         return self.item is not None
 
     async def close(self) -> None:
@@ -162,6 +162,7 @@ class Stage:
         faults.loop = asyncio.get_running_loop()
         logged: list[dict[str, Any]] = []
         outcome, error, line = None, "", 0
+        kind: ErrorKind | None = None
         running = asyncio.all_tasks()
         journal = Journal(faults=faults, world=self.world, log=logged.append if is_logging else None)
         with recording(journal), self._wandb(is_on=is_logging):
@@ -176,12 +177,14 @@ class Stage:
                     raise
                 cause = _leaf(raised)
                 error, line = _described(cause), _line_of(cause, self.env_class)
+                kind = kind_of(cause)
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None
         exchanges = self.mock.journal[asked:]
         record = Scenario(
             name=name,
             error=error,
+            error_kind=kind,
             error_line=line,
             events=tuple(journal.events),
             tool_calls=tuple(journal.tool_calls),
@@ -228,7 +231,8 @@ class Stage:
         record = await self.play(name, cancelled, policy=policy, faults=faults)
         if is_needed and not faults.reached.is_set():
             ended = f": {record.error}" if record.error else ""
-            self.scenarios[name] = Scenario(name=name, unavailable=f"{_WHERE[fault]} was never reached{ended}")
+            reason = Unavailable(Cause.NOT_REACHED, f"{_WHERE[fault]}{ended}")
+            self.scenarios[name] = Scenario(name=name, unavailable=reason)
         return self.scenarios[name]
 
     async def _ended(self, act: Callable[[], Any]) -> Any:

@@ -23,16 +23,29 @@ from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, literal
 from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_helpers
 from pytest_hermes_env.source.finding import Finding, Severity, breach, in_order
 from pytest_hermes_env.source.flow import DataFlow, data_flow
-from pytest_hermes_env.source.frames import Access, Call, Change, Comparison, Frame, calls_in, constructs, instances
+from pytest_hermes_env.source.frames import (
+    Access,
+    Call,
+    Change,
+    Comparison,
+    Frame,
+    calls_in,
+    calls_layer,
+    constructs,
+    instances,
+)
 from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.installed import known_distributions, known_fields, known_tools, known_toolsets
 from pytest_hermes_env.source.layer_names import (
     BASE_METHODS,
+    LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
     LAYER_ENV,
+    LAYER_EVALUATION,
     LAYER_LOOP,
     LAYER_RESULT,
     LAYER_ROLLOUTS,
+    LAYER_RUNS,
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
@@ -68,11 +81,14 @@ __all__ = [
     "ANYTHING",
     "BASE_METHODS",
     "DICTS",
+    "LAYER_AGENT_ROLLOUT",
     "LAYER_CONTEXT",
     "LAYER_ENV",
+    "LAYER_EVALUATION",
     "LAYER_LOOP",
     "LAYER_RESULT",
     "LAYER_ROLLOUTS",
+    "LAYER_RUNS",
     "MUTATORS",
     "NOTHING",
     "REQUIRED_METHODS",
@@ -108,6 +124,7 @@ __all__ = [
     "bindings",
     "breach",
     "calls_in",
+    "calls_layer",
     "class_of",
     "commands_of",
     "config_calls",

@@ -160,6 +160,10 @@ def result_of_external(dotted: str, call: Call, apply: Apply) -> Values:  # a ta
 
 def result_of_method(call: Call) -> Values:
     """Return what a method of a known value returns, judged by the method's name and the receiver."""
+    if call.name == "enter_async_context":
+        return joined(call.arguments[:1])
+    if call.name == "__aenter__":
+        return call.receiver
     if call.name in {"get", "pop"} and has(call.receiver, Kind.MESSAGE) and call.node.args:
         key = text_of(call.node.args[0]) or "?"
         found = joined(inside(value.name, key) for value in call.receiver if value.kind is Kind.MESSAGE)

@@ -17,7 +17,7 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_ENV,
     LAYER_FILES,
     LAYER_NAMES,
-    LAYER_ROLLOUTS,
+    LAYER_RUNS,
     REQUIRED_METHODS,
 )
 from pytest_hermes_env.source.modules import Binding, Module
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
-_GIVEN_BY_BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
+_GIVEN_BY_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 
 
 class Standing(enum.StrEnum):

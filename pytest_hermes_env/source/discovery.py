@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource, Standing, class_of
-from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_ROLLOUTS, REQUIRED_METHODS
+from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.syntax import flat_statements
 
@@ -19,7 +19,7 @@ _LIKELY = 2
 """So many names of an environment make a class with unreadable bases worth judging; one of them must be its own."""
 
 _OWN_NAMES = frozenset({"compute_reward", "env_config_cls"})
-_NAMES = _OWN_NAMES.union(REQUIRED_METHODS, LAYER_ROLLOUTS, {"config_init", "name", "wandb_log"})
+_NAMES = _OWN_NAMES.union(REQUIRED_METHODS, LAYER_RUNS, {"config_init", "name", "wandb_log"})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,14 @@ from pytest_hermes_env.source.calls import (
 from pytest_hermes_env.source.classes import ClassSource
 from pytest_hermes_env.source.frames import Call, Comparison, Frame
 from pytest_hermes_env.source.functions import Function
-from pytest_hermes_env.source.layer_names import LAYER_NAMES, LAYER_RESULT, LAYER_ROLLOUTS
+from pytest_hermes_env.source.layer_names import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_EVALUATION,
+    LAYER_NAMES,
+    LAYER_RESULT,
+    LAYER_ROLLOUT,
+    LAYER_ROLLOUTS,
+)
 from pytest_hermes_env.source.lookup import value_of_attribute, value_of_name
 from pytest_hermes_env.source.modules import Module
 from pytest_hermes_env.source.syntax import FunctionNode, all_parameters, children, is_annotated_as, positional_parameters
@@ -350,15 +357,36 @@ class Evaluator:
     def _result_of_base_method(self, name: str, call: Call) -> Values:
         """Enter the methods of the class that the layer's rollouts call back; config_init is Atropos' own."""
         if name in LAYER_ROLLOUTS:
-            methods = self._source.methods
-            inner = methods.get("collect_trajectory") if name == "collect_trajectories" else None
-            target = inner or methods.get("compute_reward")
-            if target is not None and target is not self._function:
-                self._invoke(target, {}, call.node)
+            is_inner = name == "collect_trajectories" and "collect_trajectory" in self._source.methods
+            self._enter_methods(call, "collect_trajectory" if is_inner else "compute_reward")
+        if name == LAYER_AGENT_ROLLOUT:
+            self._enter_methods(call, "format_prompt")
+            return one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+        if name == LAYER_EVALUATION:
+            self._enter_evaluation(call)
         if name == "config_init":
             servers = one(Kind.INSTANCE, "ServerBaseline", node=call.node)
             return frozenset({Value(Kind.TUPLE, items=(ANYTHING, servers))})
         return ANYTHING
+
+    def _enter_evaluation(self, call: Call) -> None:
+        """Enter what the layer's evaluation calls back: the held-out items, the prompt, and the score."""
+        self._enter_methods(call, "get_eval_items", "format_prompt")
+        scores = call.keywords.get("score", NOTHING)
+        if not any(value.kind in _CALLABLE for value in scores):
+            self._enter_methods(call, "compute_reward")
+        rollout = one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+        for value in scores:
+            if value.kind is Kind.LOCAL:
+                self._apply_local(value, [rollout], {})
+            elif isinstance(value.target, Function):
+                self._invoke(value.target, bind_arguments(value, value.target, [rollout], {}), call.node)
+
+    def _enter_methods(self, call: Call, *names: str) -> None:
+        for name in names:
+            target = self._source.methods.get(name)
+            if target is not None and target is not self._function:
+                self._invoke(target, {}, call.node)
 
     def _getattr(self, call: Call) -> Values:
         name = text_of(call.node.args[1])

@@ -13,7 +13,7 @@ from pytest_hermes_env.source.classes import ClassSource
 from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Value, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from pytest_hermes_env.source.functions import Function
 
@@ -147,3 +147,8 @@ def constructs(call: Call, name: str) -> bool:
         if value.kind is Kind.CLASS and isinstance(value.target, ClassSource) and value.target.is_subclass_of(name):
             return True
     return False
+
+
+def calls_layer(call: Call, names: Container[str]) -> bool:
+    """Return whether ``call`` calls one of these methods as the layer defines them."""
+    return any(value.kind is Kind.BASE_METHOD and value.name in names for value in call.callee)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, resolve, resolve_attribute, resolve_name
 from pytest_hermes_env.source.functions import Function
-from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUTS, REQUIRED_METHODS
+from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUT, LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import Module
-from pytest_hermes_env.source.values import ANYTHING, NOTHING, SELF, Kind, Value, Values, one
+from pytest_hermes_env.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values, one
 
 ReadProperty = Callable[[Function], Values]
 
-_BASE = BASE_METHODS | LAYER_ROLLOUTS | frozenset(REQUIRED_METHODS)
+_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 _MAX_DOTS = 8
 """Dots of the longest external name that is followed."""
 
@@ -58,6 +58,8 @@ def value_of_attribute(value: Value, name: str, source: ClassSource, module: Mod
     if kind is Kind.INSTANCE:
         if value.name == LAYER_LOOP and name == "run":
             return one(Kind.RUN, node=value.node)
+        if value.name == LAYER_ROLLOUT:
+            return {"result": RESULT, "ctx": CONTEXT}.get(name, ANYTHING)
         if isinstance(target, ClassSource) and (method := target.methods.get(name)):
             return frozenset({Value(Kind.METHOD, target=method, items=(frozenset({value}),))})
     if kind is Kind.EXTERNAL and value.name.count(".") <= _MAX_DOTS:

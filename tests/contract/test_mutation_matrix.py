@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.check import check_paths, find_rule
+from pytest_hermes_env.contract.catalogue import find_rule
+from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome, Rule
 from pytest_hermes_env.contract.rule_examples import examples_of

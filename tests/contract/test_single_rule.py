@@ -36,7 +36,7 @@ def test_a_breach_is_raised_with_its_finding(tmp_path: Path) -> None:
         check_rule(env_class, "HE802")
 
     lines = str(breach.value).splitlines()
-    assert "HE802 takes-no-metrics: " in lines[0]
+    assert "HE802 wandb-log-accepts-none: " in lines[0]
     assert [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")][-2:] == ["why", "fix"]
     assert "  try" not in str(breach.value)
 

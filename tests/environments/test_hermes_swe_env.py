@@ -17,7 +17,7 @@ from environments.hermes_swe_env import hermes_swe_env
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
 from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
-from pytest_hermes_env.inference import call, fail, say
+from pytest_hermes_env.inference import call, say
 
 ALL_SOLUTIONS = Path(__file__).with_name("hermes_swe_solutions.py").read_text()
 NO_MODEL = "http://127.0.0.1:9/v1"
@@ -291,7 +291,15 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path
 
     metrics, samples = results_of(tmp_path)
     requests = [entry.request for entry in mock_server.journal]
-    assert metrics == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert metrics == {
+        "eval/items": 2,
+        "eval/errors": 0,
+        "eval/mean_reward": 1.0,
+        "eval/pass_rate": 1.0,
+        "eval/mean_turns": 2.0,
+        "eval/finished_rate": 1.0,
+        "eval/mean_tool_errors": 0.0,
+    }
     assert [(sample["score"], sample["turns"], sample["finished"]) for sample in samples] == [(1.0, 2, True)] * 2
     assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     assert {request["temperature"] for request in requests} == {0.0}
@@ -307,7 +315,8 @@ def test_pass_rate_counts_full_rewards_only(make_env, tmp_path):
 
     run(make_env, lambda env: env.evaluate(), script=half, data_dir_to_save_evals=str(tmp_path))
 
-    assert results_of(tmp_path)[0] == {"eval/mean_reward": 0.55, "eval/pass_rate": 0.5, "eval/errors": 0}
+    metrics, _ = results_of(tmp_path)
+    assert (metrics["eval/mean_reward"], metrics["eval/pass_rate"], metrics["eval/errors"]) == (0.55, 0.5, 0)
 
 
 @pytest.fixture
@@ -334,10 +343,10 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path
     run(make_env, act, script=solve, data_dir_to_save_evals=str(tmp_path))
 
     metrics, samples = results_of(tmp_path)
-    assert metrics == {"eval/mean_reward": 0.5, "eval/pass_rate": 0.5, "eval/errors": 1}
+    assert (metrics["eval/mean_reward"], metrics["eval/pass_rate"], metrics["eval/errors"]) == (1.0, 1.0, 1)
     assert [(sample["score"], sample.get("error")) for sample in samples] == [
         (
-            0.0,
+            None,
             "VerificationError: The tests of this item decide nothing: the tests never called a function of the solution",
         ),
         (1.0, None),
@@ -357,39 +366,6 @@ def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch
     metrics, samples = results_of(tmp_path)
     assert (metrics["eval/errors"], [sample["error"] for sample in samples]) == (2, ["RuntimeError: loop"] * 2)
     assert len(set(cleaned)) == 3
-
-
-def test_server_that_fails_is_a_score_of_zero(make_env, tmp_path):
-    """A model that does not answer solved nothing."""
-    run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert metrics == {"eval/mean_reward": 0.0, "eval/pass_rate": 0.0, "eval/errors": 0}
-    assert [(sample["finished"], sample["turns"]) for sample in samples] == [(False, 1)] * 2
-
-
-def test_evaluation_runs_no_more_items_at_once_than_it_may(make_env):
-    """max_eval_workers is how many sandboxes there are at a time."""
-    running: list[int] = [0]
-    most: list[int] = [0]
-
-    async def act(env: Any) -> None:
-        real = env.run_item
-
-        async def run_item(item: Any, prompt: str) -> Any:
-            running[0] += 1
-            most[0] = max(most[0], running[0])
-            try:
-                return await real(item, prompt)
-            finally:
-                running[0] -= 1
-
-        env.run_item = run_item
-        await env.evaluate()
-
-    run(make_env, act, script=[say("done")], eval_size=5, max_eval_workers=2)
-
-    assert (most, running) == ([2], [0])
 
 
 @pytest.mark.parametrize("beside", [False, True])

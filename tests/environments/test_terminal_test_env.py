@@ -119,7 +119,15 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path
 
     metrics, samples = results_of(tmp_path)
     requests = [entry.request for entry in mock_server.journal]
-    assert metrics == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert metrics == {
+        "eval/items": 3,
+        "eval/errors": 0,
+        "eval/mean_reward": 1.0,
+        "eval/pass_rate": 1.0,
+        "eval/mean_turns": 2.0,
+        "eval/finished_rate": 1.0,
+        "eval/mean_tool_errors": 0.0,
+    }
     assert [(sample["score"], sample["turns"], sample["finished"]) for sample in samples] == [(1.0, 2, True)] * 3
     assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     assert {request["temperature"] for request in requests} == {0.0}
@@ -159,7 +167,7 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path
     metrics, samples = results_of(tmp_path)
     assert metrics["eval/errors"] == 1
     assert [sample.get("error") for sample in samples] == [None, None, "LookupError: no verdict"]
-    assert [sample["score"] for sample in samples] == [1.0, 1.0, 0.0]
+    assert [sample["score"] for sample in samples] == [1.0, 1.0, None]
     assert len(cleaned) == 3
 
 
@@ -177,13 +185,13 @@ def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch
     assert len(cleaned) == 3
 
 
-def test_server_that_fails_is_a_score_of_zero(make_env, tmp_path, cleaned):
-    """A model that does not answer solved nothing."""
+def test_server_that_fails_is_an_error_of_each_item(make_env, tmp_path, cleaned):
+    """A model that does not answer was not evaluated: there is no mean of it."""
     run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
 
     metrics, samples = results_of(tmp_path)
-    assert metrics["eval/mean_reward"] == 0.0
-    assert [(sample["finished"], sample["turns"]) for sample in samples] == [(False, 1)] * 3
+    assert metrics == {"eval/items": 3, "eval/errors": 3}
+    assert [(sample["finished"], sample["turns"], sample["score"]) for sample in samples] == [(False, 1, None)] * 3
     assert len(cleaned) == 3
 
 

@@ -237,8 +237,8 @@ def test_terminal_test_env_earns_its_reward_in_token_mode(make_env):
         env = make_env(TerminalTestEnv, script=script, server_type="vllm", group_size=2)
         await env.setup()
         group, _ = await env.collect_trajectories(await env.get_next_item())
-        sample = await env.evaluate_item(env.train_items[0])
-        return group, sample
+        evaluation = await env.evaluate_items(env.train_items[:1])
+        return group, *evaluation.samples
 
     group, sample = asyncio.run(scenario())
 

@@ -286,7 +286,12 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp
     metrics, samples = results_of(tmp_path)
     requests = [entry.request for entry in mock_server.journal if entry.kind == "chat"]
     assert metrics == {
+        "eval/items": 2,
+        "eval/errors": 0,
         "eval/mean_reward": pytest.approx(0.94),
+        "eval/mean_turns": 3.0,
+        "eval/finished_rate": 1.0,
+        "eval/mean_tool_errors": 0.0,
         "eval/mean_correctness": pytest.approx(0.9),
         "eval/correct_rate": 1.0,
         "eval/web_use_rate": 1.0,
@@ -294,16 +299,21 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp
         "eval/mean_tool_calls": 2.0,
         "eval/diversity_rate": 0.0,
         "eval/judge_fallbacks": 0,
-        "eval/errors": 0,
     }
     assert [{name: value for name, value in sample.items() if name not in {"prompt", "messages"}} for sample in samples] == [
         {
             "expected": item["answer"],
             "score": pytest.approx(0.94),
+            "reward": pytest.approx(0.94),
             "correctness": 0.9,
             "judged_by": "judge",
+            "used_web": True,
+            "tool_calls": 2,
+            "efficiency": 1.0,
+            "domains": ["vienna.example"],
             "turns": 3,
             "finished": True,
+            "tool_errors": 0,
         }
         for item in items[:2]
     ]
@@ -340,8 +350,9 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, fake_san
     run(make_env, act, script=Script([say("Rome.")], judge="?"), data_dir_to_save_evals=str(tmp_path))
 
     metrics, samples = results_of(tmp_path)
-    assert (metrics["eval/errors"], metrics["eval/mean_reward"], metrics["eval/mean_efficiency"]) == (1, 0.1, 0.5)
-    assert [(sample["score"], sample.get("error", "")[:9]) for sample in samples] == [(0.0, "Attribute"), (0.2, "")]
+    assert (metrics["eval/errors"], metrics["eval/mean_reward"], metrics["eval/mean_efficiency"]) == (1, 0.2, 1.0)
+    assert [(sample["score"], sample.get("error", "")[:9]) for sample in samples] == [(None, "Attribute"), (0.2, "")]
+    assert [sample["expected"] for sample in samples] == [None, ITEM["answer"]]
     assert len(set(cleaned)) == 2
 
 
@@ -359,13 +370,13 @@ def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch
     assert len(set(cleaned)) == 2
 
 
-def test_server_that_fails_is_a_score_of_zero(make_env, tmp_path):
-    """A model that does not answer is not efficient."""
+def test_server_that_fails_is_an_error_of_each_item(make_env, tmp_path):
+    """A model that does not answer was not evaluated."""
     run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
 
     metrics, samples = results_of(tmp_path)
-    assert metrics["eval/mean_reward"] == 0.0
-    assert [(sample["score"], sample["judged_by"], sample["finished"]) for sample in samples] == [(0.0, "nobody", False)] * 2
+    assert metrics == {"eval/items": 2, "eval/errors": 2}
+    assert [(sample["score"], sample["finished"]) for sample in samples] == [(None, False)] * 2
 
 
 @pytest.mark.hermes_allow_leftovers

@@ -181,8 +181,8 @@ class TestTerminal:
 @pytest.mark.parametrize(
     ("waivers", "message"),
     [
-        ('{"HE999": "why"}', "expected_failures names 'HE999', which is no rule."),
-        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why a breach is accepted"),
+        ('{"HE999": "why"}', "expected_failures: there is no rule 'HE999'."),
+        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why a violation is accepted"),
     ],
 )
 def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:
@@ -237,3 +237,12 @@ class QuietEnv(TerminalTestEnv):
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(skipped=1, deselected=RULES - 1)
+
+
+@pytest.mark.parametrize("name", ["takes-no-metrics", "wandb-log-accepts-none"])
+def test_a_rule_is_selected_by_its_name_and_by_a_former_one(pytester: pytest.Pytester, name: str) -> None:
+    """``-k`` finds the items of ``--hermes-env`` under either name."""
+    result = run(pytester, "--hermes-env", GOOD, "-k", name, "--collect-only", "-q")
+
+    items = [line.rpartition("::")[2] for line in result.outlines if "::" in line]
+    assert items == ["TerminalTestEnv[HE802-wandb-log-accepts-none]"]

@@ -116,7 +116,7 @@ def _entry(number: int, item: Any) -> str:
 
 def _entry_without_item() -> str:
     lines = [
-        "  # get_next_item gave None: nothing is trained. Write an item here as compute_reward and format_prompt take it.",
+        "  # get_next_item returned None: nothing is trained. Write an item here as compute_reward and format_prompt take it.",
         "  - item: null",
     ]
     return "\n".join([*lines, *_cases(None)]) + "\n"

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from pytest_hermes_env.contract.check import select_rules
+from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.mutation.breakage import Breakage
 from pytest_hermes_env.contract.mutation.operators import breakages
 from pytest_hermes_env.contract.mutation.target import chosen_class

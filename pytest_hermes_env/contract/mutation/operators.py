@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from pytest_hermes_env.contract.mutation.breakage import Breakage, replaced, replaced_block
-from pytest_hermes_env.source import LAYER_CONTEXT, LAYER_LOOP, Change, ClassSource, Function, Kind, last_name
+from pytest_hermes_env.source import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_CONTEXT,
+    LAYER_EVALUATION,
+    LAYER_LOOP,
+    Change,
+    ClassSource,
+    Function,
+    Kind,
+    last_name,
+)
 
 __all__ = ["OPERATORS", "breakages"]
 
@@ -108,7 +118,7 @@ def config_without_a_list(source: ClassSource) -> Iterator[Breakage]:
 
 
 def items_that_run_out(source: ClassSource) -> Iterator[Breakage]:
-    """HE202: get_next_item counts on for ever."""
+    """HE202: get_next_item counts on forever."""
     for function, node in _nodes(_functions(source, "get_next_item"), ast.BinOp):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             yield _made("HE202", "get_next_item runs out of items", function, node, _text(node.left))
@@ -218,6 +228,9 @@ def evaluation_without_tools(source: ClassSource) -> Iterator[Breakage]:
         for word in node.keywords:
             if word.arg == "tool_schemas":
                 yield _made("HE701", "evaluation offers the model no tool", function, word.value, "[]")
+    for function, node in _calls(_functions(source, "evaluate"), LAYER_EVALUATION):
+        logs = "self.evaluate_log(metrics={'eval/mean_reward': 1.0}, samples=[{'score': 1.0}])"
+        yield _made("HE701", "evaluation runs no agent", function, node, logs)
 
 
 def buffers_that_evaluation_fills(source: ClassSource) -> Iterator[Breakage]:
@@ -258,6 +271,8 @@ def evaluation_with_chance(source: ClassSource) -> Iterator[Breakage]:
         for word in node.keywords:
             if word.arg == "temperature":
                 yield _made("HE703", "evaluation samples at temperature 1.0", function, word.value, "1.0")
+    for function, node in _rollouts_of_evaluation(source):
+        yield _made("HE703", "evaluation samples at temperature 1.0", function, node, _given(node, "temperature", "1.0"))
 
 
 def setting_that_evaluation_loses(source: ClassSource) -> Iterator[Breakage]:
@@ -267,6 +282,22 @@ def setting_that_evaluation_loses(source: ClassSource) -> Iterator[Breakage]:
             if word.arg in {"max_tokens", "max_turns", "extra_body"}:
                 text = "1" if word.arg == "max_turns" else "None"
                 yield _made("HE704", f"evaluation does not keep {word.arg}", function, word.value, text)
+    for function, node in _rollouts_of_evaluation(source):
+        yield _made("HE704", "evaluation does not keep max_turns", function, node, _given(node, "max_turns", "1"))
+
+
+def _rollouts_of_evaluation(source: ClassSource) -> Iterator[tuple[Function, ast.Call]]:
+    """Yield the calls through which evaluate runs the layer's rollouts."""
+    functions = _functions(source, "evaluate")
+    for name in (LAYER_AGENT_ROLLOUT, LAYER_EVALUATION):
+        yield from _calls(functions, name)
+
+
+def _given(call: ast.Call, name: str, value: str) -> str:
+    """Return a call in which the keyword argument ``name`` has another value."""
+    keywords = [word for word in call.keywords if word.arg != name]
+    keywords.append(ast.keyword(arg=name, value=ast.parse(value, mode="eval").body))
+    return ast.unparse(ast.Call(func=call.func, args=call.args, keywords=keywords))
 
 
 def evaluation_that_is_not_logged(source: ClassSource) -> Iterator[Breakage]:

@@ -96,7 +96,7 @@ def _why_not(code: int, arguments: Sequence[str], output: str) -> str:
         return f"pytest does not understand `{command}`:\n{tail}"
     return (
         f"the tests fail although the environment is whole (`{command}` ended with {code}): what they say to a broken one would "
-        f"mean nothing.\n{tail}\n  fix       mend the tests first, or leave failing ones out with --deselect behind `--`"
+        f"mean nothing.\n{tail}\n  fix       fix the tests first, or leave failing ones out with --deselect behind `--`"
     )
 
 

@@ -1,38 +1,27 @@
 """HE101 required-methods
-An environment gives setup, get_next_item, format_prompt, compute_reward and evaluate, itself or from another
-environment.
+An environment defines `setup`, `get_next_item`, `format_prompt`, `compute_reward` and `evaluate`, itself or through
+another environment.
 
-What: the five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
+What: The five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
 count: there they are abstract.
 
-Why: Python refuses to build a class with an abstract method left open, and it says so only when the environment is
-started: after the model server was brought up and the dataset was fetched. A training job fails after minutes of GPU
-time for a name that was misspelt.
+Why: Python refuses to instantiate a class with an open abstract method, and it does so only when the environment
+starts: after the model server is up and the dataset is loaded. A training job fails after minutes of GPU time because
+of a misspelt name.
 
-Fix: write the missing methods. An evaluation-only benchmark still needs get_next_item; it may return None. Check the
-spelling of methods that you did write.
+Fix: Write the missing methods. An evaluation-only benchmark still needs `get_next_item`; it may return None. Check the
+spelling of the methods that you did write.
 
-Source: environments.hermes_base_env.HermesAgentBaseEnv (abstract methods); atroposlib 0.4.0, envs/base.py,
-BaseEnv(ABC).
+Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); atroposlib 0.4.0, `envs/base.py`,
+`BaseEnv(ABC)`.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    REQUIRED_METHODS,
-    ClassSource,
-    Evidence,
-    breach,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, breach
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:

@@ -1,17 +1,19 @@
 """HE102 async-where-awaited
-What Atropos awaits is async, format_prompt is not, and evaluate can be called without arguments.
+Methods that Atropos awaits are async, `format_prompt` is not, and `evaluate` can be called without arguments.
 
-What: setup, get_next_item, compute_reward, evaluate and wandb_log are coroutine functions, or return something that can
-be awaited; format_prompt is a plain function; evaluate has no parameter without a default.
+What: `setup`, `get_next_item`, `compute_reward`, `evaluate` and `wandb_log` are coroutine functions, or return an
+awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default.
 
-Why: Python finds the mistake at the first await, with "object float can't be used in 'await' expression": after the model
-answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
-format_prompt gives the model "<coroutine object ...>" as its task.
+Why: Python reports the mistake at the first await, with "object float can't be used in 'await' expression": after the
+model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
+`format_prompt` sends the model "<coroutine object ...>" as its task.
 
-Fix: write async def for the five, def for format_prompt, and evaluate(self, *args, **kwargs) or evaluate(self).
+Fix: Write `async def` for the five, `def` for `format_prompt`, and `evaluate(self, *args, **kwargs)` or
+`evaluate(self)`.
 
-Source: atroposlib 0.4.0, envs/base.py: await self.setup(), self.get_next_item(), self.evaluate(), self.wandb_log();
-environments.hermes_base_env, collect_trajectory: await self.compute_reward(), self.format_prompt().
+Source: atroposlib 0.4.0, `envs/base.py`: `await self.setup()`, `self.get_next_item()`, `self.evaluate()`,
+`self.wandb_log()`; `environments.hermes_base_env`, `collect_trajectory`: `await self.compute_reward()`,
+`self.format_prompt()`.
 """
 
 from __future__ import annotations
@@ -20,19 +22,11 @@ import ast
 import inspect
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    NOT_AWAITABLE,
-    ClassSource,
-    Evidence,
-    External,
-    Function,
-    Kind,
-    Value,
-    breach,
-    in_order,
-    resolve,
-)
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.source import ClassSource, External, Function, Kind, Value, breach, in_order, resolve
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +153,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for path, line in [evidence.at_method(name)]
     ]
     items = evidence.scenario("items")
-    if items.happened and NOT_AWAITABLE in items.error and not findings:
+    if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
         path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
         findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]

@@ -1,22 +1,24 @@
 """HE103 has-a-name
-An environment has a name of its own.
+An environment has its own name.
 
-What: `name` is set to a text that is not empty and not the layer's "hermes-agent", in the class or in an environment that
-it inherits from.
+What: `name` is a non-empty text other than the layer's "hermes-agent", in the class or in an environment that it
+inherits from.
 
-Why: Atropos names evaluations, wandb runs and saved files after it. Under the base's name two environments write into one
-another's results, and nobody sees which curve is whose.
+Why: Atropos names evaluations, wandb runs and saved files after it. Two environments with the base's name write into
+each other's results, and the curves cannot be told apart.
 
-Fix: name = "my-environment" in the class body.
+Fix: Set `name = "my-environment"` in the class body.
 
-Source: environments.hermes_base_env, HermesAgentBaseEnv.name; atroposlib 0.4.0, envs/base.py, evaluate_log and
-register_env.
+Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.4.0, `envs/base.py`, `evaluate_log` and
+`register_env`.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import UNKNOWN, ClassSource, Evidence, FromEnvironment, breach, literal
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, breach, literal
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _OF_THE_BASE = "hermes-agent"
 

@@ -1,27 +1,30 @@
 """HE104 config-class
-An environment's settings are a subclass of HermesAgentEnvConfig that env_config_cls names, and every one is described.
+The settings of an environment are a subclass of `HermesAgentEnvConfig` that `env_config_cls` names, and each has a
+description.
 
-What: env_config_cls, where it is given, is HermesAgentEnvConfig or a subclass of it; config_init returns an instance of
-that class; each field that the environment adds has a description. An environment without settings of its own needs no
-class of its own.
+What: `env_config_cls`, if set, is `HermesAgentEnvConfig` or a subclass of it. `config_init` returns an instance of that
+class. Each field that the environment adds has a description. An environment without additional settings needs no
+class.
 
-Why: Atropos builds the command line from env_config_cls. A field of another class cannot be set by --env.field, is lost
-when a flag is given, and a class that does not lead to HermesAgentEnvConfig has no toolsets. The description is all that
---help says about a field.
+Why: Atropos builds the command line from `env_config_cls`. A field of another class cannot be set by `--env.field` and
+is lost when a flag is given, and a class that is not derived from `HermesAgentEnvConfig` has no toolsets. The
+description is all that `--help` shows about a field.
 
-Fix: class MyConfig(HermesAgentEnvConfig) with Field(default=..., description="..."), and env_config_cls = MyConfig.
+Fix: Write `class MyConfig(HermesAgentEnvConfig)` with `Field(default=..., description="...")`, and set `env_config_cls
+= MyConfig`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.env_config_cls and cli(); environments.hermes_base_env.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.env_config_cls` and `cli()`; `environments.hermes_base_env`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, passed, undecided
+from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
-    Evidence,
     External,
     Kind,
     breach,
@@ -31,7 +34,7 @@ from pytest_hermes_env.contract.evidence import (
     is_config,
     known_fields,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, passed, undecided
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,18 +1,17 @@
 """HE105 config-init
-config_init is a classmethod that returns a config and a list of server configs.
+`config_init` is a classmethod that returns a config and a list of server configs.
 
-What: the class, or a base that can be read, has a classmethod config_init; each of its returns gives two values, and
-the second is a list of APIServerConfig.
+What: The class, or a base that can be read, has a classmethod `config_init`. Each of its returns has two values, and
+the second is a list of `APIServerConfig`.
 
-Why: a single APIServerConfig is not an error in Atropos. It takes anything that is not a list for "find my servers
-yourself" and talks to http://localhost:9004 to 9007. The model that you named is never asked: the run hangs, or
-retries until it gives up, while the machines that you rented stand idle. Without a config_init of its own the class
-gets the same default.
+Why: A single `APIServerConfig` is not an error in Atropos. It takes anything but a list as "find my servers yourself"
+and connects to http://localhost:9004 to 9007. The model that you named is never called: the run hangs, or retries until
+it gives up, while the rented machines are idle. A class without its own `config_init` gets the same default.
 
-Fix: return (env_config, [APIServerConfig(...)]), with the brackets, from a method under @classmethod.
+Fix: Return `(env_config, [APIServerConfig(...)])`, with the brackets, from a method under `@classmethod`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.config_init; envs/server_handling/server_manager.py,
-ServerManager.__init__.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.config_init`; `envs/server_handling/server_manager.py`,
+`ServerManager.__init__`.
 """
 
 from __future__ import annotations
@@ -20,27 +19,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Function,
-    Kind,
-    Value,
-    Values,
-    breach,
-    has,
-    in_order,
-    only,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.source import ClassSource, Function, Kind, Value, Values, breach, has, in_order, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

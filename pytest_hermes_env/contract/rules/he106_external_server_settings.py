@@ -1,17 +1,18 @@
 """HE106 external-server-settings
-A server configuration for an external API has server_type "openai" and health_check False.
+A server configuration for an external API has `server_type` "openai" and `health_check` False.
 
-What: where config_init names an API of somebody else's (OpenRouter, OpenAI, another https endpoint), server_type is
-"openai", which is the default, and health_check is False, which is not. Servers of one's own are another matter: loopback,
-private addresses, and endpoints that are declared as vllm, sglang or trl.
+What: Where `config_init` names an external API (OpenRouter, OpenAI, another https endpoint), `server_type` is "openai",
+which is the default, and `health_check` is False, which is not. Your own servers are exempt: loopback, private
+addresses, and endpoints declared as vllm, sglang or trl.
 
-Why: with health_check on, Atropos sends an openai-type endpoint a chat completion every second, and pays for it; the
-vllm type asks for /health, which an external API does not have, waits for ever, and asks for tokens on /generate.
+Why: With `health_check` on, Atropos sends a chat completion to an openai-type endpoint every second, and you pay for
+it. The vllm type requests `/health`, which an external API does not have, waits forever, and requests tokens from
+`/generate`.
 
-Fix: APIServerConfig(base_url="https://...", server_type="openai", health_check=False, api_key=os.environ.get(...)).
+Fix: `APIServerConfig(base_url="https://...", server_type="openai", health_check=False, api_key=os.environ.get(...))`.
 
-Source: atroposlib 0.4.0, envs/server_handling/openai_server.py and vllm_server.py, check_server_status_task;
-server_baseline.py, APIServerConfig.health_check = True.
+Source: atroposlib 0.4.0, `envs/server_handling/openai_server.py` and `vllm_server.py`, `check_server_status_task`;
+`server_baseline.py`, `APIServerConfig.health_check = True`.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     FromEnvironment,
     breach,
     calls_in,
@@ -35,7 +37,7 @@ from pytest_hermes_env.contract.evidence import (
     keyword,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

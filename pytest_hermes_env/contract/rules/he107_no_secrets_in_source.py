@@ -1,16 +1,16 @@
 """HE107 no-secrets-in-source
 API keys, tokens and passwords come from the environment, never from the source.
 
-What: no text in the environment's files has the shape of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face, GitHub,
-Google, AWS, Slack, ...), and nothing that is called a key, token, secret or password is given a text that looks random.
-Placeholders ("", "x", "none", "EMPTY", "sk-your-key") and os.environ are fine.
+What: No text in the environment's files has the format of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face,
+GitHub, Google, AWS, Slack, ...), and nothing named key, token, secret or password is set to a text that looks random.
+Placeholders ("", "x", "none", "EMPTY", "sk-your-key") and `os.environ` are fine.
 
-Why: source is committed, copied into logs, images and datasets, and read by other people's agents. A key in it is public
-from then on: it is found by scanners within minutes, and taking the line away does not take it out of the history.
+Why: Source is committed, copied into logs, images and datasets, and read by other people's agents. A key in it is
+public from then on: scanners find it within minutes, and deleting the line does not delete it from the history.
 
-Fix: api_key=os.environ.get("OPENROUTER_API_KEY", ""), and revoke the key that was in the file.
+Fix: Write `api_key=os.environ.get("OPENROUTER_API_KEY", "")`, and revoke the key that was in the file.
 
-Source: the key formats as the providers document them; GitHub's secret scanning patterns.
+Source: The key formats as the providers document them; GitHub's secret scanning patterns.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, FromEnvironment, breach, in_order, literal
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.source import ClassSource, FromEnvironment, breach, in_order, literal
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _SHAPES = (
     ("an OpenRouter key", r"sk-or-(?:v\d-)?[A-Za-z0-9]{24,}"),

@@ -1,18 +1,18 @@
 """HE108 toolsets-are-named
-The configuration names the toolsets that the model gets, or a distribution of them, and hermes knows every name.
+The configuration names toolsets that hermes knows, or a distribution of them.
 
-What: config_init sets enabled_toolsets or distribution, not both; the names are hermes' own, or those of toolsets that the
-environment makes itself. `default_toolsets` is only a hint for readers: nothing reads it.
+What: `config_init` sets `enabled_toolsets` or `distribution`, not both. The names are hermes' own, or those of toolsets
+that the environment registers. `default_toolsets` is only a hint for readers: no code reads it.
 
-Why: without either the model is offered every tool that hermes has, sending messages included, and each request carries
-their schemas. A name that is misspelt gives no tools: upstream's base let the model answer without any, and every reward
-was that of a model that did nothing.
+Why: Without either, the model is offered every tool that hermes has, including those that send messages, and each
+request carries their schemas. A misspelt name resolves to no tools: upstream's base let the model answer without any,
+and every reward was that of a model that did nothing.
 
-Fix: enabled_toolsets=["terminal", "file"]; hermes' names are in its toolsets.py, the distributions in
-toolset_distributions.py.
+Fix: Set `enabled_toolsets=["terminal", "file"]`. Hermes' names are in its `toolsets.py`, the distributions in
+`toolset_distributions.py`.
 
-Source: hermes-agent 0.19, toolsets.TOOLSETS, model_tools.get_tool_definitions, toolset_distributions.DISTRIBUTIONS;
-environments.offered_tools.
+Source: hermes-agent 0.19, `toolsets.TOOLSETS`, `model_tools.get_tool_definitions`,
+`toolset_distributions.DISTRIBUTIONS`; `environments.offered_tools`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ import ast
 import difflib
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     Kind,
     breach,
     config_calls,
@@ -37,12 +38,12 @@ from pytest_hermes_env.contract.evidence import (
     known_toolsets,
     literal,
 )
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Frame
+    from pytest_hermes_env.source import Frame
 
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
 _NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"

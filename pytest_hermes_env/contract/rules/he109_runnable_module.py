@@ -1,16 +1,16 @@
 """HE109 runnable-module
-The environment's file starts it: if __name__ == "__main__": MyEnv.cli().
+The environment's file starts it: `if __name__ == "__main__": MyEnv.cli()`.
 
-What: a file with an environment, or the __main__.py beside it, has a block under `if __name__ == "__main__"` that calls
-cli() of the environment, itself or in a function of the file; no file calls cli() outside of such a block.
+What: A file with an environment, or the `__main__.py` beside it, has a block under `if __name__ == "__main__"` that
+calls `cli()` of the environment, directly or in a function of the file. No file calls `cli()` outside such a block.
 
-Why: serve, process and evaluate are started as `python my_env.py ...`. Without the block the command ends at once, with
-exit code 0 and without a word, and a job script takes that for success. Outside of the block the command runs whenever
-somebody imports the file: in every test.
+Why: `serve`, `process` and `evaluate` are started as `python my_env.py ...`. Without the block the command ends at once
+with exit code 0 and no output, and a job script takes that for success. Outside the block the command runs whenever the
+file is imported: in every test.
 
-Fix: if __name__ == "__main__": MyEnv.cli() at the end of the file.
+Fix: Add `if __name__ == "__main__": MyEnv.cli()` at the end of the file.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.cli.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.cli`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, Function, Module, breach, flat_statements, resolve
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed
+from pytest_hermes_env.source import ClassSource, Function, Module, breach, flat_statements, resolve
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,18 +1,19 @@
 """HE110 import-is-quiet
-Importing an environment's file changes nothing: no variables of the process, no sys.path, no files, no network.
+Importing an environment's file has no side effects: no change to environment variables or `sys.path`, no files, no
+network.
 
-What: no statement at the level of the module or of a class, and no function that such a statement calls, sets os.environ
-or sys.path, changes the working directory, writes files, starts processes, or asks the network. What stands under
-`if __name__ == "__main__":` runs only when the file is started, and is fine.
+What: No statement at module or class level, and no function that such a statement calls, sets `os.environ` or
+`sys.path`, changes the working directory, writes files, starts processes, or uses the network. Code under `if __name__
+== "__main__":` runs only when the file is started, and is fine.
 
-Why: tests, tools, documentation and Atropos' own workers import the file. What it changes on the way, every other
-environment in the process gets, in an order that nobody chose; a dataset that is fetched on import makes the file
-unusable without a network.
+Why: Tests, tools, documentation and Atropos' workers import the file. Its side effects reach every other environment in
+the process, in an order that nobody chose. A dataset that is downloaded on import makes the file unusable without a
+network.
 
-Fix: move the work into setup(), or under if __name__ == "__main__". Instead of a sys.path prelude install the project
-(pip install -e .), or run it with python -m.
+Fix: Move the work into `setup()`, or under `if __name__ == "__main__"`. Instead of a `sys.path` prelude install the
+project (`pip install -e .`), or run it with `python -m`.
 
-Source: the prelude `sys.path.insert(0, ...)` of upstream's environments; Python's documentation, "The import system".
+Source: The prelude `sys.path.insert(0, ...)` of upstream's environments; Python's documentation, "The import system".
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import ClassSource, External, Function, breach, flat_statements, in_order, resolve
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.source import ClassSource, External, Function, breach, flat_statements, in_order, resolve
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _MOST = 50
 """How many functions are followed from one file's import, each once."""

@@ -1,20 +1,21 @@
 """HE111 file-parses
-The environment's file, and every file of the project that it imports, is Python that parses.
+The environment's file, and every file of the project that it imports, parses.
 
-What: the file can be read and parsed; so can the modules of the same tree that it imports by name.
+What: The file can be read and parsed, and so can the modules of the same tree that it imports by name.
 
-Why: A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged.
+Why: A file that does not parse cannot be imported: no environment in it can start, and no other rule can check it.
 
-Fix: Run `python -m py_compile FILE` and mend the line that it names.
+Fix: Run `python -m py_compile FILE` and fix the line that it names.
 
-Source: the Python reference, "Errors and Exceptions"; a real environment stayed broken in this way for twenty days, because
-no test imported it.
+Source: The Python reference, "Errors and Exceptions"; a real environment stayed broken like this for twenty days
+because no test imported it.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import ClassSource
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:

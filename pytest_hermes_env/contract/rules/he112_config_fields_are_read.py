@@ -1,16 +1,16 @@
 """HE112 config-fields-are-read
 Every setting that an environment adds to its configuration is read somewhere.
 
-What: the name of each own field is read, as an attribute, with getattr, or as a key of a dumped configuration, in the
-class, in its bases, or in a file of the same tree that they import.
+What: The name of each added field is read, as an attribute, with `getattr`, or as a key of a dumped configuration, in
+the class, in its bases, or in a file of the same tree that they import.
 
-Why: a setting that nothing reads is a promise: --env.correctness_weight 0.9 is accepted, logged to wandb, and changes
+Why: A setting that no code reads misleads: `--env.correctness_weight 0.9` is accepted, logged to wandb, and changes
 nothing. People have compared runs that differed in such a setting alone.
 
-Fix: read it, or take it away.
+Fix: Read the setting, or remove it.
 
-Source: atroposlib 0.4.0, envs/base.py, cli(): every field of env_config_cls becomes a flag; pydantic keeps what is never
-read.
+Source: atroposlib 0.4.0, `envs/base.py`, `cli()`: every field of `env_config_cls` becomes a flag; pydantic keeps fields
+that are never read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
@@ -30,10 +31,10 @@ from pytest_hermes_env.contract.evidence import (
     known_fields,
     last_name,
 )
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.evidence import Call, Module
+    from pytest_hermes_env.source import Call, Module
 
 _MOST_FILES = 40
 _CONFIGS = frozenset({"config", "cfg", "env_config", "settings", "_config"})

@@ -1,16 +1,16 @@
 """HE201 setup-works-offline
-setup falls back to built-in items when its dataset cannot be loaded.
+`setup` falls back to built-in items when its dataset cannot be loaded.
 
-What: every call that fetches a dataset or a file from the network, in setup or in what it calls, stands in a try whose
-except catches the failure and goes on; setup ends without a network, with items to train on.
+What: Every call in `setup`, or in code that it calls, that downloads a dataset or a file is in a `try` whose `except`
+handles the failure and continues. Without a network `setup` still ends with items to train on.
 
-Why: datasets move, become gated, and hubs have outages. A setup that needs the network fails on a compute node without
-one, after the model was loaded; and nobody can test the environment, or even start it, on a laptop in a train.
+Why: Datasets move, become gated, and hubs have outages. A `setup` that needs the network fails on a compute node
+without one, after the model was loaded, and the environment cannot be tested or even started on an offline laptop.
 
-Fix: try: rows = load_dataset(...) except Exception: logger.warning(...); rows = SAMPLES.
+Fix: `try: rows = load_dataset(...) except Exception: logger.warning(...); rows = SAMPLES`.
 
-Source: the guide of upstream's environments: "load a dataset, fall back to built-in samples"; hermes-agent's former
-environments.web_research_env.
+Source: The guide of upstream's environments: "load a dataset, fall back to built-in samples"; hermes-agent's former
+`environments.web_research_env`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,10 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    External,
-    Frame,
-    Function,
-    Kind,
-    breach,
-    in_order,
-    last_name,
-)
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.source import Call, ClassSource, External, Frame, Function, Kind, breach, in_order, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,15 +1,15 @@
 """HE204 prompt-is-text
-format_prompt gives a text that is not empty, and leaves the item alone.
+`format_prompt` returns a non-empty text and does not change the item.
 
-What: each return of format_prompt is a str with something in it; the method changes neither the item nor what is in it.
+What: Each return of `format_prompt` is a non-empty `str`. The method changes neither the item nor anything in it.
 
-Why: the prompt becomes the content of the user message. None, a list of messages or a dict is refused by the server, or
-sent as something that no chat template can show; an empty prompt gives rollouts about nothing. An item that was changed is
-another item for the second rollout of its group, and for the reward.
+Why: The prompt becomes the content of the user message. The server refuses None, a list of messages or a dict, or
+passes it to a chat template that cannot render it. An empty prompt produces rollouts about nothing. A changed item is a
+different item for the second rollout of its group, and for the reward.
 
-Fix: return item["question"] as a str; work on a copy where a part of the item is prepared.
+Fix: Return `item["question"]` as a `str`, and work on a copy where part of the item needs preparation.
 
-Source: environments.hermes_base_env, HermesAgentBaseEnv.format_prompt(item) -> str and collect_trajectory.
+Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.format_prompt(item) -> str` and `collect_trajectory`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    MUTATORS,
-    UNKNOWN,
-    ClassSource,
-    Evidence,
-    Function,
-    ItemSeen,
-    Kind,
-    breach,
-    calls_in,
-    in_order,
-    literal,
-)
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, not_seen, passed, undecided
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.scenario import ItemSeen
+from pytest_hermes_env.source import MUTATORS, UNKNOWN, ClassSource, Function, Kind, breach, calls_in, in_order, literal
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,11 +127,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not callable(getattr(evidence.env_class, "format_prompt", None)):
         return not_exercised("there is no method format_prompt, as HE101 reports")
     scenario = evidence.scenario("items")
-    if not scenario.happened:
-        return not_seen(scenario.unavailable)
+    if missing := evidence.without_items():
+        return missing
     asked = [item for item in scenario.items if item.is_formatted]
-    if not asked:
-        return not_seen(scenario.error or scenario.note or "get_next_item gave no item")
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
         return passed(f"{len(asked)} prompts looked at")

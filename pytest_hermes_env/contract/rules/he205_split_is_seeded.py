@@ -1,18 +1,18 @@
 """HE205 split-is-seeded
-Shuffles are seeded, and lists of the module are not shuffled in place.
+Shuffles are seeded, and module-level lists are not shuffled in place.
 
-What: in setup, in the constructor and in what they call, whatever shuffles or samples has a seed: random.Random(42),
-numpy.random.default_rng(42), dataset.shuffle(seed=42), train_test_split(random_state=42). A list that the module defines
-is copied before it is shuffled.
+What: In `setup`, in the constructor and in code that they call, whatever shuffles or samples has a seed:
+`random.Random(42)`, `numpy.random.default_rng(42)`, `dataset.shuffle(seed=42)`, `train_test_split(random_state=42)`. A
+list that the module defines is copied before it is shuffled.
 
-Why: without a seed the evaluation items are other ones in every run, and in every worker: scores cannot be compared, and
-after a restart the environment trains on what it is evaluated on. A module's list that is shuffled in place is in another
-order for everyone else in the process, and for the second environment of a test.
+Why: Without a seed the evaluation items differ in every run and in every worker: scores cannot be compared, and after a
+restart the environment trains on the items that it is evaluated on. Shuffling a module-level list in place reorders it
+for all other code in the process, and for the second environment of a test.
 
-Fix: rows = list(ROWS); random.Random(42).shuffle(rows).
+Fix: `rows = list(ROWS); random.Random(42).shuffle(rows)`.
 
 Source: Python's documentation, "random": the module's functions share one generator, seeded from the system's clock or
-entropy; datasets.Dataset.shuffle(seed=None).
+entropy; `datasets.Dataset.shuffle(seed=None)`.
 """
 
 from __future__ import annotations
@@ -20,33 +20,15 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    External,
-    Function,
-    breach,
-    in_order,
-    keyword,
-    last_name,
-    resolve,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-    undecided,
-)
-from pytest_hermes_env.source import class_of
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, undecided
+from pytest_hermes_env.source import ClassSource, External, Function, breach, class_of, in_order, keyword, last_name, resolve
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.contract.evidence import Module
+    from pytest_hermes_env.source import Module
 
 _SHUFFLES = frozenset({"shuffle", "sample", "permutation", "permuted"})
 _SPLITS = frozenset({"train_test_split", "random_split", "KFold", "ShuffleSplit"})
@@ -194,7 +176,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error and not scenario.items:
         return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return not_applicable("get_next_item gave None: there are no training items to shuffle")
+        return not_applicable("get_next_item returned None: there are no training items to shuffle")
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
     if not first:

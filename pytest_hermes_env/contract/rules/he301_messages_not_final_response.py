@@ -1,19 +1,19 @@
 """HE301 messages-not-final-response
-Of an AgentResult only its own fields are read; the answer and the tool calls are in its messages.
+Code reads only the fields that an `AgentResult` has; the answer and the tool calls are in its messages.
 
-What: code that holds an AgentResult reads messages, managed_state, turns_used, finished_naturally, reasoning_per_turn
-or tool_errors, and nothing else: not final_response, tool_calls, tools_used, output or response, not result[...], not
-result.get(...). The result is followed from the second parameter of compute_reward, and from `await agent.run(...)`,
-through aliases and helpers.
+What: Code that holds an `AgentResult` reads `messages`, `managed_state`, `turns_used`, `finished_naturally`,
+`reasoning_per_turn` or `tool_errors`, and nothing else: not `final_response`, `tool_calls`, `tools_used`, `output` or
+`response`, not `result[...]`, not `result.get(...)`. The result is followed from the second parameter of
+`compute_reward`, from `await agent.run(...)` and from the `result` of an `agent_rollout`, through aliases and helpers.
 
-Why: AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
-reward of 0.0 for every rollout: the model learns nothing, and the GPU-days are paid for all the same. Behind
-`getattr(result, "output", "")` the same mistake is silent even in the log.
+Why: `AgentResult` has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
+reward of 0.0 for every rollout: the model learns nothing, at full GPU cost. Behind `getattr(result, "output", "")` the
+same mistake does not even reach the log.
 
-Fix: walk result.messages backwards to the last message with role "assistant" and with content; that is the final
-answer. The tools used are the function names in the "tool_calls" of the assistant messages.
+Fix: Walk `result.messages` backwards to the last message with role "assistant" and with content: that is the final
+answer. The tools used are the function names in the `tool_calls` of the assistant messages.
 
-Source: environments.agent_loop.AgentResult.
+Source: `environments.agent_loop.AgentResult`.
 """
 
 from __future__ import annotations
@@ -22,33 +22,11 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    RESULT_FIELDS,
-    Access,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    Reward,
-    UnknownRead,
-    Values,
-    breach,
-    has,
-    in_order,
-    only,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.source import RESULT_FIELDS, Access, Call, ClassSource, Frame, Kind, Values, breach, has, in_order, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,18 +1,18 @@
 """HE302 tool-calls-are-dicts
 Messages and the tool calls in them are read as dicts.
 
-What: what stands in result.messages (a message, an entry of its "tool_calls", that entry's "function") is not read like
-an object: no call.function.name, no message.content. Where a helper serves objects of the client, too, it asks first:
-isinstance(call, dict), or hasattr. The parts are followed through aliases, loops, comprehensions and helpers.
+What: Entries of `result.messages` (a message, an entry of its `tool_calls`, that entry's "function") are not read like
+objects: no `call.function.name`, no `message.content`. A helper that also accepts objects of the client checks first,
+with `isinstance(call, dict)` or `hasattr`. The entries are followed through aliases, loops, comprehensions and helpers.
 
-Why: the openai client gives objects, and code for them is easy to copy into a reward; the agent loop keeps plain dicts.
-`call.function.name` raises AttributeError for every rollout that used a tool, and only for these: what was to be paid
-for is what fails, behind a broad except without a trace.
+Why: The openai client returns objects, and code for them is easily copied into a reward; the agent loop keeps plain
+dicts. `call.function.name` raises AttributeError for every rollout that used a tool, and only for these: exactly the
+rollouts that should be rewarded fail, without a trace behind a broad except.
 
-Fix: `call["function"]["name"]`, and for the arguments `json.loads(call["function"]["arguments"])` with a handler:
+Fix: Read `call["function"]["name"]`, and for the arguments `json.loads(call["function"]["arguments"])` with a handler:
 models write malformed JSON.
 
-Source: environments.agent_loop.HermesAgentLoop (messages are dicts in the shape of OpenAI's API).
+Source: `environments.agent_loop.HermesAgentLoop` (messages are dicts in the format of OpenAI's API).
 """
 
 from __future__ import annotations
@@ -21,29 +21,11 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    DICTS,
-    PROBES,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    Values,
-    breach,
-    in_order,
-    last_name,
-    only,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised, undecided
+from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source import DICTS, ClassSource, Frame, Function, Kind, Values, breach, in_order, last_name, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

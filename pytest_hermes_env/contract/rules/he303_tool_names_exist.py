@@ -1,19 +1,19 @@
 """HE303 tool-names-exist
 The tool names that a reward compares with are names of tools that the model was offered.
 
-What: where compute_reward, or what it calls, compares the name of a called tool (`call["function"]["name"]`, or a list or
-set of such names) with constants, hermes knows each of these names, and one of each comparison is offered by the
-configured toolsets. A name that hermes does not have is an error; one that it has, but these toolsets do not offer, is a
-warning: other toolsets may be chosen at the start of a run.
+What: Where `compute_reward`, or code that it calls, compares the name of a called tool (`call["function"]["name"]`, or
+a list or set of such names) with constants, hermes knows each of these names, and the configured toolsets offer at
+least one name of each comparison. A name that hermes does not have is an error. A name that hermes has, but these
+toolsets do not offer, is a warning: a run may choose other toolsets.
 
-Why: hermes' tools are called `patch`, not `patch_file`, and `terminal`, not `bash`. A bonus for a tool that does not
-exist is never paid, and a penalty never given: the reward looks right, its mean is a little lower, and the policy is
-never told to use the tool.
+Why: Hermes' tools are called `patch`, not `patch_file`, and `terminal`, not `bash`. A bonus for a tool that does not
+exist is never paid, and a penalty never applied: the reward looks right, its mean is a little lower, and nothing
+teaches the policy to use the tool.
 
-Fix: print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them once as a constant beside
-enabled_toolsets.
+Fix: Print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them as a constant beside
+`enabled_toolsets`.
 
-Source: hermes-agent 0.19, toolsets.TOOLSETS and the registrations in tools/.
+Source: hermes-agent 0.19, `toolsets.TOOLSETS` and the registrations in `tools/`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,11 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Frame,
-    LoopStarted,
-    breach,
-    in_order,
-    known_tools,
-    last_name,
-    literal,
-    names_a_tool,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, undecided
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.source import ClassSource, Frame, breach, in_order, known_tools, last_name, literal, names_a_tool
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,43 +1,33 @@
 """HE403 reward-never-raises
-compute_reward raises on no legal AgentResult.
+`compute_reward` does not raise on any legal `AgentResult`.
 
-What: results of every form that a rollout can leave are given to compute_reward: no tool call, an empty answer, a
-server error, the turn limit, malformed arguments, a tool that raised, results that are no JSON, odd and very long text,
-content that is None or a list of parts (older layers, recorded data and other chat APIs leave it), and generated
+What: `compute_reward` is called with results of every form that a rollout can have: no tool call, an empty answer, a
+server error, the turn limit, malformed arguments, a tool that raised, results that are not JSON, odd and very long
+text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs), and generated
 rollouts, of which the smallest failing one is shown.
 
-Why: an exception in compute_reward is caught on the way to the trainer and becomes 0.0. The rollouts that it hits are
-the odd ones: the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of
-the agent, and nobody finds the IndexError behind a learning curve that stays flat.
+Why: An exception in `compute_reward` is caught on the way to the trainer and becomes 0.0. It hits the unusual rollouts:
+the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of the agent, and
+the IndexError behind a flat learning curve stays hidden.
 
-Fix: paste the shown result into a test and mend the function until it passes. Read `message.get("content") or ""`,
-guard indices and divisions, and parse inside try/except with a named error. Where nothing can be decided because the
-sandbox itself is broken, raising is right: the base counts it apart from an honest 0.0.
+Fix: Paste the shown result into a test and fix the function until it passes. Read `message.get("content") or ""`, guard
+indices and divisions, and parse inside try/except with a named error. Where the sandbox itself is broken and nothing
+can be decided, raising is right: the base counts it apart from an honest 0.0.
 
-Source: environments.agent_loop.HermesAgentLoop.run (what a rollout leaves); environments.hermes_base_env
-(score of a failed reward).
+Source: `environments.agent_loop.HermesAgentLoop.run` (the results of a rollout); `environments.hermes_base_env` (score
+of a failed reward).
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Evidence,
-    Probe,
-    Reward,
-    UnknownRead,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.rollout.probing.record import Probe
+from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +35,6 @@ if TYPE_CHECKING:
 SCENARIOS = ("happy", "silent", "evaluate")
 _PLAINEST = 2
 """When the reward fails on so many of the plainest results, it is not their form that it fails for."""
-_TIMEOUT = re.compile(r"^no end within")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -97,11 +86,8 @@ def _only_without_commands(probe: Probe, probes: list[Probe]) -> bool:
 def _finding(evidence: Evidence, probe: Probe) -> Finding:
     place = probe.trial.place
     path, line = (place.path, place.line) if place.line else evidence.at_method("compute_reward")
-    what = (
-        f"compute_reward has {probe.trial.error}"
-        if _TIMEOUT.match(probe.trial.error)
-        else (f"compute_reward raised {probe.trial.error}")
-    )
+    verb = "timed out:" if probe.trial.is_timeout else "raised"
+    what = f"compute_reward {verb} {probe.trial.error}"
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 

@@ -1,18 +1,18 @@
 """HE406 judge-falls-back
-A judge that errors, times out or answers garbage still leaves a number.
+`compute_reward` returns a number when its judge fails, times out or answers garbage.
 
-What: a question that compute_reward puts to a model (self.server.chat_completion and its like) stands in a try with a
-handler, in its own method or in one that leads to it; and while the judge answers text without a score, or every
-question to it fails, compute_reward returns a finite number.
+What: A call of a judge in `compute_reward` (`self.server.chat_completion` and similar) is in a `try` with a handler, in
+its own method or in one that calls it. While the judge answers text without a score, or every call to it fails,
+`compute_reward` returns a finite number.
 
-Why: judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without
-a fallback each of these becomes an exception in compute_reward, which the trainer sees as 0.0: good work is punished
-at random, and an hour of outage teaches the model that nothing is worth doing.
+Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
+fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0: good work is punished at
+random, and an hour of outage teaches the model that nothing is worth doing.
 
-Fix: wrap the question and the parsing of its answer in one try, and in the handler return a heuristic score, such as
-the overlap of the answer's words with the expected ones. Log it, so that an outage is seen.
+Fix: Put the call and the parsing of its answer into one `try`, and return a heuristic score in the handler, such as the
+overlap of the answer's words with the expected ones. Log it: an outage must be visible.
 
-Source: the environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, ServerManager.
+Source: The environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, `ServerManager`.
 """
 
 from __future__ import annotations
@@ -20,32 +20,23 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Reward,
-    as_number,
-    breach,
-    calls_in,
-    doubts,
-    in_order,
-    last_name,
-)
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import (
-    Finding,
     Rule,
-    Severity,
     Verdict,
     failed,
     judged,
     not_applicable,
     not_exercised,
+    not_seen,
     passed,
     undecided,
 )
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.probing.record import as_number
+from pytest_hermes_env.rollout.unavailable import Cause
+from pytest_hermes_env.source import Call, ClassSource, Frame, Function, breach, calls_in, doubts, in_order, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,9 +135,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        reason = evidence.why_missing(*SCENARIOS)
-        concerns_nobody = "no judge was asked" in reason or "get_next_item gave None" in reason
-        return not_applicable(reason) if concerns_nobody else not_exercised(reason)
+        return not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     findings: dict[tuple[str, int], Finding] = {}
     count = 0
     for scenario in ran:

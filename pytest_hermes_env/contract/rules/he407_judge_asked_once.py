@@ -1,18 +1,17 @@
 """HE407 judge-asked-once
-A judge is asked once per scored rollout.
+A judge is called once per scored rollout.
 
-What: in the scenarios, the requests to the model server that offer no tools are a judge's. There are as many as there
-are rollouts that were scored, or fewer; the same question put again, as after an answer without a score, does not
-count.
+What: In the scenarios, the requests to the model server that offer no tools are calls of a judge. There are at most as
+many as scored rollouts. A retry of the same request, as after an answer without a score, does not count.
 
-Why: a judge is a model call, most often of a larger model than the one in training. Two calls per rollout double the
-longest part of a step and its price, for a score that is one number all the same; averaging several answers belongs
-into one request, with `n`.
+Why: A judge is a model call, usually of a larger model than the one in training. Two calls per rollout double the
+longest part of a step and its price, for a score that is one number either way. Averaging several answers belongs into
+one request, with `n`.
 
-Fix: put all criteria into one prompt that asks for one JSON object, and read every score from it. Where several opinions
-are wanted, ask once with n > 1.
+Fix: Put all criteria into one prompt that requests one JSON object, and read every score from it. Where several
+opinions are needed, send one request with `n > 1`.
 
-Source: the environment guide's judge pattern (one scoring prompt, one JSON score); atroposlib 0.4.0, ServerManager.
+Source: The environment guide's judge pattern (one scoring prompt, one JSON score); atroposlib 0.4.0, `ServerManager`.
 """
 
 from __future__ import annotations
@@ -20,22 +19,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-    LoopStarted,
-    Reward,
-    Scenario,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-    not_seen,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.rollout.journal import LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 

@@ -1,39 +1,27 @@
 """HE409 shell-values-are-quoted
-What is put into a command of the tool context is quoted, or is the author's own.
+Values in a command of the tool context are quoted, or are the author's own.
 
-What: a command for ctx.terminal (or call_tool("terminal", ...)) that compute_reward leads to is built from constants,
-numbers, settings and values that went through shlex.quote or shlex.join. Fields of the item, text of the transcript
-and what the sandbox gave back are not put into it as they are, by f-string, %, format, + or join, through locals or
-helpers. A field that is a command itself (its name says cmd, command, script or shell) and a command that is one
-value as a whole are no finding.
+What: A command for `ctx.terminal` (or `call_tool("terminal", ...)`) in `compute_reward` is built from constants,
+numbers, settings and values that passed through `shlex.quote` or `shlex.join`. Fields of the item, text of the
+transcript and output of the sandbox are not inserted unquoted, by f-string, `%`, `format`, `+` or `join`, through
+locals or helpers. A field that is a command itself (its name contains cmd, command, script or shell) and a command that
+is one value as a whole are not reported.
 
-Why: a file named `it's.txt` ends the reward in a syntax error, which reads as a failed test; and a model that may choose
-a file name writes `x; echo 1 > /tmp/score`. The verifier runs with the rights to say what is correct: whoever talks
-to its shell grades himself.
+Why: A file named `it's.txt` ends the reward in a syntax error, which reads as a failed test, and a model that may
+choose a file name writes `x; echo 1 > /tmp/score`. The verifier runs with the right to decide what is correct: a model
+that controls its shell grades itself.
 
 Fix: `ctx.terminal(f"cat {shlex.quote(path)}")`, `shlex.join([...])` for whole commands, or the file tools, which take
 paths as they are: `ctx.read_file(path)`.
 
-Source: Python's shlex.quote; environments.tool_context.ToolContext.terminal (the command goes to bash as it is).
+Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal` (bash receives the command unchanged).
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    breach,
-    commands_of,
-    in_order,
-)
-from pytest_hermes_env.contract.rule import (
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.source import ClassSource, breach, commands_of, in_order
+from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:

@@ -1,47 +1,33 @@
 """HE410 reward-not-forgeable
-What the model merely says, or a file that anybody could have written, does not make the reward.
+Claims of the model, or a file that the agent could have written, do not alone make the reward.
 
-What: without any work, the reward is tried with claims in the final answer ("All tests passed.", a JSON score, words to
-a judge, the prompt said back), and with planted files: what the verifier looks for and nobody wrote, the agent may
-write before it looks. None of these raises the reward by half of the unit interval or more. A file that the prompt asks
-for is the work itself. The item's own expected answer is what a question asks for: what it earns is noted, and no
-finding. A hack that the environment's author declares (a file of cases beside it) does not score like the declared good
-transcript.
+What: Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
+to a judge, the prompt repeated) and for planted files: a file that the verifier reads and nobody wrote may be written
+by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
+requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
+reported. A hack that the environment's author declares (a file of cases beside it) does not score like the declared
+good transcript.
 
-Why: policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words; a
-score that the verifier reads from a file in the agent's own sandbox teaches to write that file. The learning curve
-looks excellent.
+Why: Policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words. A
+score that the verifier reads from a file in the agent's own sandbox teaches the agent to write that file. The learning
+curve looks excellent.
 
-Fix: decide from what the sandbox shows after a check that the verifier itself started: upload the tests in
-compute_reward, run them, take the exit code. Write results to a fresh directory (mktemp -d) or read them from the
-command's output. Give text to a judge as data, and take a score only from its own reply.
+Fix: Decide from the sandbox, after a check that the verifier itself started: upload the tests in `compute_reward`, run
+them, take the exit code. Write results to a fresh directory (`mktemp -d`) or read them from the command's output. Give
+text to a judge as data, and take a score only from its own reply.
 
-Source: the fake sandbox's account of who wrote and who read each file (Files.reads).
+Source: The fake sandbox's record of who wrote and who read each file (`Files.reads`).
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import (
-    CASES,
-    GOLD,
-    HACK,
-    IDLE,
-    PAID,
-    PROBES,
-    Canary,
-    Evidence,
-    Rung,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Outcome,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, failed, judged, not_exercised
+from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
+from pytest_hermes_env.rollout.cases import NOTHING as IDLE
+from pytest_hermes_env.rollout.probing.record import PAID, Canary
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 TINY = 1e-9
 
@@ -69,7 +55,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
-    """Return the breach that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
+    """Return the violation that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
     label = f"the hack of {hack.item}"
     if hack.reward is None or hack.problem:
         return None, hack.unavailable or f"{label} could not be judged: {hack.problem or hack.error}"

@@ -1,17 +1,18 @@
 """HE411 no-cleanup-in-reward
-compute_reward leaves the clean-up of its tool context to whoever opened it.
+`compute_reward` leaves the cleanup of its tool context to the code that opened it.
 
-What: the tool context that compute_reward is given is not cleaned up by compute_reward, nor by what it calls: no
-ctx.cleanup(), no callback that does so. A ToolContext that the reward opens for itself is another matter (HE601).
+What: Neither `compute_reward` nor code that it calls cleans up the tool context that it receives: no `ctx.cleanup()`,
+no callback that does it. The same holds for the `ctx` of an `agent_rollout`, which `evaluate` and the `score` function
+of `evaluate_items` receive. A `ToolContext` that the reward opens for itself is subject to HE601.
 
-Why: the sandbox belongs to the rollout. The layer reads from it after the reward, and releases it on every way out; a
-verifier that cleans up first lets later reads meet a fresh, empty machine, which looks like an agent that did
-nothing. In evaluation the same context is often judged a second time.
+Why: The sandbox belongs to the rollout. The layer reads from it after the reward, and releases it on every way out.
+After an early cleanup later reads find a fresh, empty machine, which looks like an agent that did nothing. In
+evaluation the same context is often scored a second time.
 
-Fix: take the call away. Where compute_reward needs a machine of its own, open a ToolContext with a task_id of its own
-and clean that one up in a finally.
+Fix: Remove the call. Where `compute_reward` needs another machine, open a `ToolContext` with a new `task_id` and clean
+that one up in a `finally`.
 
-Source: environments.hermes_base_env.HermesAgentBaseEnv.collect_trajectory: the layer cleans up in a finally.
+Source: `environments.hermes_base_env.HermesAgentBaseEnv.agent_rollout`: the layer cleans up in a `finally`.
 """
 
 from __future__ import annotations
@@ -19,25 +20,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    PROBES,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    breach,
-    in_order,
-    only,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, undecided
+from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +38,8 @@ def static(source: ClassSource) -> Verdict:
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
         return undecided(f"compute_reward may come from {missing}, which cannot be read")
-    findings = in_order(finding for frame in source.flow.reached_from(start) for finding in _breaches(frame))
+    frames = source.flow.reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
+    findings = in_order(finding for frame in frames for finding in _breaches(frame))
     return judged(findings, "compute_reward does not clean its context up")
 
 

@@ -1,42 +1,31 @@
 """HE501 masks-match-tokens
-masks has the length of tokens, and each mask is -100 or the token at its place.
+`masks` has the length of `tokens`, and each mask is -100 or the token at its place.
 
-What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained). In
-token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and every sampled one.
+What: In every scored item, for `tokens` [T], `masks` is [T], and `masks[i]` is -100 (not trained) or `tokens[i]`
+(trained). In token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and
+every sampled one.
 
-Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model
-to say every word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the
-while, and days of GPU time go into a model that writes noise.
+Why: The trainer shifts masks into labels and uses them as they are. A mask that is one token off teaches the model to
+say every word one place late; masks of 0 and 1 teach it to say token 0 and token 1. The loss falls meanwhile, and days
+of GPU time go into a model that writes noise.
 
-Fix: build masks together with tokens: [-100] * len(prompt_tokens) + answer_tokens. After cutting tokens to a length,
-cut masks to the same length.
+Fix: Build masks together with tokens: `[-100] * len(prompt_tokens) + answer_tokens`. After truncating tokens, truncate
+masks to the same length.
 
-Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling/managed_server.py (masked_tokens).
+Source: atroposlib 0.4.0, `utils/tokenize_for_trainer.py` and `envs/server_handling/managed_server.py`
+(`masked_tokens`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import (
-    Evidence,
-    ItemScored,
-    Scenario,
-    is_rejected,
-    items_of,
-    rows_of,
-    sampled_in,
-    sequence_fault,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised, not_seen
+from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.rollout.journal import ItemScored
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 IGNORED = -100
@@ -46,11 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return (
-            not_applicable(evidence.why_missing(*SCENARIOS))
-            if _is_evaluation_only(evidence)
-            else not_exercised(evidence.why_missing(*SCENARIOS))
-        )
+        return not_seen(evidence.why_missing(*SCENARIOS))
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
@@ -103,10 +88,6 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
                 yield Finding(message=f"{row.name} has {fault}", path=path, line=line, scenario=scenario.name)
-
-
-def _is_evaluation_only(evidence: Evidence) -> bool:
-    return "get_next_item gave None" in evidence.why_missing(*SCENARIOS)
 
 
 def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:

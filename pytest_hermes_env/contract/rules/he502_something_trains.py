@@ -1,24 +1,26 @@
 """HE502 something-trains
-a rollout in which the model worked has labels to train on, and one in which it said nothing has none.
+A rollout in which the model worked has labels to train on, and one in which it said nothing has none.
 
-What: every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's server
-failed every request, every mask is -100, or there is no item.
+What: Every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's
+server failed every request, every mask is -100, or there is no item.
 
-Why: a rollout without labels costs its model calls and tools, and moves nothing. A rollout of a dead server is the worse one:
-its prompt is trained on as if the model had said it, with the reward 0.0 of a failure that was none of the model's.
+Why: A rollout without labels costs its model calls and tools, and trains nothing. A rollout of a dead server is worse:
+its prompt is trained on as if the model had said it, with a reward of 0.0 for a failure that was not the model's.
 
-Fix: take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for what the model
-said; and [-100] * len(tokens) when result.messages has no message of the model.
+Fix: Take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for the model's
+words, and `[-100] * len(tokens)` when `result.messages` has no message of the model.
 
-Source: atroposlib 0.4.0, envs/base.py (ScoredDataGroup) and utils/tokenize_for_trainer.py.
+Source: atroposlib 0.4.0, `envs/base.py` (`ScoredDataGroup`) and `utils/tokenize_for_trainer.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence, is_rejected, items_of, rows_of
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of
+from pytest_hermes_env.source.finding import Finding, Severity
 
 WORKED = ("happy", "silent", "drifting")
 DEAD = "speechless"

@@ -1,24 +1,27 @@
 """HE504 logprobs-reach-the-group
-the inference_logprobs of the items are in the group that goes to the trainer, one row for each sequence.
+The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence.
 
-What: when collect_trajectory gave items with inference_logprobs, the group of collect_trajectories has a row with the same
-values for each of them.
+What: When `collect_trajectory` returned items with `inference_logprobs`, the group of `collect_trajectories` has a row
+with the same values for each of them.
 
-Why: a group without inference_logprobs is accepted by run-api all the same. The trainer then takes the policy's own logprobs
-for those of the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
+Why: run-api accepts a group without `inference_logprobs`. The trainer then takes the policy's own logprobs for those of
+the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
 
-Fix: join items with the base's collect_trajectories. atroposlib's own joins tokens, masks, scores and messages only; an
-override that builds the group by hand copies inference_logprobs, too.
+Fix: Join items with the base's `collect_trajectories`. atroposlib's own joins tokens, masks, scores and messages only;
+an override that builds the group by hand must copy `inference_logprobs` too.
 
-Source: atroposlib 0.4.0, envs/base.py (BaseEnv.collect_trajectories, whose group has no inference_logprobs).
+Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.contract.evidence import Evidence, Row, Scenario, items_of, rows_of, sequence_fault
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 

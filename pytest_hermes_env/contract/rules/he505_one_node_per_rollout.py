@@ -1,24 +1,29 @@
 """HE505 one-node-per-rollout
-the conversation of a rollout is one token sequence, the very one that the model saw and sampled, or every part of it is kept.
+The conversation of a rollout is one token sequence, exactly as the model saw and sampled it, or every part of it is
+kept.
 
-What: in token mode, for every reply that was sampled there is a sequence in the group that begins with the reply's prompt and
-the reply, token by token, and the token that ended the reply stands there once. This also holds for ids that encoding the
-reply's text again would not give.
+What: In token mode, for every sampled reply there is a sequence in the group that begins with the reply's prompt and
+the reply, token by token, and contains the token that ended the reply once. This also holds for ids that encoding the
+reply's text again would not produce.
 
-Why: a conversation that is rendered and encoded anew in each turn comes out in other ids: think blocks are gone, the end of
-a turn is there twice, a word is cut elsewhere. Keeping only the last sequence then loses all earlier replies; keeping the
+Why: A conversation that is rendered and encoded again in each turn has other ids: think blocks are gone, the end of a
+turn is there twice, a word is split elsewhere. Keeping only the last sequence loses all earlier replies; keeping the
 text instead of the ids trains tokens that the model never chose.
 
-Fix: take the nodes of the managed server as they are, and keep all of them: the base does, with history_rendering="sampled"
-and split_rollouts="keep". Never encode a reply's text again, and change no earlier message during a rollout.
+Fix: Take the nodes of the managed server as they are, and keep all of them: the base does, with
+`history_rendering="sampled"` and `split_rollouts="keep"`. Never encode a reply's text again, and change no earlier
+message during a rollout.
 
-Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (a prompt extends a node only when it begins with its text).
+Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (a prompt extends a node only when it begins with its
+text).
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence, is_rejected, sequence_fault
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 

@@ -1,22 +1,25 @@
 """HE507 trainer-accepts
-run-api would take the group as it is sent, and what would be dropped on the way is named.
+run-api accepts the group as it is sent, and a group that would be dropped on the way is reported.
 
-What: the group is JSON that run-api's own model of scored data accepts. A group whose scores are all the same is named: Atropos
-drops it while ensure_scores_are_not_same is on, which is right for a group of alike rollouts, and wrong as the rule.
+What: The group is JSON that run-api's own model of scored data accepts. A group of equal scores is reported: Atropos
+drops it while `ensure_scores_are_not_same` is on, which is right for a group of similar rollouts, and wrong if it
+happens to every group.
 
-Why: run-api answers what it cannot read with an error that the environment retries and gives up on; the rollouts are lost,
-and a trainer that waits for a batch waits for ever.
+Why: run-api answers a group that it cannot read with an error that the environment retries and gives up on. The
+rollouts are lost, and a trainer that waits for a batch waits forever.
 
-Fix: scores are plain numbers, tokens and masks lists of ints, messages dicts with role and content. Numpy and torch values
-become plain ones with .item() or .tolist().
+Fix: Use plain numbers as scores, lists of ints as tokens and masks, and dicts with role and content as messages.
+Convert numpy and torch values with `.item()` or `.tolist()`.
 
-Source: atroposlib 0.4.0, api/server.py (ScoredData); envs/base.py (handle_send_to_api).
+Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handle_send_to_api`).
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence, groups_of
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 

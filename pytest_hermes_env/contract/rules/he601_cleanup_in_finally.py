@@ -1,21 +1,23 @@
 """HE601 cleanup-in-finally
-Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is
-opened.
+Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
+`ToolContext` in a `finally`.
 
-What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally
-calls cleanup() on it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate
-that drives a HermesAgentLoop of its own opens a ToolContext for the same task_id and cleans it. The context that the
-base class hands to compute_reward is the base's to clean.
+What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack or by the caller of
+the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
+one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
+counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
+up. The base cleans up the context that it passes to `compute_reward`.
 
-Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its
-lifetime runs out (an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50
-sandboxes behind: the machine runs out of memory, or the cloud sends the bill.
+Why: A sandbox is a process, a container or a rented virtual machine. A leaked one lives until its lifetime ends (an
+hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the
+machine runs out of memory, or the cloud sends the bill.
 
-Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes
-inside the try, the loop's run included. Before the first tool or the first await there is no sandbox yet: what only builds the prompt may
-stand between.
+Fix: Write `async with self.agent_rollout(item, temperature=0.0) as rollout:`. By hand: `ctx = ToolContext(task_id)`,
+then at once `try: ... finally: ctx.cleanup()`. Everything that can raise or be awaited goes inside the `try`, including
+the loop's run. Before the first tool call or await there is no sandbox yet: code that only builds the prompt may come
+before it.
 
-Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
+Source: `environments.hermes_base_env`, `agent_rollout`; `environments.tool_context.ToolContext.cleanup`.
 """
 
 from __future__ import annotations
@@ -23,24 +25,22 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rollout_blocks import Doubt, judge_rollout, rollouts_of
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
     Access,
     Call,
     ClassSource,
-    Cleaned,
-    ContextOpened,
-    Evidence,
     Frame,
     Function,
     Kind,
-    LoopStarted,
-    Place,
-    Scenario,
     Value,
     Values,
     breach,
@@ -50,18 +50,7 @@ from pytest_hermes_env.contract.evidence import (
     in_order,
     last_name,
 )
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,21 +81,15 @@ _RELEASES = re.compile(r"clean_?up|tear_?down|release")
 _MAX_HANDED_UP = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Doubt:
-    """Why the source cannot tell about one ToolContext."""
-
-    line: int
-    reason: str
-
-
 def static(source: ClassSource) -> Verdict:
     """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
     frames = source.flow.every_frame()
     opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
     told = [answer for node, frame in opened.items() if (answer := _judge(source, frame, node, node, 0))]
+    entered = rollouts_of(frames)
+    told += [answer for node, frame in entered.items() if (answer := judge_rollout(source, frame, node))]
     findings = [item for item in told if isinstance(item, Finding)]
-    unsure = [item for item in told if isinstance(item, _Doubt)]
+    unsure = [item for item in told if isinstance(item, Doubt)]
     leak = _leak_in_evaluate(source)
     if isinstance(leak, Finding):
         findings.append(leak)
@@ -116,12 +99,14 @@ def static(source: ClassSource) -> Verdict:
         return failed(in_order(findings))
     if unsure:
         return undecided(f"line {unsure[0].line}: {unsure[0].reason}")
-    if not opened:
-        return not_applicable("opens no ToolContext of its own")
-    return passed(f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally")
+    if not opened and not entered:
+        return not_applicable("the class opens no ToolContext and enters no agent_rollout")
+    notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
+    notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
+    return passed("; ".join(notes))
 
 
-def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
+def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
     start = source.flow.method("evaluate")
     if start is None:
         return None
@@ -134,12 +119,12 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
         return None
     doubt = next(doubts(frames), None)
     if doubt is not None:
-        return _Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
+        return Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
     message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return breach(loops[0].function, loops[0].node, message)
 
 
-def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
+def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     """Judge a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
     function = frame.function
     statement = function.statement_of(node)
@@ -163,31 +148,31 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
         return breach(function, node, message)
     escape = _escape(frame, opened)
     if escape:
-        return _Doubt(line=line, reason=f"the ToolContext {escape}")
+        return Doubt(line=line, reason=f"the ToolContext {escape}")
     return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
+def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
-    unsure = _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
     told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
-    for kind in (Finding, _Doubt):
+    for kind in (Finding, Doubt):
         for item in told:
             if isinstance(item, kind):
                 return item
     return None
 
 
-def _entered(function: Function, node: ast.AST) -> Finding | _Doubt | None:
+def _entered(function: Function, node: ast.AST) -> Finding | Doubt | None:
     """Judge a ToolContext that is made inside the head of a with statement."""
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
             message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"
             return breach(function, node, message)
         if isinstance(parent, ast.withitem) and child is parent.context_expr:
-            return _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
+            return Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
         if isinstance(parent, ast.stmt):
             break
     return None

@@ -1,19 +1,20 @@
 """HE602 task-id-is-fresh
-Each rollout has a task_id of its own, made for it: one uuid per rollout.
+Each rollout has a new `task_id`: one uuid per rollout.
 
-What: the task_id that the class's own code gives to a HermesAgentLoop or a ToolContext is made anew for that rollout,
-as by uuid.uuid4(). A constant, an item's id, an index, something kept on self, or a uuid that was made once before the
-loop over the items is shared. In a scenario, no two rollouts of concurrent groups and of evaluations have the same id.
+What: The `task_id` that the class's own code passes to a `HermesAgentLoop` or a `ToolContext` is created for that
+rollout, as by `uuid.uuid4()`. A constant, an item's id, an index, an attribute of self, or a uuid that was created once
+before the loop over the items is shared. In a scenario, no two rollouts of concurrent groups and of evaluations have
+the same id. `agent_rollout` creates a new id for each rollout.
 
-Why: hermes keeps a sandbox per task_id. Two rollouts with the same id work in the same directory: one finds the other's
-files, is rewarded for them, and loses its own sandbox when the other one cleans up. A group of 8 attempts at one item
-with the item's id as task_id is one sandbox for all 8.
+Why: hermes keeps one sandbox per `task_id`. Two rollouts with the same id work in the same directory: one finds the
+other's files, is rewarded for them, and loses its sandbox when the other one cleans up. A group of 8 attempts at one
+item with the item's id as `task_id` is one sandbox for all 8.
 
-Fix: task_id = str(uuid.uuid4()) where the rollout begins, given to both, HermesAgentLoop and ToolContext. A readable
-name may stand in front: f"eval-{uuid.uuid4()}".
+Fix: Use `self.agent_rollout(item)`, or `task_id = str(uuid.uuid4())` where the rollout begins, passed to both
+`HermesAgentLoop` and `ToolContext`. A readable prefix is fine: `f"eval-{uuid.uuid4()}"`.
 
-Source: environments.hermes_base_env, collect_trajectory; hermes-agent 0.19, tools.terminal_tool (one environment per
-task_id).
+Source: `environments.hermes_base_env`, `agent_rollout`; hermes-agent 0.19, `tools.terminal_tool` (one environment per
+`task_id`).
 """
 
 from __future__ import annotations
@@ -24,18 +25,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
+from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
     Call,
     ClassSource,
-    ContextOpened,
-    Evidence,
     Frame,
     Function,
     Kind,
-    LoopStarted,
-    Place,
     argument,
     bindings,
     breach,
@@ -45,18 +45,7 @@ from pytest_hermes_env.contract.evidence import (
     is_hidden,
     last_name,
 )
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _MAKES_NEW = frozenset({"uuid1", "uuid4", "uuid6", "uuid7", "token_hex", "token_urlsafe", "token_bytes", "urandom", "mkdtemp"})
 _KEEPS = frozenset(

@@ -1,20 +1,21 @@
-"""HE603 rollouts-do-not-meet
-What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
+"""HE603 no-shared-rollout-state
+Rollouts share no state: what belongs to one rollout is not kept on self, in a module global or in `os.environ`.
 
-What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
-something of their item, result or context is not read back by rollouts after an await; the same for a module global, and
-for os.environ and the working directory. In concurrent groups, in which every rollout's model says a word of its own,
-no rollout is shown another one's word, and nothing shared holds the word of the last one only. Series that are only
-added to are fine.
+What: An attribute of self that `format_prompt`, `compute_reward`, `collect_trajectory` or `collect_trajectories` sets
+to a part of its item, result or context is not read again by rollouts after an await. The same holds for a module
+global, for `os.environ` and for the working directory. In concurrent groups, in which the model of every rollout says a
+different word, no rollout sees the word of another, and no shared place holds the word of the last one only. Series
+that are only appended to are fine.
 
-Why: rollouts of a group, and several groups, run in one process on one object. Whatever one of them keeps on self, the
-next one has overwritten before the first await is over: the reward judges another rollout's answer against this
-item. Nothing fails, and the noise in the rewards looks like a hard task.
+Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
+before the first await of the previous one ends: the reward scores another rollout's answer against this item. Nothing
+fails, and the noise in the rewards looks like a hard task.
 
-Fix: hand it on as an argument or a return value, or keep it in the item; what must be kept by rollout belongs into a
-dict by ctx.task_id, or into a ContextVar.
+Fix: Pass the value as an argument or a return value, or keep it in the item. State per rollout belongs into a dict
+keyed by `ctx.task_id`, or into a ContextVar.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.collect_trajectories (gather over one object); environments.hermes_base_env.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.collect_trajectories` (gather over one object);
+`environments.hermes_base_env`.
 """
 
 from __future__ import annotations
@@ -22,26 +23,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import (
-    Change,
-    ClassSource,
-    Crossed,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    breach,
-    in_order,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.rollout.journal import Crossed
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
@@ -156,8 +142,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        missing = groups.unavailable
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
         return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
@@ -185,10 +170,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE603",
-    name="rollouts-do-not-meet",
+    name="no-shared-rollout-state",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("rollouts-do-not-meet",),
 )

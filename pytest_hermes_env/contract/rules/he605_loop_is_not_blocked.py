@@ -1,44 +1,32 @@
 """HE605 loop-is-not-blocked
 No code of an environment blocks the event loop.
 
-What: nothing that rollouts, evaluation or wandb_log reach calls a function that waits in its own thread (time.sleep,
-requests, urllib, subprocess.run), unless it is handed to a thread (asyncio.to_thread, run_in_executor). In the
-scenarios, no line of the class keeps the event loop from running for 100 ms. setup may block: nothing runs beside it.
+What: Nothing that rollouts, evaluation or `wandb_log` reach calls a function that waits in its own thread
+(`time.sleep`, `requests`, `urllib`, `subprocess.run`), unless it runs in a thread (`asyncio.to_thread`,
+`run_in_executor`). In the scenarios, no line of the class keeps the event loop from running for 100 ms. `setup` may
+block: nothing runs beside it.
 
-Why: all rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
-the other 63 wait too: their model calls time out, heartbeats are missed, and a training step takes minutes that one
-slow line costs. Calls of the reward's ToolContext do not count: the base class bridges them.
+Why: All rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
+the other 63 wait too: their model calls time out, heartbeats are missed, and one slow line makes a training step take
+minutes. Calls of the `ToolContext` in `compute_reward`, and in the `score` function of `evaluate_items`, do not count:
+the base class bridges them.
 
-Fix: await asyncio.sleep(...), an async client, asyncio.create_subprocess_exec; or await asyncio.to_thread(function, ...).
+Fix: Use `await asyncio.sleep(...)`, an async client, `asyncio.create_subprocess_exec`, or `await
+asyncio.to_thread(function, ...)`.
 
-Source: Python's asyncio, "Running Blocking Code"; environments.nonblocking_calls for ToolContext in compute_reward.
+Source: Python's asyncio, "Running Blocking Code"; `environments.nonblocking_calls` for `ToolContext` in
+`compute_reward`.
 """
 
 from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.evidence import (
-    Blocked,
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Kind,
-    Place,
-    breach,
-    in_order,
-    last_name,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.rollout.journal import Blocked, Place
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _STARTS = (
     "get_next_item",

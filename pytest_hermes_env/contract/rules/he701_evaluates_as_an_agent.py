@@ -1,18 +1,19 @@
 """HE701 evaluates-as-an-agent
-evaluate drives a HermesAgentLoop with tools over its items.
+`evaluate` runs the agent with tools on its items.
 
-What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run
-is awaited, or the rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare
-chat_completion, a stub, a constant or a loop without tools is a breach.
+What: `evaluate`, through helpers and inherited methods, uses the rollouts of the base class (`evaluate_items`,
+`agent_rollout`, `collect_trajectory`, `collect_trajectories`), or builds a `HermesAgentLoop` with tool schemas and
+awaits its run. A bare `chat_completion`, a stub, a constant or a loop without tools is a violation.
 
-Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the
-curve that decides which checkpoint is kept says nothing about the skill that was trained, and the API money of every
-evaluation is spent on the wrong number.
+Why: The model is trained to work in turns with tools. One chat completion without tools measures something else: the
+curve that selects the checkpoint does not show the skill that was trained, and the API money of every evaluation buys
+the wrong number.
 
-Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names,
-task_id=uuid, temperature=0.0, ...), await agent.run(messages), then score the result.
+Fix: `await self.evaluate_items()`, or for each held-out item `async with self.agent_rollout(item, temperature=0.0) as
+rollout:` and score `rollout.result`.
 
-Source: environments.agent_loop.HermesAgentLoop; atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items` and `agent_rollout`; `environments.agent_loop.HermesAgentLoop`;
+atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.
 """
 
 from __future__ import annotations
@@ -20,34 +21,27 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.rollout.unavailable import ErrorKind
+from pytest_hermes_env.source import (
     LAYER_LOOP,
-    LAYER_ROLLOUTS,
+    LAYER_RUNS,
     Call,
     ClassSource,
-    Evidence,
     Function,
     Kind,
-    LoopStarted,
     breach,
     calls_in,
+    calls_layer,
     constructs,
     doubts,
     in_order,
     last_name,
     only,
 )
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +59,7 @@ def static(source: ClassSource) -> Verdict:
         return not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
-    if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
+    if any(calls_layer(call, LAYER_RUNS) for call in calls):
         return passed("evaluate uses the rollouts of the base class")
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     kept = _kept_on_self(source)
@@ -145,8 +139,6 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 SCENARIOS = ("evaluate",)
-DEMANDS = "evaluate() missing"
-"""What Python says of a call without the arguments that a method demands."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -167,7 +159,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     elif evaluation.requests:
         message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
     else:
-        if DEMANDS in evaluation.error:
+        if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
             return not_exercised("evaluate cannot be called without an argument, which HE102 reports")
         message = "evaluate() never asked the model"
     if evaluation.error:

@@ -1,22 +1,22 @@
 """HE702 eval-rolls-back-buffers
-What the training buffers on self held before evaluate, they hold after it, also when it raises.
+`evaluate` leaves the training buffers on self as they were, also when it raises.
 
-What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item)
-and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally. What training
-adds while an evaluation runs should be there when it has ended: a buffer that is put back as a whole loses it, which is
-a warning.
+What: An attribute of self that training changes in place (from `compute_reward`, `collect_trajectory` or
+`get_next_item`) and that `evaluate` changes too, most often by calling `compute_reward`, is restored by `evaluate` in a
+`finally`. Entries that training adds while an evaluation runs must survive it: restoring a buffer as a whole loses
+them, which is a warning.
 
-Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its
-rewards are left in the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates
-and thrown away good checkpoints, days of GPU time each, for a step that only the bookkeeping made.
+Why: The buffers become the training curves in `wandb_log`. Evaluation runs at temperature 0 on other items; when its
+rewards stay in the training buffers, `train/` metrics jump at every evaluation. People have tuned learning rates and
+thrown away good checkpoints, days of GPU time each, because of a step that only the bookkeeping made.
 
-Fix: keep compute_reward free of bookkeeping, and append where training collects (collect_trajectory, or
-collect_trajectories). Where it must stay in compute_reward, remember the state before the loop
-(n = len(self.rewards_buffer)) and put it back in a finally (del self.rewards_buffer[n:]); that takes along what training
-added meanwhile, which a ContextVar that evaluate sets, and compute_reward asks, does not.
+Fix: Keep `compute_reward` free of bookkeeping, and append where training collects (`collect_trajectory`, or
+`collect_trajectories`). Where it must stay in `compute_reward`, remember the state before the loop (`n =
+len(self.rewards_buffer)`) and restore it in a `finally` (`del self.rewards_buffer[n:]`). That also removes entries that
+training added meanwhile; a ContextVar that `evaluate` sets and `compute_reward` reads does not.
 
-Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the
-same object.
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs as a task beside training (`env_step_checks`), and `wandb_log`
+reads the same object.
 """
 
 from __future__ import annotations
@@ -27,36 +27,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Change,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    LoopStarted,
-    Reward,
-    Scenario,
-    breach,
-    calls_in,
-    changed,
-    growth,
-    in_order,
-    last_name,
-    only,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.buffers import changed, growth
+from pytest_hermes_env.rollout.journal import LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, last_name, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -287,7 +264,7 @@ def _is_alias(change: Change) -> bool:
 
 
 def _doubt(reach: _Reach) -> str:
-    """Return why breaches that were seen may be none."""
+    """Return why violations that were seen may be none."""
     for _, change in reach.restores:
         if change.attribute == "*":
             return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed"

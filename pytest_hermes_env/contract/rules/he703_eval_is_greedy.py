@@ -1,16 +1,19 @@
 """HE703 eval-is-greedy
-evaluate asks the model at temperature 0.0.
+`evaluate` samples at temperature 0.0.
 
-What: each HermesAgentLoop that evaluate builds, in helpers and inherited methods too, is given temperature=0.0, as a
-number or through a setting whose value is 0. A loop that is given none samples at its default, 1.0; so does one that is
-given the temperature of training. In a scenario, each loop that evaluate() runs has temperature 0.
+What: Each `agent_rollout` and each `HermesAgentLoop` in `evaluate`, in helpers and inherited methods too, has
+`temperature=0.0`, as a number or through a setting whose value is 0. Without it `agent_rollout` samples at
+`agent_temperature`, the temperature of training, and a loop at its default, 1.0. `evaluate_items` is greedy unless it
+is given another temperature. In a scenario, each loop that `evaluate` runs has temperature 0.
 
-Why: at temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
+Why: At temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
 several points from noise alone. The best checkpoint of a run is then the luckiest one, and two runs cannot be compared.
 
-Fix: HermesAgentLoop(..., temperature=0.0), or a setting of its own for evaluation with the default 0.0.
+Fix: `self.agent_rollout(item, temperature=0.0)`, `self.evaluate_items()`, or a setting for evaluation with the default
+0.0.
 
-Source: environments.agent_loop.HermesAgentLoop (temperature=1.0 by default); the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `environments.agent_loop.HermesAgentLoop`
+(`temperature=1.0` by default).
 """
 
 from __future__ import annotations
@@ -18,19 +21,23 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import LoopStarted
+from pytest_hermes_env.source import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_EVALUATION,
     LAYER_LOOP,
     LAYER_ROLLOUTS,
     UNKNOWN,
     Call,
     ClassSource,
-    Evidence,
     Frame,
     Kind,
-    LoopStarted,
     argument,
     breach,
     calls_in,
+    calls_layer,
     config_calls,
     config_class,
     constructs,
@@ -42,18 +49,7 @@ from pytest_hermes_env.contract.evidence import (
     literal,
     origins,
 )
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,10 +67,9 @@ def static(source: ClassSource) -> Verdict:
             return undecided("evaluate is not in code that can be read")
         return not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
-    loops = [(call, frame) for frame in frames for call in frame.calls if constructs(call, LAYER_LOOP)]
+    loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:
-        calls = calls_in(frames)
-        if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
+        if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
             return undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
         return not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
     told = [answer for call, frame in loops for answer in _judge(source, call, frame, frames)]
@@ -87,7 +82,24 @@ def static(source: ClassSource) -> Verdict:
 def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
     """Yield what is wrong with the temperature of one loop, and why the source cannot tell."""
     line = call.node.lineno
-    written = argument(call.node, _POSITION, "temperature")
+    is_loop = constructs(call, LAYER_LOOP)
+    written = argument(call.node, _POSITION, "temperature") if is_loop else keyword(call.node, "temperature")
+    if not is_loop and (written is None or (isinstance(written, ast.Constant) and written.value is None)):
+        is_silent = written is None and calls_layer(call, {LAYER_EVALUATION})
+        if written is None and (is_hidden(call, "temperature") or _is_partial(call, frames)):
+            written = _from_stars(call)
+            if written is None:
+                yield f"line {line}: the rollout may be given its temperature elsewhere"
+                return
+        else:
+            if not is_silent and (value := _training_temperature(source)) is not UNKNOWN and not _is_zero(value):
+                message = (
+                    f"{call.function.name} calls {call.name} without a temperature: it samples at {_OF_TRAINING} = {value}"
+                )
+                yield breach(call.function, call.node, message)
+            elif not is_silent and value is UNKNOWN:
+                yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only when it runs"
+            return
     if written is None:
         if is_hidden(call, "temperature"):
             written = _from_stars(call)
@@ -115,6 +127,23 @@ def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
                 node if holder is not frame else call.node,
                 f"evaluation samples at temperature {_shown(node, value)}, not greedily",
             )
+
+
+def _samples(call: Call) -> bool:
+    """Whether a call runs the agent at a temperature that it may be given."""
+    return constructs(call, LAYER_LOOP) or calls_layer(call, {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION})
+
+
+def _is_partial(call: Call, frames: tuple[Frame, ...]) -> bool:
+    """Whether ``call`` may call a partial of the layer's method, which has further arguments."""
+    return call.name not in {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION} and any(
+        other.name == "partial" for other in calls_in(frames)
+    )
+
+
+def _training_temperature(source: ClassSource) -> object:
+    node = ast.parse(f"self.config.{_OF_TRAINING}", mode="eval").body
+    return _setting(source, node)
 
 
 def _is_zero(value: object) -> bool:

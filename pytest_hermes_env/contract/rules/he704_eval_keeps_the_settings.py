@@ -1,18 +1,19 @@
 """HE704 eval-keeps-the-settings
 The agent is evaluated under the settings that it is trained under.
 
-What: while evaluate() runs, each HermesAgentLoop gets the configured system prompt as its first message, max_turns =
-max_agent_turns, max_tokens = max_token_length, and the configured extra_body; or, for the numbers, an eval setting of
-the environment's own. What training gets under the same settings is what counts.
+What: While `evaluate` runs, each agent loop gets the configured system prompt as its first message, `max_turns` =
+`max_agent_turns`, `max_tokens` = `max_token_length`, and the configured `extra_body`; or, for the numbers, an
+evaluation setting of the environment. The reference is what training gets under the same settings.
 
-Why: a model that was trained with a system prompt and 30 turns, and is evaluated without the one and with the loop's
-default of the other, is a different agent: its evaluation drops for no reason that training could mend. Without
-extra_body a provider's routing and prices are those of nobody's choice.
+Why: A model that was trained with a system prompt and 30 turns, and is evaluated without the prompt and with the loop's
+default turns, is a different agent: its evaluation drops for no reason that training could fix. Without `extra_body`
+the provider chooses routing and prices.
 
-Fix: HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
-extra_body=self.config.extra_body), and a system message in front when self.config.system_prompt is set.
+Fix: Use `evaluate_items` or `agent_rollout`, which take these settings from the configuration. By hand:
+`HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
+extra_body=self.config.extra_body)`, and a system message first when `self.config.system_prompt` is set.
 
-Source: environments.hermes_base_env, collect_trajectory: what training rollouts are given.
+Source: `environments.hermes_base_env`, `agent_rollout`: the settings of training rollouts.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import SETTINGS, Evidence, LoopStarted, Place
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.rollout.journal import LoopStarted, Place
+from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}

@@ -1,17 +1,18 @@
 """HE705 eval-is-logged
-evaluate awaits evaluate_log with metrics and samples, and the names of its metrics begin with eval/.
+`evaluate` awaits `evaluate_log` with metrics and samples, and the names of its metrics begin with `eval/`.
 
-What: from evaluate, through helpers and inherited methods, self.evaluate_log is awaited; it is given metrics and
-samples, and each metric's name begins with "eval/". In a scenario, an evaluate() that ran its rollouts logged once or
-more, with at least one metric and one sample.
+What: `evaluate`, through helpers and inherited methods, awaits `evaluate_items`, which logs by itself, or
+`self.evaluate_log` with metrics and samples. Each metric's name begins with "eval/". In a scenario, an `evaluate` that
+ran its rollouts logged at least once, with at least one metric and one sample.
 
-Why: evaluate_log writes metrics.json and samples.jsonl, the only record of what a checkpoint did. Without samples
-nobody can see why a score fell; without the eval/ prefix the numbers land among the training curves; without await
+Why: `evaluate_log` writes `metrics.json` and `samples.jsonl`, the only record of an evaluation. Without samples it
+cannot be seen why a score fell; without the `eval/` prefix the numbers land among the training curves; without await
 nothing is written, and Python only mentions a coroutine that was never awaited.
 
-Fix: await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end).
+Fix: `await self.evaluate_items()`, or `await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples,
+start_time=start, end_time=end)`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate_log; the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate_log`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
+from pytest_hermes_env.source import (
+    LAYER_EVALUATION,
     UNKNOWN,
     Call,
     ClassSource,
-    EvaluationLogged,
-    Evidence,
     Frame,
+    Function,
     Kind,
-    LoopStarted,
+    Value,
     argument,
     breach,
+    calls_layer,
     doubts,
     in_order,
     is_hidden,
@@ -37,18 +42,7 @@ from pytest_hermes_env.contract.evidence import (
     only,
     origins,
 )
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,12 +60,14 @@ def static(source: ClassSource) -> Verdict:
         return not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
-    if not logs:
+    evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
+    if not logs and not evaluations:
         doubt = next(doubts(frames), None)
         if doubt is not None:
             return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
         return failed([breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
     told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
+    told += [answer for call, frame in evaluations for answer in _judge_evaluation(source, call, frame, frames)]
     if findings := in_order(item for item in told if isinstance(item, Finding)):
         return failed(findings)
     return passed("evaluate awaits evaluate_log with metrics and samples")
@@ -94,6 +90,29 @@ def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Find
     for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
         message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
         yield breach(place.function, node if place is frame else place.function.node, message)
+
+
+def _judge_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+    """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
+    function, node = call.function, call.node
+    if isinstance(function.parents.get(node), ast.Expr):
+        yield breach(function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged")
+    for value in call.keywords.get("metrics", ()):
+        for given, holder in _returned(source, value, frame):
+            for name, place in _wrong_names(given, holder, frames):
+                yield breach(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
+
+
+def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
+    """Yield the expressions that a function returns, with the frame that they are written in."""
+    if isinstance(value.node, ast.Lambda):
+        yield value.node.body, frame
+        return
+    holder = source.flow.entry(value.target) if isinstance(value.target, Function) else frame
+    node = value.target.node if isinstance(value.target, Function) else value.node
+    for part in ast.walk(node) if node is not None and value.kind is not Kind.ANYTHING else ():
+        if isinstance(part, ast.Return) and part.value is not None:
+            yield part.value, holder
 
 
 def _is_nothing(samples: ast.expr, call: Call) -> bool:

@@ -1,17 +1,18 @@
 """HE801 awaits-super-wandb-log
-An override of wandb_log awaits super().wandb_log with its metrics, on every path, after the last metric was added.
+An override of `wandb_log` awaits `super().wandb_log` with its metrics, on every path, after the last metric was added.
 
-What: every way through wandb_log that does not raise comes past `await super().wandb_log(metrics)`; metrics are
-given; nothing is added to them afterwards. Clearing buffers afterwards is fine.
+What: Every path through `wandb_log` that does not raise reaches `await super().wandb_log(metrics)`, with metrics.
+Nothing is added to them later. Clearing buffers later is fine.
 
-Why: only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
-empty charts, and nobody sees that the reward collapsed on the first. An early return loses the base's own numbers
+Why: Only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
+empty charts, and it stays hidden that the reward collapsed on the first. An early return loses the base's own numbers
 (tool errors, completion lengths, server times) for that step.
 
-Fix: collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not
-self.buffer: return` into an if around the metrics.
+Fix: Collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not
+self.buffer: return` into an `if` around the metrics.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log; environments.hermes_base_env.HermesAgentBaseEnv.wandb_log.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log`;
+`environments.hermes_base_env.HermesAgentBaseEnv.wandb_log`.
 """
 
 from __future__ import annotations
@@ -20,31 +21,11 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    Call,
-    ClassSource,
-    Evidence,
-    Frame,
-    Function,
-    Kind,
-    Scenario,
-    breach,
-    has,
-    in_order,
-    last_name,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source import Call, ClassSource, Frame, Function, Kind, breach, has, in_order, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,17 +1,18 @@
-"""HE802 takes-no-metrics
-wandb_log works when it is given no metrics, or None.
+"""HE802 wandb-log-accepts-none
+`wandb_log` accepts None, and a call without metrics.
 
-What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
-iterated before None was replaced by a dict.
+What: In an override of `wandb_log` the metrics parameter has a default, and is not written to, read or iterated before
+None is replaced by a dict.
 
-Why: Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that
-begins with metrics["train/x"] = ... works under serve and dies in process: after a whole group was generated, with
-its API money spent.
+Why: Atropos calls `wandb_log()` without an argument in process mode, and its own default is None. An override that
+begins with `metrics["train/x"] = ...` works under `serve` and fails in `process`: after a whole group was generated,
+with its API money spent.
 
-Fix: async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None: wandb_metrics =
-{}.
+Fix: Write `async def wandb_log(self, wandb_metrics=None)`, and on the first line `if wandb_metrics is None:
+wandb_metrics = {}`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and process_manager.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log` (`wandb_metrics: Optional[Dict] = None`) and
+`process_manager`.
 """
 
 from __future__ import annotations
@@ -20,25 +21,10 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import (
-    ClassSource,
-    Evidence,
-    Function,
-    breach,
-    in_order,
-)
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.source import ClassSource, Function, breach, in_order
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -347,10 +333,11 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 RULE = Rule(
     id="HE802",
-    name="takes-no-metrics",
+    name="wandb-log-accepts-none",
     severity=Severity.ERROR,
     doc=__doc__,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,
+    former_names=("takes-no-metrics",),
 )

@@ -1,15 +1,15 @@
 """HE803 buffers-are-drained
-The buffers that wandb_log reports are empty after it.
+`wandb_log` empties the buffers that it reports.
 
-What: a series on self that training rollouts add to and that wandb_log reads does not hold the same entries after
-wandb_log as before. A deque with maxlen is a sliding window and may keep them.
+What: A series on self that training rollouts append to and that `wandb_log` reads does not hold the same entries after
+`wandb_log` as before. A deque with maxlen is a sliding window and may keep them.
 
-Why: what is not emptied is reported again at every step: the curve becomes the mean of the whole run, reacts ever more
-slowly, and hides a collapse until it is long past. And it grows: a week of rewards and messages is a memory leak.
+Why: Entries that are not removed are reported again at every step: the curve becomes the mean of the whole run, reacts
+ever more slowly, and shows a collapse much too late. It also grows: a week of rewards and messages is a memory leak.
 
-Fix: compute the metrics, then self.rewards.clear() (or self.rewards = []), then await super().wandb_log(metrics).
+Fix: Compute the metrics, then `self.rewards.clear()` (or `self.rewards = []`), then `await super().wandb_log(metrics)`.
 
-Source: the environment guide's pattern of wandb_log; atroposlib 0.4.0, envs/base.py, which calls it at every step.
+Source: The environment guide's pattern of `wandb_log`; atroposlib 0.4.0, `envs/base.py`, which calls it at every step.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import ClassSource, Evidence, Kind, keyword, last_name
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.source import ClassSource, Kind, keyword, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 
@@ -37,8 +39,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return not_exercised(f"wandb_log raised {logging.error}")
     training = evidence.scenarios("happy", "silent")
     if not training:
-        missing = evidence.why_missing("happy", "silent")
-        return not_applicable(missing) if "get_next_item gave None" in missing else not_exercised(missing)
+        return not_seen(evidence.why_missing("happy", "silent"))
     grown = {
         path
         for scenario in training

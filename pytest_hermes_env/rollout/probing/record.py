@@ -27,6 +27,7 @@ class Trial:
     error: str = ""
     place: Place = field(default_factory=Place)
     is_foreign: bool = False
+    is_timeout: bool = False
     changed: tuple[str, ...] = ()
     cleanups: int = 0
     judged: int = 0

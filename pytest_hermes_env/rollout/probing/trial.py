@@ -46,14 +46,14 @@ class Bench:
             item = watched(item, lambda: noted.append("the item"))
         before, asked = _picture(item, given), self._asked()
         value: Any = None
-        error, place, is_foreign = "", Place(), False
+        error, place, is_foreign, is_timeout = "", Place(), False, False
         try:
             answer = self._reward(item, given, ctx)
             if inspect.isawaitable(answer):
                 answer = await asyncio.wait_for(_awaited(answer), LONGEST_S)
             value = answer
         except TimeoutError:
-            error = f"no end within {LONGEST_S:g} s"
+            error, is_timeout = f"no end within {LONGEST_S:g} s", True
         except Exception as raised:  # noqa: BLE001 - the record says it; rules judge it
             error = f"{type(raised).__name__}: {shorten(str(raised))}"
             place, is_foreign = self._place_of(raised), _is_foreign(raised, given)
@@ -62,6 +62,7 @@ class Bench:
             error=error,
             place=place,
             is_foreign=is_foreign,
+            is_timeout=is_timeout,
             changed=tuple(dict.fromkeys([*noted, *_changed(before, _picture(item, given))])),
             cleanups=ctx.cleanups,
             judged=self._asked() - asked,

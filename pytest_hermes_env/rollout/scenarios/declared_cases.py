@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenario_names import CASES
+from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.cases import ItemCases, Rung
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["CASES", "FAMILY"]
+__all__ = ["FAMILY"]
 
-CASES = "cases"
 FEW = 3
 """How many items a predicate may choose, at most."""
 MOST = 20
@@ -38,7 +39,7 @@ async def play(stage: Stage) -> None:
     chosen, missing = _chosen(declared, given, trouble)
     if not chosen and not missing:
         if not given:
-            stage.skip(NOTHING_TO_TRAIN)
+            stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
             return
         chosen = [(None, given[0], "training item 0")]
     rungs: list[Rung] = list(missing)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.rollout.faults import Faults
 from pytest_hermes_env.rollout.journal import Journal, recording
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Policy, Stage
@@ -26,7 +27,12 @@ async def play(stage: Stage) -> None:
         return
     env = stage.env
     if stage.item is None:
-        stage.skip(NOTHING_TO_TRAIN, "training_before_evaluate", "evaluate_beside_training", "training_after_evaluate")
+        stage.skip(
+            Unavailable(Cause.NOTHING_TO_TRAIN),
+            "training_before_evaluate",
+            "evaluate_beside_training",
+            "training_after_evaluate",
+        )
     else:
         await stage.collect("training_before_evaluate", policy=brief_policy)
     await stage.play("evaluate", env.evaluate)

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["NOTHING_TO_TRAIN", "Family"]
-
-NOTHING_TO_TRAIN = "get_next_item gave None: there is nothing to train on"
-"""Why scenarios of training cannot be played."""
+__all__ = ["Family"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import BASE
 from pytest_hermes_env.rollout.buffers import copied, picture
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, ItemsEnd, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
@@ -28,9 +31,15 @@ AGAIN = 3
 async def play(stage: Stage) -> None:
     """Set up and take items."""
     seen: list[ItemSeen] = []
-    notes: list[str] = []
+    held_out: list[ItemSeen] = []
+    ended: dict[str, Any] = {}
+
+    def end(reason: ItemsEnd, count: int | None = None) -> None:
+        if not ended:  # the first reason counts: a few items are taken after the first one came again
+            ended.update(items_end=reason, note=reason.value.format(len(seen) if count is None else count))
 
     async def take() -> None:
+        held_out.extend(await _held_out(stage))
         left, first = MOST, ""
         begun = time.monotonic()
         while left:
@@ -39,31 +48,43 @@ async def play(stage: Stage) -> None:
             except NotImplementedError:
                 if seen:
                     raise
-                notes.append("get_next_item raises NotImplementedError: it is a stub, there is nothing to train on")
+                end(ItemsEnd.STUB)
                 return
             if item is None:
-                notes.append(f"get_next_item gave None after {len(seen)} items")
+                end(ItemsEnd.NONE)
                 return
             seen.append(_seen(stage.env, item, is_formatted=len(seen) < FORMATTED))
             first = first or seen[0].key
             left -= 1
             if len(seen) > 1 and seen[-1].key == first and left > AGAIN:
-                notes.append(f"the first item came again after {len(seen) - 1}")
+                end(ItemsEnd.REPEATED, len(seen) - 1)
                 left = AGAIN
             if time.monotonic() - begun > MOST_S:
-                notes.append(f"stopped after {len(seen)} items and {MOST_S:g} s")
+                end(ItemsEnd.TIME)
                 return
-        if not notes:
-            notes.append(f"stopped after {len(seen)} items, none of which was the first one again")
+        end(ItemsEnd.LIMIT)
 
     async def only_setup() -> None:
         await stage.env.setup()
 
     record = await stage.play("setup of the items", only_setup)
     if record.error:
-        stage.skip(f"setup failed: {record.error}")
+        stage.skip(Unavailable(Cause.SETUP_FAILED, record.error))
         return
-    await stage.play("items", take, more=lambda _: {"items": tuple(seen), "note": "; ".join(notes)})
+    await stage.play("items", take, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
+
+
+async def _held_out(stage: Stage) -> list[ItemSeen]:
+    """Return the items of the environment's own get_eval_items; an error of it shows in the evaluation."""
+    owner = next((cls for cls in type(stage.env).__mro__ if "get_eval_items" in vars(cls)), None)
+    if owner is None or owner.__name__ == BASE:
+        return []
+    try:
+        items = stage.env.get_eval_items()
+        items = await items if inspect.isawaitable(items) else items
+        return [_seen(stage.env, item, is_formatted=True) for item in list(items)[:FORMATTED]]
+    except Exception:  # noqa: BLE001 - evaluate asks it too
+        return []
 
 
 def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:

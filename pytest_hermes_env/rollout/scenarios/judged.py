@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
 __all__ = ["FAMILY"]
-
-NO_JUDGE = "no judge was asked: every request of a training group offered tools"
 
 
 async def play(stage: Stage) -> None:
@@ -23,7 +22,7 @@ async def play(stage: Stage) -> None:
         return
     healthy = await stage.collect("judge_answers", policy=brief_policy)
     if not healthy.judge_questions:
-        stage.skip(NO_JUDGE)
+        stage.skip(Unavailable(Cause.NO_JUDGE))
         return
     await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))
     await stage.collect("failing_judge", policy=with_judge(brief_policy, fail(500)))

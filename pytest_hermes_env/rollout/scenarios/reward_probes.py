@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.rollout.scenarios.family import Family
 
 if TYPE_CHECKING:
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
 __all__ = ["FAMILY"]
-
-PROBES = "reward_probes"
 
 
 async def play(stage: Stage) -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_hermes_env.rollout.scenarios.family import NOTHING_TO_TRAIN, Family
+from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["FAMILY", "SETTINGS"]
-
-SETTINGS: dict[str, Any] = {
-    "system_prompt": "You are the keeper of the seventh lighthouse.",
-    "max_agent_turns": 11,
-    "max_token_length": 1777,
-    "extra_body": {"provider": {"order": ["seventh-lighthouse"]}},
-}
-"""What the configuration holds in these scenarios."""
+__all__ = ["FAMILY"]
 
 
 async def play(stage: Stage) -> None:
@@ -27,7 +21,7 @@ async def play(stage: Stage) -> None:
     if not await stage.prepare():
         return
     if stage.item is None:
-        stage.skip(NOTHING_TO_TRAIN, "training_with_settings")
+        stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN), "training_with_settings")
     else:
         await stage.collect("training_with_settings", policy=brief_policy)
     await stage.play("evaluate_with_settings", stage.env.evaluate, policy=brief_policy)

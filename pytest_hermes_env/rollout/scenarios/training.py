@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.stage import Stage
@@ -23,7 +24,7 @@ async def play(stage: Stage) -> None:
     if stage.has_tokens:
         await stage.collect("drifting", policy=drifting(stage.thorough))
     else:
-        stage.skip("chat mode has no sampled tokens", "drifting")
+        stage.skip(Unavailable(Cause.CHAT_MODE), "drifting")
 
 
 FAMILY = Family(

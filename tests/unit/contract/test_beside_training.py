@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.contract.check import find_rule
+from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome
 

@@ -11,6 +11,21 @@ from pytest_hermes_env.contract import rules
 from pytest_hermes_env.contract.rules import ALL_RULES
 
 FOLDER = Path(rules.__file__).parent
+RULES_MAY_IMPORT = {
+    "pytest_hermes_env.contract.evidence",
+    "pytest_hermes_env.contract.rollout_blocks",
+    "pytest_hermes_env.contract.rule",
+    "pytest_hermes_env.contract.scored_data",
+    "pytest_hermes_env.rollout.buffers",
+    "pytest_hermes_env.rollout.cases",
+    "pytest_hermes_env.rollout.journal",
+    "pytest_hermes_env.rollout.probing.record",
+    "pytest_hermes_env.rollout.scenario",
+    "pytest_hermes_env.rollout.scenario_names",
+    "pytest_hermes_env.rollout.unavailable",
+    "pytest_hermes_env.source",
+}
+"""Import-linter holds what these modules import in turn; no engine is among it."""
 
 
 def test_every_file_is_in_the_catalogue_in_the_order_of_ids():
@@ -30,5 +45,4 @@ def test_a_rule_imports_only_what_a_rule_may_see(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
 
-    allowed = {"pytest_hermes_env.contract.rule", "pytest_hermes_env.contract.evidence"}
-    assert {name for name in modules if name.startswith("pytest_hermes_env")} <= allowed
+    assert {name for name in modules if name.startswith("pytest_hermes_env")} <= RULES_MAY_IMPORT

@@ -84,7 +84,10 @@ WAIVER = '[[tool.hermes-env.waivers]]\npaths = "env.py"\nrules = ["HE301"]\nreas
             "Its keys are: select, ignore, strict, baseline, waivers.",
         ),
         ("[tool.hermes-env]\nselect = 3", "pyproject.toml:2: select must be a list of strings, not a number (3)"),
-        ("[tool.hermes-env]\nselect = ['XY1']", "pyproject.toml:2: select names 'XY1', which no rule begins with."),
+        (
+            "[tool.hermes-env]\nselect = ['XY1']",
+            "pyproject.toml:2: select names 'XY1': no rule has this name or an id that begins so.",
+        ),
         ("[tool.hermes-env]\nstrict = 'yes'", "pyproject.toml:2: strict must be true or false, not a string ('yes')"),
         ("[tool.hermes-env]\nbaseline = true", "pyproject.toml:2: baseline must be a string, not a boolean (True)"),
         (
@@ -95,8 +98,11 @@ WAIVER = '[[tool.hermes-env.waivers]]\npaths = "env.py"\nrules = ["HE301"]\nreas
             WAIVER + "until = 2031-01-01",
             "pyproject.toml:1: [[tool.hermes-env.waivers]] has no key 'until'. Its keys are: paths, rules, reason, expires.",
         ),
-        (WAIVER.replace("HE301", "XX301"), "pyproject.toml:1: a waiver names 'XX301', which is no rule. Nearest: HE301"),
-        (WAIVER.replace("why", " "), "pyproject.toml:1: a waiver of HE301 has no reason: write why a breach is accepted"),
+        (
+            WAIVER.replace("HE301", "XX301"),
+            "pyproject.toml:1: a waiver must name rules: there is no rule 'XX301'. Did you mean HE301?",
+        ),
+        (WAIVER.replace("why", " "), "pyproject.toml:1: a waiver of HE301 has no reason: write why a violation is accepted"),
         (
             WAIVER + WAIVER.replace('"env.py"', "[]"),
             'pyproject.toml:5: a waiver needs paths, for example paths = ["legacy/**"]',

@@ -15,7 +15,8 @@ import httpx
 import pytest
 import tqdm
 
-from pytest_hermes_env.rollout.driver import Collection, Collector
+from pytest_hermes_env.rollout.collection import Collection
+from pytest_hermes_env.rollout.driver import Collector
 from pytest_hermes_env.rollout.journal import (
     Asked,
     Blocked,
@@ -68,12 +69,12 @@ def test_an_unknown_scenario_is_refused() -> None:
 
 def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario]) -> None:
     """Only what does not concern it is left out, with the reason; nothing is raised but what the scenario injects."""
-    missing = {name: record.unavailable for name, record in good.items() if record.unavailable}
+    missing = {name: str(record.unavailable) for name, record in good.items() if record.unavailable}
     errors = {name: record.error for name, record in good.items() if record.error}
 
     assert missing == {
-        "garbage_judge": "no judge was asked: every request of a training group offered tools",
-        "failing_judge": "no judge was asked: every request of a training group offered tools",
+        "garbage_judge": "no judge was called: every request of a training group offered tools",
+        "failing_judge": "no judge was called: every request of a training group offered tools",
         "drifting": "chat mode has no sampled tokens",
     }
     assert errors == {
@@ -326,21 +327,21 @@ def test_an_environment_that_spins_is_ended() -> None:
 
     reason = "it kept the event loop from running until it was interrupted"
     assert records["setup"].error == reason
-    assert records["happy"].unavailable == f"setup failed: {reason}"
+    assert str(records["happy"].unavailable) == f"setup failed: {reason}"
 
 
 def test_an_environment_that_waits_for_ever_is_given_up() -> None:
     """A scenario has its time, and the reason names it."""
     record = one(Waiting, "happy", timeout_s=2)
 
-    assert record.unavailable == "setup failed: no end within 2 s"
+    assert str(record.unavailable) == "setup failed: no end within 2 s"
 
 
 def test_an_environment_that_is_never_built_is_given_up() -> None:
     """A constructor that spins ends no run."""
     record = one(NeverBuilt, "happy", timeout_s=1)
 
-    assert record.unavailable == "the environment could not be built: no end within 1 s"
+    assert str(record.unavailable) == "the environment could not be built: no end within 1 s"
 
 
 def test_an_environment_that_exits_does_not_end_the_run() -> None:
@@ -431,5 +432,5 @@ def test_a_benchmark_whose_items_are_a_stub_is_evaluated() -> None:
         "",
         "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on",
     )
-    assert scenarios["happy"].unavailable == "get_next_item gave None: there is nothing to train on"
+    assert str(scenarios["happy"].unavailable) == "get_next_item returned None: there is nothing to train on"
     assert (scenarios["evaluate"].error, bool(scenarios["evaluate"].of(LoopStarted))) == ("", True)

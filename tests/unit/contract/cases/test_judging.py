@@ -11,7 +11,7 @@ from environments.hermes_base_env import HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.cases.ladder import ladder_lines, ladder_rows
-from pytest_hermes_env.contract.check import find_rule
+from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
 from pytest_hermes_env.contract.rule import Outcome
 

@@ -1,0 +1,35 @@
+"""The scenarios of one class that were collected, as rules read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_hermes_env.layer import Layer
+from pytest_hermes_env.rollout.scenario import Scenario
+
+__all__ = ["Collection"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collection:
+    """The scenarios of one class that were collected.
+
+    ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
+    ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
+    """
+
+    env_class: type
+    layer: Layer
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    config_init: Any = None
+    config_init_error: str = ""
+    setup_error: str = ""
+    world: str = ""
+    server_type: str = "openai"
+    group_size: int = 0
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether the rollouts ran in token mode."""
+        return self.server_type != "openai"

@@ -1,0 +1,61 @@
+"""Why something did not happen in a scenario, as values. Text is made from them where it is shown."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+__all__ = ["Cause", "ErrorKind", "ItemsEnd", "Unavailable", "kind_of"]
+
+
+class Cause(enum.Enum):
+    """Why a scenario was not played. The value is the text; ``{}`` is replaced by the detail."""
+
+    CANNOT_BUILD = "the environment could not be built: {}"
+    SETUP_FAILED = "setup failed: {}"
+    EARLIER_FAILURE = "an earlier scenario failed"
+    NOTHING_TO_TRAIN = "get_next_item returned None: there is nothing to train on"
+    CHAT_MODE = "chat mode has no sampled tokens"
+    NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NOT_REACHED = "the scenario ended before {}"
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A cause and its detail; ``str()`` is the sentence that reports show."""
+
+    cause: Cause
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return self.cause.value.format(self.detail)
+
+
+class ItemsEnd(enum.Enum):
+    """Why no further training item was taken. The value is the text; ``{}`` is replaced by the number of items."""
+
+    STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
+    NONE = "get_next_item returned None after {} items"
+    REPEATED = "the first item came again after {}"
+    TIME = "stopped after {} items: the time was up"
+    LIMIT = "stopped after {} items, none of which was the first one again"
+
+
+class ErrorKind(enum.Enum):
+    """Errors that rules tell apart."""
+
+    NOT_AWAITABLE = enum.auto()
+    """A plain function was awaited."""
+    EVALUATE_NEEDS_ARGUMENTS = enum.auto()
+    """``evaluate()`` was called without an argument that it requires."""
+    OTHER = enum.auto()
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
+    text = str(error) if isinstance(error, TypeError) else ""
+    if "can't be used in 'await' expression" in text:
+        return ErrorKind.NOT_AWAITABLE
+    if "evaluate() missing" in text:
+        return ErrorKind.EVALUATE_NEEDS_ARGUMENTS
+    return ErrorKind.OTHER

@@ -1,0 +1,272 @@
+"""agent_rollout: one run of the agent on one item, in a sandbox that is released on every way out."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from environments.agent_loop import HermesAgentLoop
+from environments.exact_tokens import TokenModeError
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.isolation import sandbox_directory
+from environments.tool_context import ToolContext
+from pytest_hermes_env.inference import call, empty_choices, fail, garbage, hang, say, turn
+
+SAID = [{"role": "user", "content": "item x"}, {"role": "assistant", "content": "done"}]
+
+
+class Env(HermesAgentBaseEnv):
+    """The reward is the size of the file that the agent was to write."""
+
+    async def setup(self) -> None: ...
+
+    async def get_next_item(self) -> Any: ...
+
+    def format_prompt(self, item: Any) -> str:
+        if item == "no prompt":
+            raise LookupError(item)
+        return f"item {item}"
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        return len(ctx.read_file("a.txt").get("content", "").strip())
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Task ids that were cleaned up to the end, and off the event loop."""
+    ids: list[str] = []
+    original = ToolContext.cleanup
+
+    def cleanup(self: ToolContext) -> None:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        original(self)
+        ids.append(self.task_id)
+
+    monkeypatch.setattr(ToolContext, "cleanup", cleanup)
+    return ids
+
+
+def run(make_env: Any, act: Any, **settings: Any) -> Any:
+    async def scenario() -> Any:
+        return await act(make_env(Env, **{"enabled_toolsets": ["file"], **settings}))
+
+    return asyncio.run(scenario())
+
+
+def test_rollout_has_the_result_and_the_open_sandbox(make_env, cleaned):
+    """Item, prompt, result, server and a ToolContext on the agent's own sandbox, which closes with the block."""
+
+    async def act(env: Any) -> Any:
+        async with env.agent_rollout("x") as rollout:
+            reward = await env.compute_reward(rollout.item, rollout.result, rollout.ctx)
+            inside = (sandbox_directory(rollout.task_id) is not None, list(cleaned))
+        return env, rollout, reward, inside, sandbox_directory(rollout.task_id)
+
+    env, rollout, reward, inside, after = run(make_env, act, script=[call("write_file", path="a.txt", content="12"), say("ok")])
+
+    assert (rollout.item, rollout.prompt, rollout.result.turns_used, rollout.failure) == ("x", "item x", 2, None)
+    assert (rollout.server is env.server, rollout.task_id) == (True, rollout.ctx.task_id)
+    assert (reward, inside, after, cleaned) == (2.0, (True, []), None, [rollout.task_id])
+
+
+def test_rollout_is_a_frozen_value(make_env):
+    """Nobody can put another result into it."""
+
+    async def act(env: Any) -> None:
+        async with env.agent_rollout("x") as rollout:
+            rollout.result = None
+
+    with pytest.raises(FrozenInstanceError):
+        run(make_env, act, script=[say("done")])
+
+
+CONFIGURED = {
+    "agent_temperature": 0.3,
+    "max_token_length": 77,
+    "extra_body": {"provider": "a"},
+    "system_prompt": "be good",
+    "max_agent_turns": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({}, (0.3, 77, "a", ["be good", "item x"], 1)),
+        ({"temperature": 0.0}, (0.0, 77, "a", ["be good", "item x"], 1)),
+        ({"max_tokens": 5, "max_turns": 2}, (0.3, 5, "a", ["be good", "item x"], 2)),
+        ({"extra_body": {"provider": "b"}}, (0.3, 77, "b", ["be good", "item x"], 1)),
+        ({"extra_body": {}, "system_prompt": ""}, (0.3, 77, None, ["item x"], 1)),
+        ({"system_prompt": "be brief", "prompt": "hello"}, (0.3, 77, "a", ["be brief", "hello"], 1)),
+    ],
+)
+def test_explicit_settings_win_over_the_configured_ones(make_env, mock_server, given, sent):
+    """They reach the model's request, and the loop's limit of turns."""
+    mock_server.add(lambda _: call("read_file", path="a.txt"))
+
+    async def act(env: Any) -> int:
+        async with env.agent_rollout("x", **given) as rollout:
+            return rollout.result.turns_used
+
+    turns = run(make_env, act, server=mock_server, **CONFIGURED)
+
+    request = mock_server.journal[0].request
+    opening = [message["content"] for message in request["messages"]]
+    assert (request["temperature"], request["max_tokens"], request.get("provider"), opening, turns) == sent
+
+
+def test_tools_are_those_of_the_group_or_resolved_anew(make_env, mock_server):
+    """Inside a group its choice holds; outside, the configuration is asked."""
+    mock_server.add(lambda _: say("done"))
+
+    async def act(env: Any) -> None:
+        async with env.agent_rollout("x"):
+            pass
+        schemas, names = env._resolve_tools_for_group()
+        env._current_group_tools = (schemas[:1], names)
+        async with env.agent_rollout("x"):
+            pass
+
+    run(make_env, act, server=mock_server)
+
+    alone, grouped = ([tool["function"]["name"] for tool in entry.request["tools"]] for entry in mock_server.journal)
+    assert len(alone) > 1
+    assert grouped == alone[:1]
+
+
+@pytest.mark.parametrize(
+    ("script", "answered", "text"),
+    [
+        ([fail(500)], 0, "InternalServerError"),
+        ([call("read_file", path="a.txt"), fail(500)], 1, "InternalServerError"),
+        ([garbage("<html>")], 0, ""),
+        ([empty_choices()], 0, ""),
+    ],
+)
+def test_failure_of_the_model_server_is_on_the_rollout(make_env, script, answered, text):
+    """The loop ends without an exception, so the rollout says what ended it."""
+
+    async def act(env: Any) -> Any:
+        async with env.agent_rollout("x") as rollout:
+            return rollout
+
+    rollout = run(make_env, act, script=script)
+
+    assert isinstance(rollout.failure, Exception)
+    assert text in repr(rollout.failure)
+    assert (rollout.result.turns_used, len(rollout.result.reasoning_per_turn)) == (answered + 1, answered)
+
+
+def test_earlier_failure_is_not_that_of_the_next_run(fake):
+    """A loop that is run again begins without one."""
+    loop = HermesAgentLoop(fake.server(fake.completion(), RuntimeError("down"), fake.completion("hi")), [], set())
+    failures = []
+
+    async def scenario() -> None:
+        for _ in range(3):
+            await loop.run([{"role": "user", "content": "x"}])
+            failures.append(str(loop.failure))
+
+    asyncio.run(scenario())
+
+    assert failures == ["None", "down", "None"]
+
+
+@pytest.mark.hermes_allow_leftovers
+@pytest.mark.parametrize("where", ["prompt", "tools", "loop", "body"])
+def test_sandbox_is_released_when_a_step_raises(make_env, cleaned, monkeypatch, where):
+    """Once, and the error goes on as it was."""
+
+    async def broken(self: Any, messages: Any) -> Any:
+        raise LookupError("loop")
+
+    async def act(env: Any) -> None:
+        if where == "loop":
+            monkeypatch.setattr(HermesAgentLoop, "run", broken)
+        if where == "tools":
+            env.config.enabled_toolsets = ["nonsense"]
+        async with env.agent_rollout("no prompt" if where == "prompt" else "x"):
+            raise LookupError("body")
+
+    with pytest.raises((LookupError, ValueError), match="nonsense" if where == "tools" else where):
+        run(make_env, act, script=[say("done")])
+
+    assert len(cleaned) == (0 if where == "tools" else 1)
+
+
+@pytest.mark.hermes_allow_leftovers
+@pytest.mark.parametrize("where", ["loop", "body"])
+def test_sandbox_is_released_when_the_task_is_cancelled(make_env, cleaned, where):
+    """Cancelled again and again while it cleans up, the rollout still cleans up once, to the end."""
+    script = lambda _: turn(hang(60), say("late")) if where == "loop" else say("done")  # noqa: E731
+
+    async def act(env: Any) -> bool:
+        reached = asyncio.Event()
+        real = env.server.chat_completion
+
+        async def ask(**request: Any) -> Any:
+            if where == "loop":
+                reached.set()
+            return await real(**request)
+
+        async def use() -> None:
+            async with env.agent_rollout("x"):
+                reached.set()
+                await asyncio.Event().wait()
+
+        env.server.chat_completion = ask
+        task = asyncio.ensure_future(use())
+        await reached.wait()
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+        return task.cancelled()
+
+    assert run(make_env, act, script=script)
+    assert len(cleaned) == 1
+
+
+def test_managed_server_gives_exact_tokens(make_env):
+    """With the server of rollout_server, the result has the tokens; without one, token mode asks for chat completions."""
+
+    async def act(env: Any) -> Any:
+        async with env.agent_rollout("x") as plain:
+            pass
+        async with env.rollout_server() as server, env.agent_rollout("x", server=server) as exact:
+            pass
+        return plain.result, exact.result, exact.server is server
+
+    plain, exact, is_given = run(make_env, act, script=lambda _: say("done"), server_type="vllm")
+
+    assert (plain.messages, plain.managed_state) == (SAID, None)
+    assert (exact.messages, len(exact.managed_state["nodes"]), is_given) == (SAID, 1, True)
+
+
+@pytest.mark.hermes_allow_leftovers
+def test_error_of_token_mode_is_raised(make_env, cleaned):
+    """A server that stops giving exact tokens is not a model that said nothing; collect_trajectory counts it for training."""
+    errors: list[str] = []
+
+    async def act(env: Any) -> int:
+        async def broken(*_args: Any, **_kwargs: Any) -> Any:
+            server.failure = TokenModeError("no tokens")
+            raise server.failure
+
+        async with env.rollout_server() as server:
+            server.chat_completion = broken
+            try:
+                async with env.agent_rollout("x", server=server):
+                    errors.append("entered")
+            except TokenModeError as error:
+                errors.append(str(error))
+        return env._counts["train/token_mode_errors"]
+
+    counted = run(make_env, act, script=lambda _: say("done"), server_type="vllm")
+
+    assert (errors, counted, len(cleaned)) == (["no tokens"], 0, 1)

@@ -1,0 +1,400 @@
+"""evaluate_items: the agent on every held-out item, with samples, metrics and errors; training does not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from typing import Any
+
+import pytest
+
+from environments.agent_loop import AgentResult
+from environments.agent_rollout import AgentRollout
+from environments.evaluation import error_text, metrics_of, run_each
+from environments.hermes_base_env import HermesAgentBaseEnv
+from environments.tool_context import ToolContext
+from pytest_hermes_env.inference import call, fail, hang, say, turn, unoffered
+
+MEANS = {
+    "eval/mean_reward": 1.0,
+    "eval/pass_rate": 1.0,
+    "eval/mean_turns": 1.0,
+    "eval/finished_rate": 1.0,
+    "eval/mean_tool_errors": 0.0,
+}
+NO_MODEL = "http://127.0.0.1:9/v1"
+
+
+class Env(HermesAgentBaseEnv):
+    """Items are texts; some name the step that fails."""
+
+    async def setup(self) -> None:
+        self.eval_items = ["a", "b"]
+
+    async def get_next_item(self) -> Any: ...
+
+    def format_prompt(self, item: Any) -> str:
+        if item == "no prompt":
+            raise LookupError(item)
+        return f"item {item}"
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        if item == "no reward":
+            raise LookupError(item)
+        return float("nan") if item == "nan" else 1.0
+
+    async def evaluate(self, *args: Any, **kwargs: Any) -> None:
+        await self.evaluate_items()
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Task ids that were cleaned up."""
+    ids: list[str] = []
+    original = ToolContext.cleanup
+
+    def cleanup(self: ToolContext) -> None:
+        original(self)
+        ids.append(self.task_id)
+
+    monkeypatch.setattr(ToolContext, "cleanup", cleanup)
+    return ids
+
+
+def run(make_env: Any, act: Any, env_class: type = Env, **settings: Any) -> Any:
+    async def scenario() -> Any:
+        env = make_env(env_class, **{"enabled_toolsets": ["file"], **settings})
+        await env.setup()
+        return await act(env)
+
+    return asyncio.run(scenario())
+
+
+def answer(conversation: Any) -> Any:
+    """A model that is down for one of the items."""
+    return fail(400, "no model") if conversation.first_user == "item no model" else say("done")
+
+
+def sample(item: str) -> dict[str, Any]:
+    messages = [{"role": "user", "content": f"item {item}"}, {"role": "assistant", "content": "done"}]
+    return {
+        "prompt": f"item {item}",
+        "score": 1.0,
+        "turns": 1,
+        "finished": True,
+        "tool_errors": 0,
+        "messages": messages,
+    }
+
+
+def test_evaluation_is_returned_and_logged(make_env, mock_server, tmp_path):
+    """Held-out items at temperature 0, with tools; samples in the order of the items, metrics, times, what was generated how."""
+    mock_server.add(answer)
+
+    evaluation = run(
+        make_env,
+        lambda env: env.evaluate_items(),
+        server=mock_server,
+        data_dir_to_save_evals=str(tmp_path),
+        max_token_length=77,
+    )
+
+    written = json.loads((tmp_path / "metrics.json").read_text())
+    lines = (tmp_path / "samples.jsonl").read_text().splitlines()
+    assert evaluation.samples == [sample("a"), sample("b")] == [json.loads(line) for line in lines]
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 0, **MEANS} == written["results"]["all"]
+    assert written["config_general"]["generation_parameters"] == {"temperature": 0.0, "max_new_tokens": 77}
+    assert evaluation.start_time < evaluation.end_time
+    requests = [entry.request for entry in mock_server.journal]
+    assert [(request["temperature"], bool(request["tools"])) for request in requests] == [(0.0, True)] * 2
+
+
+def test_explicit_settings_reach_the_model(make_env, mock_server, tmp_path):
+    """Items, temperature and every setting of agent_rollout."""
+    mock_server.add(answer)
+    settings = {"temperature": 0.5, "max_tokens": 5, "extra_body": {"top_k": 3}, "system_prompt": "be brief", "max_turns": 1}
+
+    run(make_env, lambda env: env.evaluate_items(["c"], **settings), server=mock_server, data_dir_to_save_evals=str(tmp_path))
+
+    (request,) = [entry.request for entry in mock_server.journal]
+    assert (request["temperature"], request["max_tokens"], request["top_k"]) == (0.5, 5, 3)
+    assert [message["content"] for message in request["messages"]] == ["be brief", "item c"]
+    generated = json.loads((tmp_path / "metrics.json").read_text())["config_general"]["generation_parameters"]
+    assert generated == {"temperature": 0.5, "max_new_tokens": 5}
+
+
+def test_misspelt_setting_is_an_error_before_any_item_runs(make_env, cleaned):
+    """It is the caller's mistake, not one failure per item."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max_turn'"):
+        run(make_env, lambda env: env.evaluate_items(max_turn=1), server=NO_MODEL)
+
+    assert cleaned == []
+
+
+ERRORS = {
+    "no prompt": "LookupError: no prompt",
+    "no model": "BadRequestError: Error code: 400",
+    "no reward": "LookupError: no reward",
+    "nan": "ValueError: compute_reward must return a finite number, got nan",
+}
+
+
+@pytest.mark.parametrize("failing", ERRORS)
+def test_item_that_fails_leaves_the_others_alone(make_env, caplog, cleaned, failing):
+    """It is logged, counted, left out of the means, and its sample has the error and what the agent had done."""
+    evaluation = run(make_env, lambda env: env.evaluate_items(["a", failing, "b"]), script=answer)
+
+    first, failed, last = evaluation.samples
+    assert (first, last) == (sample("a"), sample("b"))
+    assert failed["error"].startswith(ERRORS[failing])
+    assert (failed["prompt"], failed["score"]) == (None if failing == "no prompt" else f"item {failing}", None)
+    assert ("messages" in failed) == (failing != "no prompt")
+    assert evaluation.metrics == {"eval/items": 3, "eval/errors": 1, **MEANS}
+    assert f"Evaluating an item failed; it is counted in eval/errors. The item: '{failing}'" in caplog.text
+    assert len(cleaned) == (2 if failing == "no prompt" else 3)
+
+
+def test_misspelt_toolset_is_an_error_of_each_item(make_env, tmp_path):
+    """When every item fails there are no means, and nothing is scored 0.0."""
+
+    async def act(env: Any) -> Any:
+        env.config.enabled_toolsets = ["nonsense"]
+        return await env.evaluate_items(metrics=lambda _: pytest.fail("asked for metrics of nothing"))
+
+    evaluation = run(make_env, act, server=NO_MODEL, data_dir_to_save_evals=str(tmp_path))
+
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 2}
+    assert [(sample["score"], "nonsense" in sample["error"]) for sample in evaluation.samples] == [(None, True)] * 2
+    assert json.loads((tmp_path / "metrics.json").read_text())["results"]["all"] == evaluation.metrics
+
+
+@pytest.mark.parametrize("given", [None, []])
+def test_evaluation_of_nothing_is_an_error(make_env, given):
+    """Means of nothing would look like a result."""
+
+    async def act(env: Any) -> None:
+        env.eval_items = []
+        await env.evaluate_items(given)
+
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole text below
+        run(make_env, act, server=NO_MODEL)
+
+    assert str(raised.value) == (
+        "There is nothing to evaluate: evaluate_items requires at least one item, and got none. Set self.eval_items in "
+        "setup(), override get_eval_items(), or pass items=[...]"
+    )
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_limit_that_lets_nothing_run_is_an_error(make_env, limit):
+    """It would wait forever."""
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole text below
+        run(make_env, lambda env: env.evaluate(), server=NO_MODEL, max_eval_workers=limit)
+
+    assert str(raised.value) == (
+        f"max_concurrent must be at least 1, got {limit}: no item would ever run. Without this argument it is the setting "
+        "max_eval_workers"
+    )
+
+
+@pytest.mark.parametrize(("arguments", "most"), [({}, 2), ({"max_concurrent": 3}, 3)])
+def test_items_run_side_by_side_up_to_the_limit(make_env, arguments, most):
+    """max_eval_workers, or the argument, is how many sandboxes there are at a time."""
+    running: list[str] = []
+    seen: list[int] = []
+
+    class Counting(Env):
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            running.append(item)
+            if len(running) < most:
+                await self.full.wait()
+            seen.append(len(running))
+            self.full.set()
+            running.remove(item)
+            return 1.0
+
+    async def act(env: Any) -> Any:
+        env.full = asyncio.Event()
+        return await env.evaluate_items(list("abcdef"), **arguments)
+
+    evaluation = run(make_env, act, env_class=Counting, script=answer, max_eval_workers=2)
+
+    assert max(seen) == most
+    assert [sample["prompt"] for sample in evaluation.samples] == [f"item {name}" for name in "abcdef"]
+
+
+@pytest.mark.hermes_allow_leftovers
+def test_cancelled_evaluation_releases_every_sandbox(make_env, cleaned):
+    """Every item has ended when the cancellation goes on, also when it comes twice; none that waited begins."""
+
+    async def act(env: Any) -> bool:
+        asked = asyncio.Event()
+        real = env.server.chat_completion
+
+        async def ask(**request: Any) -> Any:
+            asked.set()
+            return await real(**request)
+
+        env.server.chat_completion = ask
+        task = asyncio.ensure_future(env.evaluate_items(list("abc"), max_concurrent=2))
+        await asked.wait()
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+        return task.cancelled()
+
+    assert run(make_env, act, script=lambda _: turn(hang(60), say("late")))
+    assert len(cleaned) == 2
+
+
+def test_training_buffers_stay_as_they_were(make_env):
+    """Tool errors, broken rewards and token-mode errors of an evaluation are not those of training."""
+    script = [unoffered(call("nonsense")), say("done")]
+
+    async def act(env: Any) -> Any:
+        env._tool_error_buffer.append("of training")
+        evaluation = await env.evaluate_items(["a", "no reward"])
+        return evaluation.metrics, env._tool_error_buffer, env._reward_errors, dict(env._counts)
+
+    metrics, *buffers = run(make_env, act, script=script)
+
+    assert metrics["eval/mean_tool_errors"] >= 1
+    assert buffers == [["of training"], 0, {}]
+
+
+def test_score_may_be_a_function_of_the_rollout(make_env, tmp_path):
+    """It returns a number or fields of the sample; further metrics and fields are added; the pass mark is chosen."""
+
+    async def score(rollout: AgentRollout) -> dict[str, Any]:
+        return {"score": 0.25 if rollout.item == "a" else 0.75, "length": len(rollout.prompt)}
+
+    async def act(env: Any) -> Any:
+        return await env.evaluate_items(
+            ["a", "b", "no prompt"],
+            score=score,
+            item_fields=lambda item: {"name": item},
+            metrics=lambda samples: {"eval/lengths": sum(sample["length"] for sample in samples)},
+            pass_score=0.5,
+        )
+
+    evaluation = run(make_env, act, script=answer)
+
+    names = ("name", "score", "length")
+    fields = [{name: sample.get(name) for name in names} for sample in evaluation.samples]
+    assert fields == [
+        {"name": "a", "score": 0.25, "length": 6},
+        {"name": "b", "score": 0.75, "length": 6},
+        {"name": "no prompt", "score": None, "length": None},
+    ]
+    assert evaluation.metrics == {
+        "eval/items": 3,
+        "eval/errors": 1,
+        **MEANS,
+        "eval/mean_reward": 0.5,
+        "eval/pass_rate": 0.5,
+        "eval/lengths": 12,
+    }
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_scoring_lets_other_items_go_on(make_env, is_async):
+    """Synchronous tool calls of the score do not stop the event loop."""
+    events: list[str] = []
+
+    def look(rollout: AgentRollout) -> float:
+        events.append("begin")
+        rollout.ctx.terminal("sleep 0.3")
+        events.append("end")
+        return 1.0
+
+    async def look_async(rollout: AgentRollout) -> float:
+        return look(rollout)
+
+    run(make_env, lambda env: env.evaluate_items(score=look_async if is_async else look), script=answer)
+
+    assert events == ["begin"] * 2 + ["end"] * 2
+
+
+class Plain(Env):
+    def get_eval_items(self) -> Any:  # type: ignore[override]
+        return ("p",)
+
+
+class Coroutine(Env):
+    async def get_eval_items(self) -> Any:
+        return iter(["c"])
+
+
+class Unset(Env):
+    async def setup(self) -> None: ...
+
+
+@pytest.mark.parametrize(("env_class", "prompts"), [(Env, ["item a", "item b"]), (Plain, ["item p"]), (Coroutine, ["item c"])])
+def test_held_out_items_come_from_get_eval_items(make_env, env_class, prompts):
+    """By default self.eval_items; an override may be a plain function."""
+    evaluation = run(make_env, lambda env: env.evaluate_items(), env_class=env_class, script=answer)
+
+    assert [sample["prompt"] for sample in evaluation.samples] == prompts
+
+
+def test_environment_without_held_out_items_has_none(make_env):
+    """Nobody set self.eval_items."""
+    assert run(make_env, lambda env: env.get_eval_items(), env_class=Unset, server=NO_MODEL) == []
+
+
+def test_token_mode_evaluates_in_chat_completions(make_env, mock_server):
+    """No tokens are needed: the same server's chat completions serve."""
+    mock_server.add(answer)
+
+    evaluation = run(make_env, lambda env: env.evaluate_items(), server=mock_server, server_type="vllm")
+
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 0, **MEANS}
+    assert {entry.kind for entry in mock_server.journal} == {"chat"}
+
+
+def test_retried_error_is_described_by_its_last_attempt():
+    """tenacity's own text names neither the error nor its message."""
+    from tenacity import RetryError, Retrying, stop_after_attempt
+
+    def down() -> None:
+        raise ConnectionError("refused")
+
+    with pytest.raises(RetryError) as raised:
+        Retrying(stop=stop_after_attempt(2))(down)
+
+    assert error_text(raised.value) == "ConnectionError: refused"
+    assert error_text(LookupError("x")) == "LookupError: x"
+
+
+def test_pass_rate_can_be_left_out():
+    """Where no score is a pass."""
+    assert "eval/pass_rate" not in metrics_of([sample("a")], pass_score=None)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_progress_is_shown_on_a_terminal_only(monkeypatch, is_terminal):
+    """A log file gets no bar, and no thread outlives it."""
+    import threading
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return is_terminal
+
+    async def evaluate_item(item: Any) -> Any:
+        return {"prompt": item}
+
+    before = set(threading.enumerate())
+    monkeypatch.setattr("sys.stderr", screen := Terminal())
+    samples = asyncio.run(run_each(["a", "b"], evaluate_item, max_concurrent=1))
+
+    assert samples == [{"prompt": "a"}, {"prompt": "b"}]
+    assert ("evaluate: 100%" in screen.getvalue(), "2/2" in screen.getvalue()) == (is_terminal, is_terminal)
+    assert set(threading.enumerate()) == before
+
+
+def test_result_of_the_loop_is_that_of_the_rollout():
+    """AgentRollout is a value that tests of a scoring function can build themselves."""
+    rollout = AgentRollout(item="x", prompt="p", result=AgentResult(messages=[]), ctx=ToolContext("id"), server=None)
+
+    assert (rollout.task_id, rollout.failure) == ("id", None)

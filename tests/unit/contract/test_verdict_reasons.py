@@ -1,0 +1,71 @@
+"""Reasons of verdicts are values; nothing searches their texts for words."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import pytest_hermes_env
+from pytest_hermes_env.contract.rule import Outcome, not_exercised, not_seen
+from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
+
+PACKAGE = Path(pytest_hermes_env.__file__).parent
+FILES = [*(PACKAGE / "contract").rglob("*.py"), *(PACKAGE / "rollout").rglob("*.py"), *(PACKAGE / "plugin").rglob("*.py")]
+TEXTS = {"note", "error", "unavailable", "reason", "message", "confirmation"}
+SEARCHES = {"startswith", "endswith", "find", "index"}
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_only_a_class_without_training_items_makes_a_rule_not_applicable(cause):
+    verdict = not_seen(Unavailable(cause, "a detail"))
+
+    expected = Outcome.NOT_APPLICABLE if cause is Cause.NOTHING_TO_TRAIN else Outcome.NOT_EXERCISED
+    assert (verdict.outcome, verdict.note) == (expected, cause.value.format("a detail"))
+
+
+def test_a_rule_names_the_causes_that_do_not_concern_it():
+    assert not_seen(Unavailable(Cause.NO_JUDGE), irrelevant={Cause.NO_JUDGE}).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_an_error_text_with_the_words_of_a_cause_is_not_that_cause():
+    text = str(Unavailable(Cause.NOTHING_TO_TRAIN))
+
+    assert not_seen(Unavailable(Cause.SETUP_FAILED, text)).outcome is Outcome.NOT_EXERCISED
+    assert not_seen(text).outcome is Outcome.NOT_EXERCISED
+    assert not_exercised(None).note == ""
+
+
+def test_errors_of_calls_are_told_apart_where_they_are_caught():
+    async def waits():
+        await 1
+
+    def evaluate(steps):
+        """Require an argument."""
+
+    with pytest.raises(TypeError) as awaited:
+        waits().send(None)
+    with pytest.raises(TypeError) as called:
+        evaluate()
+
+    assert kind_of(awaited.value) is ErrorKind.NOT_AWAITABLE
+    assert kind_of(called.value) is ErrorKind.EVALUATE_NEEDS_ARGUMENTS
+    assert kind_of(ValueError("evaluate() missing")) is ErrorKind.OTHER
+
+
+def _searched(node: ast.AST) -> ast.expr | None:
+    """Return the expression that a comparison or call searches for a constant text."""
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(node.left, ast.Constant):
+        return node.comparators[0]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+        return node.func.value
+    return None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_no_code_searches_the_text_of_a_reason(path):
+    searched = [found for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if (found := _searched(node))]
+
+    assert [ast.unparse(node) for node in searched if isinstance(node, ast.Attribute) and node.attr in TEXTS] == []
+    assert [ast.unparse(node) for node in searched if isinstance(node, ast.Name) and node.id in {"reason", "note"}] == []
