@@ -1,4 +1,4 @@
-"""The configuration of an environment as it is written: its class, its own fields, and where it is made."""
+"""The configuration of an environment: its class, its own fields, and the calls that make it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfigField:
 
     @property
     def is_described(self) -> bool:
-        """Whether the field says what it is for."""
+        """Whether the field has a description."""
         if self._has_docstring:
             return True
         candidates = [self.node.value, *_annotated(self.node.annotation)]
@@ -45,7 +45,7 @@ class ConfigField:
 
     @property
     def _has_docstring(self) -> bool:
-        """Whether a string stands below the field, in a class whose model_config takes such strings for descriptions."""
+        """Whether a string follows the field, in a class whose model_config uses such strings as descriptions."""
         settings = self.owner.own_attributes.get("model_config")
         if settings is None or "use_attribute_docstrings" not in ast.unparse(settings):
             return False
@@ -62,12 +62,12 @@ def _annotated(annotation: ast.expr) -> list[ast.expr]:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether a default is a bare value, which says nothing; a name may stand for a described Field."""
+    """Return whether a default is a bare value without a description; a name may refer to a described Field."""
     return isinstance(value, (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp, ast.JoinedStr))
 
 
 def config_class(source: ClassSource) -> Resolved | None:
-    """Return what env_config_cls names: a class that was read, an External, or None where it is not given or computed."""
+    """Return what env_config_cls refers to: a class that was read or an External; None if it is missing or computed."""
     given = source.attribute("env_config_cls")
     if given is None:
         return None
@@ -80,7 +80,7 @@ def config_class(source: ClassSource) -> Resolved | None:
 
 
 def is_config(target: Resolved | None) -> bool | None:
-    """Whether a class leads to the layer's configuration; None when its bases cannot all be read."""
+    """Return whether a class inherits from the layer's configuration; None if its bases cannot all be read."""
     if isinstance(target, External):
         return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
     if not isinstance(target, ClassSource):
@@ -119,6 +119,6 @@ def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
 
 
 def _describes(word: ast.keyword) -> bool:
-    """Whether a keyword of Field is a description that says something, or many keywords that cannot be read."""
+    """Return whether a keyword of Field is a description that is not empty, or ``**`` keywords that cannot be read."""
     is_empty = isinstance(word.value, ast.Constant) and not word.value.value
     return word.arg is None or (word.arg == "description" and not is_empty)

@@ -1,4 +1,4 @@
-"""Values that are written in the source: literals, and names that stand for one."""
+"""Constant folding: values that are written in the source, as literals or as names of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_hermes_env.source.functions import Function, assigned_values
 from pytest_hermes_env.source.modules import Binding, Module
 from pytest_hermes_env.source.syntax import keyword, last_name, parameters
 
-_DEEPEST = 12
+_MAX_DEPTH = 12
 _ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
 
 
@@ -23,23 +23,23 @@ class _Unknown(enum.Enum):
 
 
 UNKNOWN: Final = _Unknown.UNKNOWN
-"""What an expression is when only running it would tell."""
+"""The value of an expression that only running it would tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FromEnvironment:
-    """What an environment variable holds; ``default`` is what the source gives where it is not set, None for nothing."""
+    """The value of an environment variable; ``default`` is the fallback in the source, None if there is none."""
 
     name: str
     default: object = None
 
 
 def literal(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
-    """Return the value that ``node`` is known to have, with `UNKNOWN` in place of what is not written down.
+    """Return the value of ``node``, with `UNKNOWN` for each part that is not constant.
 
-    ``function`` is the function that the expression stands in: its local names are followed when they are bound once.
+    ``function`` is the function around the expression: its local names are followed if they are assigned once.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return UNKNOWN
     inner = depth + 1
     match node:
@@ -96,7 +96,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _first_of(values: list[object]) -> object:
-    """Return what ``a or b`` is: a variable of the environment keeps its place, with what follows as its default."""
+    """Return the value of ``a or b``; for an environment variable, ``b`` is its default."""
     first, *rest = values
     if first is UNKNOWN or not rest:
         return first
@@ -142,7 +142,7 @@ def _binding(binding: Binding, module: Module, depth: int) -> object:
     if source is None or not binding.attribute:
         return UNKNOWN
     bindings = source.names.get(binding.attribute, ())
-    return _binding(bindings[0], source, depth + 1) if len(bindings) == 1 and depth < _DEEPEST else UNKNOWN
+    return _binding(bindings[0], source, depth + 1) if len(bindings) == 1 and depth < _MAX_DEPTH else UNKNOWN
 
 
 def _attribute(node: ast.Attribute, module: Module, function: Function | None, depth: int) -> object:

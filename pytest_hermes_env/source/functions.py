@@ -48,7 +48,7 @@ class Function:
 
     @property
     def path(self) -> str:
-        """The file, as it is shown."""
+        """The path of the file, as it is displayed."""
         return self.module.path
 
     @cached_property
@@ -78,12 +78,12 @@ class Function:
 
     @property
     def is_abstract(self) -> bool:
-        """Whether it is only a demand on subclasses."""
+        """Whether subclasses must define it."""
         return any(name.startswith("abstract") for name in self.decorators)
 
     @property
     def is_context_manager(self) -> bool:
-        """Whether what it yields is what a with statement binds."""
+        """Whether it is a generator that a with statement enters."""
         return bool(_CONTEXT_MANAGERS & self.decorators)
 
     @cached_property
@@ -116,7 +116,7 @@ class Function:
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
-        """The node around each node of the function."""
+        """The parent of each node of the function."""
         found: dict[ast.AST, ast.AST] = {}
         pending: list[ast.AST] = [self.node]
         while pending:
@@ -135,7 +135,7 @@ class Function:
             node = parents[node]
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        """Return the statement that ``node`` stands in."""
+        """Return the statement around ``node``."""
         current = node
         while not isinstance(current, ast.stmt):
             current = self.parents[current]
@@ -149,14 +149,14 @@ class Function:
         return self.node
 
     def finally_of(self, node: ast.AST) -> ast.Try | None:
-        """Return the try statement in whose ``finally`` block ``node`` stands, if it stands in one."""
+        """Return the try statement whose ``finally`` block contains ``node``, or None."""
         for child, parent in self.ancestors(node):
             if isinstance(parent, ast.Try) and isinstance(child, ast.stmt) and child in parent.finalbody:
                 return parent
         return None
 
     def own_nodes(self) -> Iterator[ast.AST]:
-        """Yield the nodes of the body, those of nested functions, lambdas and classes left out."""
+        """Yield the nodes of the body, without those of nested functions, lambdas and classes."""
         pending: list[ast.AST] = [*reversed(self.node.body)]
         while pending:
             node = pending.pop()

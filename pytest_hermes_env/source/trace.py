@@ -1,4 +1,4 @@
-"""Where the value of an argument was written: through local names, parameters and the calls that give them."""
+"""Origins of a value: an expression is followed back through local names, parameters and the calls that pass them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source.frames import Call, Frame
     from pytest_hermes_env.source.functions import Function
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 Origin = tuple[ast.expr, "Frame"]
-"""An expression and the frame that it stands in."""
+"""An expression and the frame that contains it."""
 
 
 def origins(node: ast.expr, frame: Frame, frames: Iterable[Frame], depth: int = 0) -> Iterator[Origin]:
-    """Yield the expressions that ``node`` takes its value from; one that cannot be followed further is yielded itself.
+    """Yield the expressions from which ``node`` takes its value; one that cannot be followed is yielded itself.
 
-    ``frames`` are where callers of ``frame`` are looked for.
+    Callers of ``frame`` are searched in ``frames``.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         yield node, frame
         return
     match node:
@@ -68,7 +68,7 @@ def bindings(function: Function, name: str) -> Iterator[ast.expr | None]:
 
 
 def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
-    """Yield what callers give the parameter ``node``, and its default where they give nothing; ``node`` where it is hidden."""
+    """Yield what callers pass to the parameter ``node``, or its default; ``node`` itself if unpacking hides the argument."""
     scope = _scope_of_parameter(node, frame.function)
     if scope is None:
         return
@@ -85,7 +85,7 @@ def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[
 
 
 def _scope_of_parameter(node: ast.Name, function: Function) -> ast.AST | None:
-    """Return the def or lambda around ``node`` that has a parameter of its name."""
+    """Return the def or lambda around ``node`` with a parameter of its name."""
     scope = function.scope_of(node)
     while node.id not in parameters(scope):
         if scope is function.node:
@@ -102,7 +102,7 @@ def _calls_of(scope: ast.AST, frame: Frame) -> Iterator[ast.Call]:
 
 
 def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> ast.expr:
-    """Return what ``call`` gives a parameter; the parameter itself where only running it would tell."""
+    """Return what ``call`` passes to a parameter; the parameter itself if only running it would tell."""
     if not isinstance(call, ast.Call) or not isinstance(scope, SCOPES):
         return node
     positional = [item.arg for item in positional_parameters(scope.args)]
@@ -116,7 +116,7 @@ def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> as
 
 
 def is_hidden(call: Call, name: str) -> bool:
-    """Whether an argument that is not written out may be given all the same."""
+    """Return whether an argument may be passed by ``*`` or ``**`` unpacking."""
     return name not in call.keywords and (
         "**" in call.keywords or any(isinstance(item, ast.Starred) for item in call.node.args)
     )

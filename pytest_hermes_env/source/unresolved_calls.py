@@ -1,4 +1,4 @@
-"""Calls that lead into code that is not read, with the environment or its server in hand."""
+"""Calls into code that is not read, which may run the agent or the environment."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pytest_hermes_env.source.values import Kind, Value, Values
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_LEADS_ON = re.compile(r"run|roll_?out|evaluat|agent|episode|trajector|drive|solve")
+_RUNS_AGENT = re.compile(r"run|roll_?out|evaluat|agent|episode|trajector|drive|solve")
 _FAMILIAR = frozenset({"server", "tokenizer", "config", "wandb"})
 
 
 def doubts(frames: Iterable[Frame]) -> Iterator[Call]:
-    """Yield the calls that lead, with the environment or its server in hand, into code that is not read."""
+    """Yield the calls into code that is not read that may run the agent or the environment."""
     for call in calls_in(frames):
         if call.callee and all(map(_is_read, call.callee)):
             continue
         if (
             any(value.kind is Kind.SUPER for value in call.receiver)
-            or any(map(_hands_over, call.every_argument))
+            or any(map(_passes_environment, call.every_argument))
             or any(value.kind is Kind.ATTRIBUTE and value.name not in _FAMILIAR for value in call.callee)
-            or (_LEADS_ON.search(call.name) and any(map(_is_unfamiliar, call.receiver)))
+            or (_RUNS_AGENT.search(call.name) and any(map(_is_unfamiliar, call.receiver)))
         ):
             yield call
 
@@ -41,7 +41,7 @@ def _is_read(value: Value) -> bool:
     return value.kind in {Kind.METHOD, Kind.FUNCTION, Kind.LOCAL, Kind.BASE_METHOD, Kind.RUN}
 
 
-def _hands_over(values: Values) -> bool:
+def _passes_environment(values: Values) -> bool:
     return any(
         value.kind is Kind.SELF or (value.kind in {Kind.ATTRIBUTE, Kind.PART} and value.name == "server") for value in values
     )
