@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
-from pytest_hermes_env.source.finding import Finding as Finding  # noqa: PLC0414  # until all rules import it from source
-from pytest_hermes_env.source.finding import Severity as Severity  # noqa: PLC0414
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -25,14 +25,14 @@ from pytest_hermes_env.source.values import (
     Kind,
     Value,
     Values,
-    has,
-    hung_on_self,
-    inside,
-    joined,
-    many,
-    members,
-    one,
-    only,
+    attributes_of_self,
+    elements,
+    may_be,
+    message_part,
+    must_be,
+    sequence_of,
+    single,
+    union,
 )
 
 if TYPE_CHECKING:
@@ -97,21 +97,21 @@ def _default(node: ast.expr | None) -> Values:
 def record_changes(call: Call, frame: Frame) -> None:
     """Record in ``frame`` what a call changes on self: by a mutating method, by setattr, or by a function such as shuffle."""
     if call.name in MUTATORS and isinstance(call.node.func, ast.Attribute):
-        for attribute in hung_on_self(call.receiver):
+        for attribute in attributes_of_self(call.receiver):
             frame.add_change("*" if attribute == "__dict__" else attribute, call.name, call.node)
     first = call.arguments[0] if call.arguments else NOTHING
     is_passed_on = any(value.kind is Kind.EXTERNAL and value.name == "setattr" for value in first)
     if call.name == "setattr" or is_passed_on:
         _record_setattr(call, frame, start=int(is_passed_on))
     if call.name in _MUTATE_FIRST_ARGUMENT:
-        for attribute in hung_on_self(first):
+        for attribute in attributes_of_self(first):
             frame.add_change(attribute, call.name, call.node)
 
 
 def _record_setattr(call: Call, frame: Frame, start: int) -> None:
     """Record ``setattr(self, name, value)``, also passed on: ``stack.callback(setattr, self, name, value)``."""
     given = call.arguments[start : start + 3]
-    if len(given) == 3 and has(given[0], Kind.SELF):  # noqa: PLR2004  # self, name, value
+    if len(given) == 3 and may_be(given[0], Kind.SELF):  # noqa: PLR2004  # self, name, value
         name = text_of(call.node.args[start + 1])
         frame.add_change("*" if name is None else name, "set", call.node, given[2])
 
@@ -124,63 +124,63 @@ def result_of_external(dotted: str, call: Call, apply: Apply) -> Values:  # a ta
     if name == LAYER_RESULT:
         return RESULT
     if name == "gather":
-        return many(joined(arguments))
+        return sequence_of(union(arguments))
     if name in {"to_thread", "run_in_executor"}:
         index = 0 if name == "to_thread" else 1
         called = arguments[index] if len(arguments) > index else NOTHING
         return apply(called, list(arguments[index + 1 :]))
-    if name in {"copy", "deepcopy", "replace"} and only(first, Kind.RESULT):
+    if name in {"copy", "deepcopy", "replace"} and must_be(first, Kind.RESULT):
         return RESULT
     if name in _RETURN_FIRST_ARGUMENT and dotted != "subprocess.run":
         return first or ANYTHING
     if name in _SEQUENCES:
-        return many(members(first)) if first and first != EMPTY else (ANYTHING if arguments else EMPTY)
+        return sequence_of(elements(first)) if first and first != EMPTY else (ANYTHING if arguments else EMPTY)
     if name in {"dict", "Counter", "OrderedDict"} and not arguments and not call.keywords:
         return EMPTY
     if name == "defaultdict" and len(arguments) <= 1 and not call.keywords:
         return EMPTY
     if name == "enumerate":
-        return many(frozenset({Value(Kind.TUPLE, items=(ANYTHING, members(first)))}))
+        return sequence_of(frozenset({Value(Kind.TUPLE, items=(ANYTHING, elements(first)))}))
     if name == "zip":
-        return many(frozenset({Value(Kind.TUPLE, items=tuple(members(item) for item in arguments))}))
+        return sequence_of(frozenset({Value(Kind.TUPLE, items=tuple(elements(item) for item in arguments))}))
     if name == "map" and arguments:
-        return many(apply(first, [members(item) for item in arguments[1:]]))
+        return sequence_of(apply(first, [elements(item) for item in arguments[1:]]))
     if name == "filter" and len(arguments) > 1:
-        return many(members(arguments[1]))
+        return sequence_of(elements(arguments[1]))
     if name == "next":
-        return members(first)
-    if name == "vars" and only(first, Kind.SELF):
-        return one(Kind.ATTRIBUTE, "__dict__")
+        return elements(first)
+    if name == "vars" and must_be(first, Kind.SELF):
+        return single(Kind.ATTRIBUTE, "__dict__")
     if name == "isinstance" and len(arguments) > 1:
         return _isinstance(first, call.node.args[1])
     if name == "hasattr" and len(arguments) > 1:
         return _hasattr(first, call.node.args[1])
-    return one(Kind.INSTANCE, name, node=call.node) if name[:1].isupper() else ANYTHING
+    return single(Kind.INSTANCE, name, node=call.node) if name[:1].isupper() else ANYTHING
 
 
 def result_of_method(call: Call) -> Values:
     """Return what a method of a known value returns, judged by the method's name and the receiver."""
     if call.name == "enter_async_context":
-        return joined(call.arguments[:1])
+        return union(call.arguments[:1])
     if call.name == "__aenter__":
         return call.receiver
-    if call.name in {"get", "pop"} and has(call.receiver, Kind.MESSAGE) and call.node.args:
+    if call.name in {"get", "pop"} and may_be(call.receiver, Kind.MESSAGE) and call.node.args:
         key = text_of(call.node.args[0]) or "?"
-        found = joined(inside(value.name, key) for value in call.receiver if value.kind is Kind.MESSAGE)
-        return found | joined(call.arguments[1:2])
-    if call.name in {"copy", "strip", "lower"} and only(call.receiver, Kind.MESSAGE):
+        found = union(message_part(value.name, key) for value in call.receiver if value.kind is Kind.MESSAGE)
+        return found | union(call.arguments[1:2])
+    if call.name in {"copy", "strip", "lower"} and must_be(call.receiver, Kind.MESSAGE):
         return call.receiver
     found = NOTHING
-    for attribute in hung_on_self(call.receiver):
-        part = one(Kind.PART, attribute)
+    for attribute in attributes_of_self(call.receiver):
+        part = single(Kind.PART, attribute)
         if call.name in {"get", "setdefault", "pop", "popleft"}:
             found |= part
         elif call.name == "values":
-            found |= many(part)
+            found |= sequence_of(part)
         elif call.name == "items":
-            found |= many(frozenset({Value(Kind.TUPLE, items=(ANYTHING, part))}))
+            found |= sequence_of(frozenset({Value(Kind.TUPLE, items=(ANYTHING, part))}))
     if call.name == "pop" and is_sequence(call.receiver):
-        found |= members(call.receiver)
+        found |= elements(call.receiver)
     return found or ANYTHING
 
 
@@ -198,20 +198,20 @@ def _hasattr(first: Values, word: ast.expr) -> Values:
     name = text_of(word)
     if name is None:
         return ANYTHING
-    if only(first, Kind.RESULT):
+    if must_be(first, Kind.RESULT):
         return TRUE if name in RESULT_FIELDS else FALSE
-    if only(first, Kind.MESSAGE) and all(value.name in DICTS for value in first):
+    if must_be(first, Kind.MESSAGE) and all(value.name in DICTS for value in first):
         return TRUE if hasattr(dict, name) else FALSE
     return ANYTHING
 
 
 def _isinstance(first: Values, classes: ast.expr) -> Values:
     names = {last_name(item) for item in (classes.elts if isinstance(classes, ast.Tuple) else [classes])}
-    if only(first, Kind.RESULT):
+    if must_be(first, Kind.RESULT):
         if LAYER_RESULT in names:
             return TRUE
         return FALSE if names <= _BUILTIN_CLASSES else ANYTHING
-    if only(first, Kind.MESSAGE):
+    if must_be(first, Kind.MESSAGE):
         return _is_message_of(first, names)
     return ANYTHING
 

@@ -26,7 +26,6 @@ from pytest_hermes_env.source.syntax import flat_statements, last_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_hermes_env.source.flow import DataFlow
 
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
@@ -34,7 +33,7 @@ _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
 _GIVEN_BY_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 
 
-class Standing(enum.StrEnum):
+class ClassKind(enum.StrEnum):
     """The kind of a class, judged by the classes that it inherits from."""
 
     HERMES = "a Hermes environment"
@@ -147,14 +146,14 @@ class ClassSource:
         return tuple(found)
 
     @cached_property
-    def standing(self) -> Standing:
+    def class_kind(self) -> ClassKind:
         """The kind of the class, judged by the classes that it inherits from."""
         names = {item.last for item in self.external}
         if LAYER_ENV in names:
-            return Standing.HERMES
+            return ClassKind.HERMES
         if ATROPOS_ENV in names:
-            return Standing.ATROPOS
-        return Standing.UNKNOWN if self.unreadable else Standing.OTHER
+            return ClassKind.ATROPOS
+        return ClassKind.UNKNOWN if self.unreadable else ClassKind.OTHER
 
     @cached_property
     def own_methods(self) -> Mapping[str, Function]:
@@ -229,13 +228,6 @@ class ClassSource:
             return True
         names = {name for item in self.readable for name, function in item.own_methods.items() if function.is_abstract}
         return any(not self.has(name) for name in names)
-
-    @property
-    def flow(self) -> DataFlow:
-        """What values flow where in the methods of the class, computed once."""
-        from pytest_hermes_env.source.flow import data_flow  # noqa: PLC0415  # flow reads us
-
-        return data_flow(self)
 
 
 Resolved = ClassSource | Function | Module | External

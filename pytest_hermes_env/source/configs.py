@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve
 from pytest_hermes_env.source.frames import Call, Frame, calls_in, constructs
-from pytest_hermes_env.source.installed import known_fields
+from pytest_hermes_env.source.installed import installed_config_fields
 from pytest_hermes_env.source.syntax import annotation_text, flat_statements, last_name
 from pytest_hermes_env.source.values import Kind
 
@@ -30,7 +30,7 @@ class ConfigField:
     @property
     def is_own(self) -> bool:
         """Whether neither Atropos nor the layer has a field of this name."""
-        return self.name not in known_fields()
+        return self.name not in installed_config_fields()
 
     @property
     def is_described(self) -> bool:
@@ -79,7 +79,7 @@ def config_class(source: ClassSource) -> Resolved | None:
     return resolve(owner.module, node)
 
 
-def is_config(target: Resolved | None) -> bool | None:
+def is_layer_config(target: Resolved | None) -> bool | None:
     """Return whether a class inherits from the layer's configuration; None if its bases cannot all be read."""
     if isinstance(target, External):
         return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
@@ -91,7 +91,7 @@ def is_config(target: Resolved | None) -> bool | None:
     return None if strange else False
 
 
-def fields_of(config: ClassSource) -> Iterator[ConfigField]:
+def config_fields(config: ClassSource) -> Iterator[ConfigField]:
     """Yield the fields that a configuration class and its readable bases declare; each name once, the nearest first."""
     seen: set[str] = set()
     for owner in config.readable:

@@ -34,7 +34,7 @@ class FromEnvironment:
     default: object = None
 
 
-def literal(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
+def constant_value(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
     """Return the value of ``node``, with `UNKNOWN` for each part that is not constant.
 
     ``function`` is the function around the expression: its local names are followed if they are assigned once.
@@ -48,20 +48,20 @@ def literal(node: ast.AST | None, module: Module, function: Function | None = No
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return [item for part in parts for item in _spread(part, module, function, inner)]
         case ast.JoinedStr(values=parts):
-            return _text([literal(part, module, function, inner) for part in parts])
+            return _text([constant_value(part, module, function, inner) for part in parts])
         case ast.FormattedValue(value=value):
-            return literal(value, module, function, inner)
+            return constant_value(value, module, function, inner)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _sum(literal(left, module, function, inner), literal(right, module, function, inner))
+            return _sum(constant_value(left, module, function, inner), constant_value(right, module, function, inner))
         case ast.BoolOp(op=ast.Or(), values=parts):
-            return _first_of([literal(part, module, function, inner) for part in parts])
+            return _first_of([constant_value(part, module, function, inner) for part in parts])
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            held = literal(operand, module, function, inner)
+            held = constant_value(operand, module, function, inner)
             return -held if isinstance(held, (int, float)) else UNKNOWN
         case ast.NamedExpr(value=value) | ast.Await(value=value):
-            return literal(value, module, function, inner)
+            return constant_value(value, module, function, inner)
         case ast.Subscript(value=holder, slice=index) if _dotted(holder, module) == "os.environ":
-            return FromEnvironment(name=str(literal(index, module, function, inner)))
+            return FromEnvironment(name=str(constant_value(index, module, function, inner)))
         case ast.Call():
             return _call(node, module, function, inner)
         case ast.Name(id=name):
@@ -74,8 +74,8 @@ def literal(node: ast.AST | None, module: Module, function: Function | None = No
 
 def _spread(node: ast.AST, module: Module, function: Function | None, depth: int) -> list[object]:
     if not isinstance(node, ast.Starred):
-        return [literal(node, module, function, depth)]
-    held = literal(node.value, module, function, depth)
+        return [constant_value(node, module, function, depth)]
+    held = constant_value(node.value, module, function, depth)
     return held if isinstance(held, list) else [UNKNOWN]
 
 
@@ -107,18 +107,18 @@ def _first_of(values: list[object]) -> object:
 
 def _call(node: ast.Call, module: Module, function: Function | None, depth: int) -> object:
     if _dotted(node.func, module) in _ENVIRONMENT and node.args:
-        given = [literal(item, module, function, depth) for item in node.args]
+        given = [constant_value(item, module, function, depth) for item in node.args]
         default = keyword(node, "default")
         if len(given) == 1 and default is not None:
-            given.append(literal(default, module, function, depth))
+            given.append(constant_value(default, module, function, depth))
         return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
     if isinstance(node.func, ast.Name) and node.func.id in {"list", "tuple", "set", "sorted", "str"} and len(node.args) == 1:
-        return literal(node.args[0], module, function, depth)
+        return constant_value(node.args[0], module, function, depth)
     is_strip = isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}
     if is_strip and isinstance(node.func, ast.Attribute):
-        held = literal(node.func.value, module, function, depth)
+        held = constant_value(node.func.value, module, function, depth)
         if isinstance(held, str) and node.func.attr == "split" and not node.keywords:
-            given = [literal(item, module, function, depth) for item in node.args]
+            given = [constant_value(item, module, function, depth) for item in node.args]
             return held.split(*given) if all(isinstance(item, str) for item in given) else UNKNOWN  # type: ignore[arg-type]
         return held if isinstance(held, FromEnvironment) or (isinstance(held, str) and not node.args) else UNKNOWN
     return UNKNOWN
@@ -128,7 +128,7 @@ def _name(name: str, module: Module, function: Function | None, depth: int) -> o
     if function is not None:
         bound = list(assigned_values(function, name, function.own_nodes()))
         if bound:
-            return literal(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
+            return constant_value(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
         if name in parameters(function.node):
             return UNKNOWN
     bindings = module.names.get(name, ())
@@ -137,7 +137,7 @@ def _name(name: str, module: Module, function: Function | None, depth: int) -> o
 
 def _binding(binding: Binding, module: Module, depth: int) -> object:
     if not binding.module:
-        return literal(binding.node, module, None, depth)
+        return constant_value(binding.node, module, None, depth)
     source = module.imported(binding.module)
     if source is None or not binding.attribute:
         return UNKNOWN
@@ -153,7 +153,7 @@ def _attribute(node: ast.Attribute, module: Module, function: Function | None, d
     holder = holder or resolve(module, node.value)
     if isinstance(holder, ClassSource):
         given = holder.attribute(node.attr)
-        return literal(given[1], given[0].module, None, depth) if given else UNKNOWN
+        return constant_value(given[1], given[0].module, None, depth) if given else UNKNOWN
     if isinstance(holder, Module):
         bindings = holder.names.get(node.attr, ())
         return _binding(bindings[0], holder, depth) if len(bindings) == 1 else UNKNOWN

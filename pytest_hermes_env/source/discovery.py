@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.classes import ClassSource, Standing, class_of
+from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
 from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.syntax import flat_statements
@@ -45,7 +45,7 @@ class FileReading:
 
 
 def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
-    """Return the environment classes of a file. Abstract bases are included: `without_helpers` removes them."""
+    """Return the environment classes of a file. Abstract bases are included: `without_abstract_bases` removes them."""
     module = (tree or SourceTree()).read(path)
     if isinstance(module, FileProblem):
         return FileReading(path=path, problem=module)
@@ -85,7 +85,7 @@ def _nested(module: Module, name: str) -> ClassSource | None:
     return None
 
 
-def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
+def without_abstract_bases(readings: Iterable[FileReading]) -> list[FileReading]:
     """Return the readings with abstract bases moved to the skipped classes."""
     found = list(readings)
     bases = {base for reading in found for source in reading.classes for base in source.readable[1:]}
@@ -123,11 +123,11 @@ def classes_in(module: Module) -> Iterator[ClassSource]:
 def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
     if source.name == LAYER_ENV:
         return "the base class of the layer itself", False
-    if source.standing is Standing.HERMES:
+    if source.class_kind is ClassKind.HERMES:
         return "", False
-    if source.standing is Standing.ATROPOS:
+    if source.class_kind is ClassKind.ATROPOS:
         return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
-    if source.standing is Standing.UNKNOWN:
+    if source.class_kind is ClassKind.UNKNOWN:
         given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
         unread = [item for item in source.external if not item.is_known]
         if unread and given & _DISTINCTIVE_NAMES and len(given) >= _MIN_NAMES:

@@ -41,15 +41,15 @@ from pytest_hermes_env.source.values import (
     Kind,
     Value,
     Values,
-    has,
-    hung_on_self,
-    inside,
-    joined,
-    many,
-    members,
-    names_a_tool,
-    one,
-    only,
+    attributes_of_self,
+    elements,
+    may_be,
+    may_name_a_tool,
+    message_part,
+    must_be,
+    sequence_of,
+    single,
+    union,
 )
 
 Env = dict[str, Values]
@@ -114,17 +114,17 @@ class Evaluator:
                 for part, held in zip(parts, _unpacked(parts, values), strict=True):
                     self.bind(part, held)
             case ast.Starred(value=inner):
-                self.bind(inner, many(members(values)))
+                self.bind(inner, sequence_of(elements(values)))
             case ast.Attribute(value=base_node, attr=name):
                 base = self.value(base_node)
-                if has(base, Kind.SELF):
+                if may_be(base, Kind.SELF):
                     self.frame.add_change(name, "set", target, values)
-                for attribute in hung_on_self(base):
+                for attribute in attributes_of_self(base):
                     self.frame.add_change(attribute, "part", target, values)
             case ast.Subscript(value=base_node, slice=index):
                 base = self.value(base_node)
                 self.value(index)
-                for attribute in hung_on_self(base):
+                for attribute in attributes_of_self(base):
                     changed = "*" if attribute == "__dict__" else attribute
                     self.frame.add_change(changed, "slice" if isinstance(index, ast.Slice) else "part", target, values)
             case _:
@@ -165,14 +165,14 @@ class Evaluator:
         if isinstance(node.slice, ast.Slice):
             return frozenset(value if value.kind in _SLICED else Value(Kind.ANYTHING) for value in base)
         key = text_of(node.slice)
-        if key is not None and has(base, Kind.MESSAGE):
-            return joined(
-                inside(value.name, key) if value.kind is Kind.MESSAGE else members(frozenset({value})) for value in base
+        if key is not None and may_be(base, Kind.MESSAGE):
+            return union(
+                message_part(value.name, key) if value.kind is Kind.MESSAGE else elements(frozenset({value})) for value in base
             )
-        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int) and only(base, Kind.TUPLE):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int) and must_be(base, Kind.TUPLE):
             index = node.slice.value
-            return joined(value.items[index] for value in base if -len(value.items) <= index < len(value.items))
-        return members(base)
+            return union(value.items[index] for value in base if -len(value.items) <= index < len(value.items))
+        return elements(base)
 
     def _visit_Await(self, node: ast.Await) -> Values:
         return self.value(node.value)
@@ -188,33 +188,33 @@ class Evaluator:
         for part in node.values:
             values = self.value(part)
             found |= values
-            if only(values, decisive):
+            if must_be(values, decisive):
                 return values if decisive is Kind.FALSE else found
         return found
 
     def _visit_UnaryOp(self, node: ast.UnaryOp) -> Values:
         values = self.value(node.operand)
         if isinstance(node.op, ast.Not):
-            if only(values, Kind.TRUE):
+            if must_be(values, Kind.TRUE):
                 return FALSE
-            if only(values, Kind.FALSE):
+            if must_be(values, Kind.FALSE):
                 return TRUE
         return ANYTHING
 
     def _visit_BinOp(self, node: ast.BinOp) -> Values:
         left, right = self.value(node.left), self.value(node.right)
-        if isinstance(node.op, (ast.BitAnd, ast.Sub)) and (names_a_tool(left) or names_a_tool(right)):
-            self.frame.compared.append(Comparison(node, (node.left, node.right), (left, right)))
+        if isinstance(node.op, (ast.BitAnd, ast.Sub)) and (may_name_a_tool(left) or may_name_a_tool(right)):
+            self.frame.comparisons.append(Comparison(node, (node.left, node.right), (left, right)))
         both = left | right
         if both and any(value.kind is Kind.MANY for value in both):
-            return many(members(frozenset(value for value in both if value.kind is not Kind.ANYTHING)))
+            return sequence_of(elements(frozenset(value for value in both if value.kind is not Kind.ANYTHING)))
         return EMPTY if left == right == EMPTY else ANYTHING
 
     def _visit_Compare(self, node: ast.Compare) -> Values:
         left = self.value(node.left)
         operands = (left, *[self.value(part) for part in node.comparators])
-        if any(map(names_a_tool, operands)):
-            self.frame.compared.append(Comparison(node, (node.left, *node.comparators), operands))
+        if any(map(may_name_a_tool, operands)):
+            self.frame.comparisons.append(Comparison(node, (node.left, *node.comparators), operands))
         right = node.comparators[0]
         if isinstance(right, ast.Constant) and right.value is None and len(node.ops) == 1:
             never_none = bool(left) and all(value.kind in _NEVER_NONE for value in left)
@@ -225,9 +225,9 @@ class Evaluator:
     def _visit_IfExp(self, node: ast.IfExp) -> Values:
         test = self.value(node.test)
         found: Values = NOTHING
-        if not only(test, Kind.FALSE):
+        if not must_be(test, Kind.FALSE):
             found |= self.value(node.body)
-        if not only(test, Kind.TRUE):
+        if not must_be(test, Kind.TRUE):
             found |= self.value(node.orelse)
         return found
 
@@ -236,11 +236,11 @@ class Evaluator:
             return EMPTY
         items = tuple(self.value(item) for item in node.elts)
         if any(isinstance(item, ast.Starred) for item in node.elts):
-            return many(joined(items))
+            return sequence_of(union(items))
         return frozenset({Value(Kind.TUPLE, items=items)})
 
     def _visit_List(self, node: ast.List | ast.Set) -> Values:
-        return many(joined([self.value(item) for item in node.elts])) if node.elts else EMPTY
+        return sequence_of(union([self.value(item) for item in node.elts])) if node.elts else EMPTY
 
     _visit_Set = _visit_List
 
@@ -250,20 +250,20 @@ class Evaluator:
         return ANYTHING if node.values else EMPTY
 
     def _visit_Starred(self, node: ast.Starred) -> Values:
-        return members(self.value(node.value))
+        return elements(self.value(node.value))
 
     def _visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
         outer = self.env
         self.env = dict(outer)
         for item in node.generators:
-            self.bind(item.target, members(self.value(item.iter)))
+            self.bind(item.target, elements(self.value(item.iter)))
             for test in item.ifs:
                 self.value(test)
         if isinstance(node, ast.DictComp):
             self.value(node.key)
         element = self.value(node.value if isinstance(node, ast.DictComp) else node.elt)
         self.env = outer
-        return ANYTHING if isinstance(node, ast.DictComp) else many(element)
+        return ANYTHING if isinstance(node, ast.DictComp) else sequence_of(element)
 
     _visit_SetComp = _visit_GeneratorExp = _visit_DictComp = _visit_ListComp
 
@@ -277,7 +277,7 @@ class Evaluator:
 
     def _visit_YieldFrom(self, node: ast.YieldFrom) -> Values:
         self.frame.is_generator = True
-        self.frame.yields |= members(self.value(node.value))
+        self.frame.yields |= elements(self.value(node.value))
         return ANYTHING
 
     def _visit_Call(self, node: ast.Call) -> Values:
@@ -299,7 +299,7 @@ class Evaluator:
         if name in MUTATORS or name == "setattr" or (arguments and arguments[0] != ANYTHING):
             record_changes(call, self.frame)
         if name in _GROWING and isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and is_sequence(receiver):
-            self.env[func.value.id] = many(members(receiver) | joined(arguments))
+            self.env[func.value.id] = sequence_of(elements(receiver) | union(arguments))
         self._enter_callbacks(call)
         return self._result(call)
 
@@ -308,7 +308,7 @@ class Evaluator:
         if node.args:
             given = (value.target for value in self.value(node.args[0]))
             owner = next((item.node for item in given if isinstance(item, ClassSource)), owner)
-        return one(Kind.SUPER, target=owner)
+        return single(Kind.SUPER, target=owner)
 
     def _enter_callbacks(self, call: Call) -> None:
         """Enter the functions that are passed to code that cannot be read: it may call them."""
@@ -333,7 +333,7 @@ class Evaluator:
     def _result(self, call: Call) -> Values:
         if not call.callee or (call.callee == ANYTHING and call.receiver in (ANYTHING, NOTHING)):
             return ANYTHING
-        return joined([self._result_of(value, call) for value in call.callee])
+        return union([self._result_of(value, call) for value in call.callee])
 
     def _result_of(self, value: Value, call: Call) -> Values:
         kind, target = value.kind, value.target
@@ -345,7 +345,7 @@ class Evaluator:
             return RESULT
         if kind is Kind.CLASS and isinstance(target, ClassSource):
             known = [item.last for item in target.external if item.last in LAYER_NAMES]
-            return one(Kind.INSTANCE, known[0] if known else target.name, node=call.node, target=target)
+            return single(Kind.INSTANCE, known[0] if known else target.name, node=call.node, target=target)
         if kind is Kind.BASE_METHOD:
             return self._result_of_base_method(value.name, call)
         if kind is Kind.EXTERNAL and target is None:
@@ -361,11 +361,11 @@ class Evaluator:
             self._enter_methods(call, "collect_trajectory" if is_inner else "compute_reward")
         if name == LAYER_AGENT_ROLLOUT:
             self._enter_methods(call, "format_prompt")
-            return one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+            return single(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
         if name == LAYER_EVALUATION:
             self._enter_evaluation(call)
         if name == "config_init":
-            servers = one(Kind.INSTANCE, "ServerBaseline", node=call.node)
+            servers = single(Kind.INSTANCE, "ServerBaseline", node=call.node)
             return frozenset({Value(Kind.TUPLE, items=(ANYTHING, servers))})
         return ANYTHING
 
@@ -375,7 +375,7 @@ class Evaluator:
         scores = call.keywords.get("score", NOTHING)
         if not any(value.kind in _CALLABLE for value in scores):
             self._enter_methods(call, "compute_reward")
-        rollout = one(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
+        rollout = single(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
         for value in scores:
             if value.kind is Kind.LOCAL:
                 self._apply_local(value, [rollout], {})
@@ -392,7 +392,7 @@ class Evaluator:
         name = text_of(call.node.args[1])
         if name is None:
             return ANYTHING
-        return self._attribute(call.arguments[0], name, call.node) | joined(call.arguments[2:])
+        return self._attribute(call.arguments[0], name, call.node) | union(call.arguments[2:])
 
     def _attribute(self, base: Values, name: str, node: ast.AST) -> Values:
         """Return what ``base.name`` may hold."""
@@ -402,7 +402,7 @@ class Evaluator:
         def read_property(method: Function) -> Values:
             return self._invoke(method, {method.positional[0]: SELF} if method.positional else {}, node)
 
-        return joined([value_of_attribute(value, name, self._source, self._module, read_property) for value in base])
+        return union([value_of_attribute(value, name, self._source, self._module, read_property) for value in base])
 
     def _apply(self, callee: Values, given: list[Values]) -> Values:
         """Return what ``callee`` returns when code that is not read calls it with ``given``."""
@@ -423,7 +423,7 @@ class Evaluator:
         if function.is_context_manager:
             return frame.yields or ANYTHING
         if frame.is_generator:
-            return many(frame.yields)
+            return sequence_of(frame.yields)
         return frame.returns if frame.is_done else frame.returns or ANYTHING
 
     def _apply_local(self, local: Value, given: list[Values], keywords: Mapping[str, Values]) -> Values:
@@ -460,7 +460,7 @@ def _unpacked(parts: list[ast.expr], values: Values) -> list[Values]:
         if value.kind is Kind.TUPLE and len(value.items) == len(parts) and not starred:
             found = [held | item for held, item in zip(found, value.items, strict=True)]
         else:
-            held_by_each = members(frozenset({value}))
+            held_by_each = elements(frozenset({value}))
             found = [held | held_by_each for held in found]
     return found
 

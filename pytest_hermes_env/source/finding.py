@@ -43,12 +43,12 @@ class Finding:
     reproduction: str = ""
 
 
-def breach(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
+def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
     """Return the finding at ``node`` in the file of ``where``."""
     line, column = where.module.place(node)
     return Finding(message=message, path=where.path, line=line, column=column, seen=seen)
 
 
-def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings by place, each once."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda item: (item.path, item.line, item.column, item.message)))

@@ -84,7 +84,7 @@ class Frame:
     calls: list[Call] = field(default_factory=list)
     reads: list[Access] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    compared: list[Comparison] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
     edges: list[tuple[ast.AST, Frame]] = field(default_factory=list)
     """The nodes that enter other frames, with those frames."""
     returned: list[tuple[ast.Return, Values]] = field(default_factory=list)

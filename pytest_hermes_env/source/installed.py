@@ -29,7 +29,7 @@ _LAYER_FIELDS = frozenset(
 
 
 @functools.lru_cache(maxsize=1)
-def known_toolsets() -> frozenset[str]:
+def installed_toolsets() -> frozenset[str]:
     """Return the names that the installed hermes-agent accepts as toolsets; empty if it is not installed."""
     found = set(_keys_of("toolsets", "TOOLSETS"))
     if not found:
@@ -39,7 +39,7 @@ def known_toolsets() -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def known_tools() -> frozenset[str]:
+def installed_tools() -> frozenset[str]:
     """Return the names of all tools of the installed hermes-agent, whatever they require; empty if it is not installed."""
     found = set(_matches_in_tools(_TOOL))
     spec = importlib.util.find_spec("toolsets")
@@ -51,13 +51,13 @@ def known_tools() -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def known_distributions() -> frozenset[str]:
+def installed_distributions() -> frozenset[str]:
     """Return the names of the toolset distributions of hermes-agent; empty if it is not installed."""
     return frozenset(_keys_of("toolset_distributions", "DISTRIBUTIONS"))
 
 
 @functools.lru_cache(maxsize=1)
-def known_fields() -> frozenset[str]:
+def installed_config_fields() -> frozenset[str]:
     """Return the configuration fields of Atropos and of the layer; empty if Atropos is not installed."""
     files = [
         *(os.path.join(folder, "envs", "base.py") for folder in folders_of("atroposlib")),

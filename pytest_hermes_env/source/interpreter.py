@@ -13,7 +13,17 @@ from pytest_hermes_env.source.classes import resolve_binding
 from pytest_hermes_env.source.evaluator import Env, Evaluator
 from pytest_hermes_env.source.lookup import value_of_resolved
 from pytest_hermes_env.source.modules import import_bindings
-from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values, has, hung_on_self, many, members, only
+from pytest_hermes_env.source.values import (
+    ANYTHING,
+    NOTHING,
+    Kind,
+    Values,
+    attributes_of_self,
+    elements,
+    may_be,
+    must_be,
+    sequence_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -140,22 +150,24 @@ class Interpreter:
         target = node.target
         if isinstance(target, ast.Name):
             held = self._env.get(target.id, NOTHING)
-            if not hung_on_self(held):
-                self._env[target.id] = many(members(added)) if has(held, Kind.MANY) or has(added, Kind.MANY) else ANYTHING
+            if not attributes_of_self(held):
+                self._env[target.id] = (
+                    sequence_of(elements(added)) if may_be(held, Kind.MANY) or may_be(added, Kind.MANY) else ANYTHING
+                )
             return
         base = self._value(target.value)
-        if isinstance(target, ast.Attribute) and has(base, Kind.SELF):
+        if isinstance(target, ast.Attribute) and may_be(base, Kind.SELF):
             self._frame.add_change(target.attr, "add", node)
-        for attribute in hung_on_self(base):
+        for attribute in attributes_of_self(base):
             self._frame.add_change(attribute, "part", node)
 
     def _delete(self, target: ast.expr) -> None:
         if isinstance(target, ast.Subscript):
             base = self._value(target.value)
             self._value(target.slice)
-            for attribute in hung_on_self(base):
+            for attribute in attributes_of_self(base):
                 self._frame.add_change(attribute, "slice" if isinstance(target.slice, ast.Slice) else "delete", target)
-        elif isinstance(target, ast.Attribute) and has(self._value(target.value), Kind.SELF):
+        elif isinstance(target, ast.Attribute) and may_be(self._value(target.value), Kind.SELF):
             self._frame.add_change(target.attr, "delete", target)
         elif isinstance(target, (ast.Tuple, ast.List)):
             for part in target.elts:
@@ -163,9 +175,9 @@ class Interpreter:
 
     def _if(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> bool:
         known = self._value(test)
-        if only(known, Kind.TRUE):
+        if must_be(known, Kind.TRUE):
             return self._block(body)
-        if only(known, Kind.FALSE):
+        if must_be(known, Kind.FALSE):
             return self._block(orelse)
         before = dict(self._env)
         ends: list[Env] = []
@@ -177,13 +189,13 @@ class Interpreter:
         return self._meet(ends)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:
-        values = members(self._value(node.iter))
+        values = elements(self._value(node.iter))
         before = dict(self._env)
         self._evaluator.bind(node.target, values)
         return self._loop(node, before, [before])
 
     def _while(self, node: ast.While) -> bool:
-        endless = only(self._value(node.test), Kind.TRUE)
+        endless = must_be(self._value(node.test), Kind.TRUE)
         before = dict(self._env)
         return self._loop(node, before, [] if endless else [before])
 

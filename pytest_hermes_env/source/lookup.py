@@ -9,7 +9,7 @@ from pytest_hermes_env.source.classes import ClassSource, External, Resolved, re
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUT, LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import Module
-from pytest_hermes_env.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values, one
+from pytest_hermes_env.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values, single
 
 ReadProperty = Callable[[Function], Values]
 
@@ -21,13 +21,13 @@ _MAX_DOTS = 8
 def value_of_resolved(target: Resolved | None) -> Values:
     """Return the value of a name that was resolved."""
     if isinstance(target, ClassSource):
-        return one(Kind.CLASS, target.name, target=target)
+        return single(Kind.CLASS, target.name, target=target)
     if isinstance(target, Function):
-        return one(Kind.FUNCTION, target.name, target=target)
+        return single(Kind.FUNCTION, target.name, target=target)
     if isinstance(target, External):
-        return one(Kind.EXTERNAL, target.dotted)
+        return single(Kind.EXTERNAL, target.dotted)
     if isinstance(target, Module):
-        return one(Kind.EXTERNAL, target.path, target=target)
+        return single(Kind.EXTERNAL, target.path, target=target)
     return ANYTHING
 
 
@@ -48,16 +48,16 @@ def value_of_attribute(value: Value, name: str, source: ClassSource, module: Mod
     if kind is Kind.SELF:
         return _of_self(name, source, read_property)
     if kind in {Kind.ATTRIBUTE, Kind.PART}:
-        return one(Kind.PART, value.name)
+        return single(Kind.PART, value.name)
     if kind is Kind.RESULT:
-        return one(Kind.MESSAGE, name) if name == "messages" else ANYTHING
+        return single(Kind.MESSAGE, name) if name == "messages" else ANYTHING
     if kind is Kind.CONTEXT:
-        return ANYTHING if value.name else one(Kind.CONTEXT, name)
+        return ANYTHING if value.name else single(Kind.CONTEXT, name)
     if kind is Kind.SUPER:
         return _of_super(name, source, target if isinstance(target, ast.ClassDef) else None)
     if kind is Kind.INSTANCE:
         if value.name == LAYER_LOOP and name == "run":
-            return one(Kind.RUN, node=value.node)
+            return single(Kind.RUN, node=value.node)
         if value.name == LAYER_ROLLOUT:
             return {"result": RESULT, "ctx": CONTEXT}.get(name, ANYTHING)
         if isinstance(target, ClassSource) and (method := target.methods.get(name)):
@@ -73,18 +73,18 @@ def value_of_attribute(value: Value, name: str, source: ClassSource, module: Mod
 def _of_super(name: str, source: ClassSource, owner: ast.ClassDef | None) -> Values:
     target = source.after(owner, name)
     if isinstance(target, Function):
-        return one(Kind.METHOD, target=target)
-    return one(Kind.BASE_METHOD, name) if target is None or target.is_known else ANYTHING
+        return single(Kind.METHOD, target=target)
+    return single(Kind.BASE_METHOD, name) if target is None or target.is_known else ANYTHING
 
 
 def _of_self(name: str, source: ClassSource, read_property: ReadProperty) -> Values:
     method = source.methods.get(name)
     if method is not None:
-        return read_property(method) if method.is_property else one(Kind.METHOD, target=method)
+        return read_property(method) if method.is_property else single(Kind.METHOD, target=method)
     given = source.attribute(name)
     if given is not None:
         target = resolve(given[0].module, given[1])
-        return value_of_resolved(target) if target is not None else one(Kind.ATTRIBUTE, name)
+        return value_of_resolved(target) if target is not None else single(Kind.ATTRIBUTE, name)
     if name == "__class__":
         return SELF
-    return one(Kind.BASE_METHOD if name in _BASE else Kind.ATTRIBUTE, name)
+    return single(Kind.BASE_METHOD if name in _BASE else Kind.ATTRIBUTE, name)

@@ -28,7 +28,7 @@ class Command:
     taint: Taint
 
 
-def commands_of(source: ClassSource, *methods: str) -> tuple[Command, ...]:
+def terminal_commands(source: ClassSource, *methods: str) -> tuple[Command, ...]:
     """Return the commands that these methods of a class lead to, once for each taint that reaches them."""
     analysis = TaintAnalysis(source, _commands_in)
     for name in methods:

@@ -52,7 +52,7 @@ def _of_name(node: ast.Name, frame: Frame, frames: Iterable[Frame], depth: int) 
             else:
                 yield from origins(value, frame, frames, depth)
         return
-    given = list(given_to(node, frame, frames))
+    given = list(argument_origins(node, frame, frames))
     if not given:
         yield node, frame
     for value, caller in given:
@@ -67,7 +67,7 @@ def bindings(function: Function, name: str) -> Iterator[ast.expr | None]:
     return assigned_values(function, name, ast.walk(function.node))
 
 
-def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
+def argument_origins(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
     """Yield what callers pass to the parameter ``node``, or its default; ``node`` itself if unpacking hides the argument."""
     scope = _scope_of_parameter(node, frame.function)
     if scope is None:
@@ -115,7 +115,7 @@ def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> as
     return defaults_of(scope.args).get(node.id, node)
 
 
-def is_hidden(call: Call, name: str) -> bool:
+def may_be_unpacked(call: Call, name: str) -> bool:
     """Return whether an argument may be passed by ``*`` or ``**`` unpacking."""
     return name not in call.keywords and (
         "**" in call.keywords or any(isinstance(item, ast.Starred) for item in call.node.args)

@@ -76,27 +76,27 @@ TRUE: Values = frozenset({Value(Kind.TRUE)})
 FALSE: Values = frozenset({Value(Kind.FALSE)})
 
 
-def one(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: object = None) -> Values:
+def single(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: object = None) -> Values:
     """Return the set of a single value."""
     return frozenset({Value(kind, name, node, (), target)})
 
 
-def many(members: Values) -> Values:
-    """Return a sequence whose members may be ``members``."""
+def sequence_of(members: Values) -> Values:
+    """Return a sequence whose members may be ``elements``."""
     return frozenset({Value(Kind.MANY, items=(members,))})
 
 
-def only(values: Values, kind: Kind) -> bool:
+def must_be(values: Values, kind: Kind) -> bool:
     """Return whether ``values`` is certainly of ``kind``."""
     return bool(values) and all(value.kind is kind for value in values)
 
 
-def has(values: Values, kind: Kind) -> bool:
+def may_be(values: Values, kind: Kind) -> bool:
     """Return whether ``values`` may be of ``kind``."""
     return any(value.kind is kind for value in values)
 
 
-def members(values: Values) -> Values:
+def elements(values: Values) -> Values:
     """Return what iterating over ``values``, or indexing it, may return."""
     found: Values = NOTHING
     for value in values:
@@ -105,21 +105,21 @@ def members(values: Values) -> Values:
         elif value.kind in {Kind.ATTRIBUTE, Kind.PART}:
             found |= {Value(Kind.PART, value.name)}
         elif value.kind is Kind.MESSAGE:
-            found |= inside(value.name)
+            found |= message_part(value.name)
         elif value.kind is not Kind.EMPTY:
             found |= ANYTHING
     return found
 
 
-def hung_on_self(values: Values) -> list[str]:
+def attributes_of_self(values: Values) -> list[str]:
     """Return the attributes of self that ``values`` are, or are inside of."""
     return sorted({value.name for value in values if value.kind in {Kind.ATTRIBUTE, Kind.PART}})
 
 
-def names_a_tool(values: Values) -> bool:
+def may_name_a_tool(values: Values) -> bool:
     """Return whether ``values`` may be the name of a tool that was called, or a sequence of such names."""
     return any(
-        (value.kind is Kind.MESSAGE and value.name == "name") or (value.items and any(map(names_a_tool, value.items)))
+        (value.kind is Kind.MESSAGE and value.name == "name") or (value.items and any(map(may_name_a_tool, value.items)))
         for value in values
     )
 
@@ -140,12 +140,12 @@ DICTS = frozenset({"message", "call", "function"})
 LISTS = frozenset({"messages", "calls"})
 
 
-def inside(part: str, key: str = "") -> Values:
+def message_part(part: str, key: str = "") -> Values:
     """Return what a part of the messages holds under ``key``, or what its members are."""
     found = PARTS.get((part, key))
-    return one(Kind.MESSAGE, found) if found else ANYTHING
+    return single(Kind.MESSAGE, found) if found else ANYTHING
 
 
-def joined(every: Iterable[Values]) -> Values:
+def union(every: Iterable[Values]) -> Values:
     """Return the union."""
     return NOTHING.union(*every)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
-from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, breach
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 
@@ -32,7 +32,7 @@ def static(source: ClassSource) -> Verdict:
     if source.unreadable:
         return undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
     verb = "is" if len(source.missing) == 1 else "are"
-    return failed([breach(source, source.node, f"{names} {verb} missing")])
+    return failed([finding_at(source, source.node, f"{names} {verb} missing")])
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
-from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, breach, literal
+from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 _OF_THE_BASE = "hermes-agent"
@@ -29,24 +29,24 @@ def static(source: ClassSource) -> Verdict:
     if given is None:
         return _without_value(source)
     owner, node = given
-    value = literal(node, owner.module)
+    value = constant_value(node, owner.module)
     if value is UNKNOWN or isinstance(value, FromEnvironment):
         return undecided("name is computed")
     if fault := _fault(value):
-        return failed([breach(owner, node, fault)])
+        return failed([finding_at(owner, node, fault)])
     return passed(f"the name is {value!r}")
 
 
 def _without_value(source: ClassSource) -> Verdict:
     if "name" in source.methods:
         return undecided("name is computed by a property")
-    constructor = source.flow.reached("__init__")
+    constructor = data_flow(source).reached("__init__")
     if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
         return passed("the constructor sets name")
     if source.unreadable:
         return undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
     return failed(
-        [breach(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
+        [finding_at(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
     )
 
 

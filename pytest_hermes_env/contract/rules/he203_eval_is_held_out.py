@@ -30,8 +30,9 @@ from pytest_hermes_env.source import (
     Frame,
     Function,
     argument,
-    breach,
     calls_layer,
+    data_flow,
+    finding_at,
     last_name,
     resolve,
 )
@@ -92,7 +93,7 @@ def static(source: ClassSource) -> Verdict:
             what = f"self.{use.attribute}"
             if use.attribute != other.attribute:
                 what += f", which shares rows with self.{other.attribute}"
-            return failed([breach(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")])
+            return failed([finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")])
     if any(answer is None for _, _, answer in answers):
         return undecided("whether the rows of training and evaluation are different ones is computed")
     return passed("training and evaluation take different rows")
@@ -141,7 +142,7 @@ def _gives_nothing(function: Function) -> bool:
 
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
-    start = source.flow.method(name)
+    start = data_flow(source).method(name)
     stops = (
         "compute_reward",
         "setup",
@@ -151,7 +152,7 @@ def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
         "wandb_log",
         "get_eval_items",
     )
-    return source.flow.reached_without(start, *stops) if start else ()
+    return data_flow(source).reached_without(start, *stops) if start else ()
 
 
 def _uses(frames: Iterable[Frame], find: object) -> Iterator[Use]:
@@ -218,7 +219,7 @@ def _written(node: ast.expr | None) -> str:
 def _definitions(source: ClassSource) -> dict[str, list[Portion | None]]:
     """Return, for each attribute that setup or the constructor sets, the rows that it is given; None for what is computed."""
     found: dict[str, list[Portion | None]] = {}
-    functions = dict.fromkeys(frame.function for frame in source.flow.reached("__init__", "setup"))
+    functions = dict.fromkeys(frame.function for frame in data_flow(source).reached("__init__", "setup"))
     for function in functions:
         for node in ast.walk(function.node):
             for target, value in _assigned(node):

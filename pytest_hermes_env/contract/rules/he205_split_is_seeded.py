@@ -22,7 +22,18 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, undecided
-from pytest_hermes_env.source import ClassSource, External, Function, breach, class_of, in_order, keyword, last_name, resolve
+from pytest_hermes_env.source import (
+    ClassSource,
+    External,
+    Function,
+    class_of,
+    data_flow,
+    finding_at,
+    keyword,
+    last_name,
+    resolve,
+    sorted_findings,
+)
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -39,7 +50,7 @@ _SHARED = frozenset({"random", "numpy.random", "np.random"})
 
 def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor reach."""
-    frames = source.flow.reached("__init__", "setup")
+    frames = data_flow(source).reached("__init__", "setup")
     if not frames:
         return undecided("there is no setup to read")
     is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
@@ -56,10 +67,10 @@ def static(source: ClassSource) -> Verdict:
                 continue
             count += 1
             if not is_seeded and not _has_seed(node, function):
-                findings.append(breach(function, node, f"{what} has no seed: the split is another one in every run"))
+                findings.append(finding_at(function, node, f"{what} has no seed: the split is another one in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
-            findings += [breach(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
-    return judged(in_order(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+            findings += [finding_at(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
+    return judged(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
 
 
 def _at_module_level(module: Module) -> Iterator[ast.AST]:

@@ -20,7 +20,7 @@ Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal`
 from __future__ import annotations
 
 from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, passed, undecided
-from pytest_hermes_env.source import ClassSource, breach, commands_of, in_order
+from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings, terminal_commands
 from pytest_hermes_env.source.finding import Severity
 
 
@@ -28,11 +28,11 @@ def static(source: ClassSource) -> Verdict:
     """Look at every command that compute_reward leads to."""
     if not source.has("compute_reward") and source.unreadable:
         return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    commands = commands_of(source, "compute_reward")
+    commands = terminal_commands(source, "compute_reward")
     if not commands:
         return not_applicable("compute_reward gives no command to a terminal")
-    findings = in_order(
-        breach(
+    findings = sorted_findings(
+        finding_at(
             command.function,
             command.node,
             f"{command.function.name} puts {command.taint.what} into a command without quoting it",

@@ -17,7 +17,7 @@ _RUNS_AGENT = re.compile(r"run|roll_?out|evaluat|agent|episode|trajector|drive|s
 _FAMILIAR = frozenset({"server", "tokenizer", "config", "wandb"})
 
 
-def doubts(frames: Iterable[Frame]) -> Iterator[Call]:
+def unresolved_calls(frames: Iterable[Frame]) -> Iterator[Call]:
     """Yield the calls into code that is not read that may run the agent or the environment."""
     for call in calls_in(frames):
         if call.callee and all(map(_is_read, call.callee)):
