@@ -81,11 +81,12 @@ def bind_arguments(callee: Value, function: Function, given: list[Values], keywo
         if name in keywords:
             found[name] = keywords[name]
         elif name not in found:
-            found[name] = ANYTHING if "**" in keywords else _default(function.defaults.get(name))
+            found[name] = ANYTHING if "**" in keywords else value_of_literal(function.defaults.get(name))
     return found
 
 
-def _default(node: ast.expr | None) -> Values:
+def value_of_literal(node: ast.expr | None) -> Values:
+    """Return the value of a literal None, True or False; anything else is unknown."""
     if isinstance(node, ast.Constant):
         if node.value is None:
             return NOTHING

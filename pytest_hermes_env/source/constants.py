@@ -131,6 +131,11 @@ def _name(name: str, module: Module, function: Function | None, depth: int) -> o
             return constant_value(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
         if name in parameters(function.node):
             return UNKNOWN
+    return _module_value(name, module, depth)
+
+
+def _module_value(name: str, module: Module, depth: int) -> object:
+    """Return the value of a module-level name that is bound once."""
     bindings = module.names.get(name, ())
     return _binding(bindings[0], module, depth) if len(bindings) == 1 else UNKNOWN
 
@@ -141,8 +146,7 @@ def _binding(binding: Binding, module: Module, depth: int) -> object:
     source = module.imported(binding.module)
     if source is None or not binding.attribute:
         return UNKNOWN
-    bindings = source.names.get(binding.attribute, ())
-    return _binding(bindings[0], source, depth + 1) if len(bindings) == 1 and depth < _MAX_DEPTH else UNKNOWN
+    return _module_value(binding.attribute, source, depth + 1) if depth < _MAX_DEPTH else UNKNOWN
 
 
 def _attribute(node: ast.Attribute, module: Module, function: Function | None, depth: int) -> object:
@@ -155,8 +159,7 @@ def _attribute(node: ast.Attribute, module: Module, function: Function | None, d
         given = holder.attribute(node.attr)
         return constant_value(given[1], given[0].module, None, depth) if given else UNKNOWN
     if isinstance(holder, Module):
-        bindings = holder.names.get(node.attr, ())
-        return _binding(bindings[0], holder, depth) if len(bindings) == 1 else UNKNOWN
+        return _module_value(node.attr, holder, depth)
     return UNKNOWN
 
 

@@ -15,6 +15,7 @@ from pytest_hermes_env.source.calls import (
     result_of_method,
     spread_arguments,
     text_of,
+    value_of_literal,
 )
 from pytest_hermes_env.source.classes import ClassSource
 from pytest_hermes_env.source.frames import Call, Comparison, Frame
@@ -147,11 +148,7 @@ class Evaluator:
         return self._module_names[key]
 
     def _visit_Constant(self, node: ast.Constant) -> Values:
-        if node.value is None:
-            return NOTHING
-        if node.value is True:
-            return TRUE
-        return FALSE if node.value is False else ANYTHING
+        return value_of_literal(node)
 
     def _visit_Attribute(self, node: ast.Attribute) -> Values:
         base = self.value(node.value)
@@ -322,12 +319,12 @@ class Evaluator:
             for value in values:
                 if value.kind is Kind.LOCAL and passed_on:
                     self._apply_local(value, passed_on, {})
-                elif value.kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(value.target, Function):
+                elif isinstance(value.target, Function):
                     given = bind_arguments(value, value.target, passed_on, {}) if passed_on else {}
                     self._invoke(value.target, given, call.node)
         for values in call.keywords.values():
             for value in values:
-                if value.kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(value.target, Function):
+                if isinstance(value.target, Function):
                     self._invoke(value.target, {}, call.node)
 
     def _result(self, call: Call) -> Values:
@@ -337,7 +334,7 @@ class Evaluator:
 
     def _result_of(self, value: Value, call: Call) -> Values:
         kind, target = value.kind, value.target
-        if kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(target, Function):
+        if isinstance(target, Function):
             return self._invoke(target, bind_arguments(value, target, spread_arguments(call), call.keywords), call.node)
         if kind is Kind.LOCAL:
             return self._apply_local(value, spread_arguments(call), call.keywords)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource
-from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Value, Values
+from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -130,13 +130,6 @@ def calls_in(frames: Iterable[Frame]) -> Iterator[Call]:
     """Yield all calls of ``frames``."""
     for frame in frames:
         yield from frame.calls
-
-
-def instances(values: Values, name: str) -> Iterator[Value]:
-    """Yield the instances of the class ``name`` among ``values``."""
-    for value in values:
-        if value.kind is Kind.INSTANCE and value.name == name:
-            yield value
 
 
 def constructs(call: Call, name: str) -> bool:

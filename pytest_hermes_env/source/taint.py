@@ -389,7 +389,7 @@ def _function_called(call: Call | None) -> Function | None:
     if call is None or len(call.callee) != 1:
         return None
     (value,) = call.callee
-    return value.target if value.kind in {Kind.METHOD, Kind.FUNCTION} and isinstance(value.target, Function) else None
+    return value.target if isinstance(value.target, Function) else None
 
 
 def _binds(target: ast.AST, name: str) -> bool:
