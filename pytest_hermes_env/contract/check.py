@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.waivers import waivers_of
@@ -170,13 +170,15 @@ def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:
     if rule.static is None:
-        return not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
+        return Verdict.not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
     try:
         return rule.static(source)
     except RecursionError:
-        return undecided("the source nests too deeply to be followed")
+        return Verdict.undecided("the source nests too deeply to be followed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
-        return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
+        return Verdict.undecided(
+            shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}")
+        )
 
 
 def path_of(target: str) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.atomic_files import write_text
-from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten, shown
+from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.check import check_paths, path_of
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.settings import Settings, settings_for
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _rewrite(
     """Write the baseline and judge again with it; return the new report, what was done, and whether findings were refused."""
     text, count, taken, refused = rewritten(file, old, report.ledgers, adds=adds)
     write_text(file, text)
-    note = f"{shown(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} taken out"
+    note = f"{shown_path(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} taken out"
     if refused:
         note += (
             f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "

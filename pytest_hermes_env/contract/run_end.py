@@ -15,6 +15,7 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rule import Finding, Outcome, Severity
@@ -171,7 +172,7 @@ def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, 
 
 def _place(config: pytest.Config, option: str) -> str:
     """Return a file that an option names, from where pytest was started."""
-    return os.path.join(str(config.invocation_params.dir), config.getoption(option)).removeprefix(os.getcwd() + os.sep)
+    return shown_path(os.path.join(str(config.invocation_params.dir), config.getoption(option)))
 
 
 def _written(file: str, text: str, session: pytest.Session) -> str:

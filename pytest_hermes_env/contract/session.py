@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rule import Finding, Outcome, Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
@@ -71,7 +71,7 @@ class ContractSession:
         """Return the cases that a test of this run declares. Raises: BadCases."""
         declared = list({id(check.cases): check.cases for check in self._checks(env_class) if check.cases is not None}.values())
         if len(declared) > 1:
-            places = " and ".join(dict.fromkeys(_from_here(cases.path) for cases in declared))
+            places = " and ".join(dict.fromkeys(shown_path(cases.path) for cases in declared))
             raise BadCases(f"{env_class.__name__} is given cases twice in this run, in {places}: declare them once")
         return declared[0] if declared else None
 
@@ -142,7 +142,7 @@ class JudgedClass:
             entries=(entry,),
             world=self.contract.world,
             mode=self.mode,
-            path=_from_here(source.path) if source is not None else "",
+            path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
             ladder=ladder_rows(self.contract.rungs) if CASES in entry.rule.scenarios else (),
         )
@@ -286,9 +286,4 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _placed(finding: Finding) -> Finding:
-    return dataclasses.replace(finding, path=_from_here(finding.path))
-
-
-def _from_here(path: str) -> str:
-    """Name a file from the working directory when it lies below it."""
-    return path.removeprefix(os.getcwd() + os.sep)
+    return dataclasses.replace(finding, path=shown_path(finding.path))

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.errors import BadSettings
 
@@ -23,16 +24,8 @@ Stored = dict[str, dict[str, list[str]]]
 
 def read_stored(file: str) -> Stored:
     """Return what a file keeps. Raises: BadSettings when there is none, or when it is no ledger."""
-    try:
-        with open(file, encoding="utf-8") as stream:
-            document = json.load(stream)
-    except OSError as error:
-        raise BadSettings(
-            f"the ledger {file} cannot be read: {error.strerror or error}. Add --hermes-write-ledger to store this run's"
-        ) from error
-    except ValueError as error:
-        raise BadSettings(f"the ledger {file} is not JSON: {error}") from error
-    classes = document.get("classes") if isinstance(document, dict) and document.get("version") == VERSION else None
+    hint = "Add --hermes-write-ledger to store this run's"
+    classes = read_stored_json(file, kind="ledger", version=VERSION, key="classes", hint=hint)
     if not isinstance(classes, dict) or not all(_is_stored(modes) for modes in classes.values()):
         raise BadSettings(f'{file} is not a ledger: expected an object with "version": {VERSION} and "classes": {{...}}')
     return classes

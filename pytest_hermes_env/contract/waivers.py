@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.rule import Finding, Outcome
 from pytest_hermes_env.contract.settings import PathWaiver, Settings
 from pytest_hermes_env.source import FileProblem, Module
@@ -95,12 +96,12 @@ class Waivers:
         for waiver in self.paths:
             if _is_expired(waiver):
                 message = f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"
-                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
                 continue
             files = self._files(waiver)
             if not files:
                 message = f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which fits no file"
-                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
                 continue
             judged = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
             if not self._is_whole(files, ledgers):
@@ -108,7 +109,7 @@ class Waivers:
             for rule_id in waiver.rules:
                 if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, judged, sees_rollouts=sees_rollouts):
                     message = _stale(rule_id, waiver.reason, f"in {', '.join(waiver.paths)}")
-                    complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                    complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
         return complaints
 
     def _fits(self, waiver: PathWaiver, file: str) -> bool:
@@ -188,7 +189,7 @@ def _is_expired(waiver: PathWaiver) -> bool:
 
 
 def _origin(waiver: PathWaiver) -> str:
-    return f"{_shown(waiver.file)}:{waiver.line}"
+    return f"{shown_path(waiver.file)}:{waiver.line}"
 
 
 def _expanded(pattern: str, root: str) -> list[str]:
@@ -198,7 +199,3 @@ def _expanded(pattern: str, root: str) -> list[str]:
     if pattern.endswith("**"):
         pattern = str(PurePath(pattern) / "*.py")
     return [name for name in glob.glob(pattern, root_dir=root or None, recursive=True) if name.endswith((".py", ".pyi"))]
-
-
-def _shown(file: str) -> str:
-    return file.removeprefix(os.getcwd() + os.sep)

@@ -17,6 +17,7 @@ import yaml
 
 from pytest_hermes_env.contract.cases.finding import file_for
 from pytest_hermes_env.contract.cases.yaml_file import read_cases
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
 
@@ -171,4 +172,4 @@ def _write(file: Path, text: str) -> None:
 
 
 def _shown(file: Path) -> str:
-    return str(file).removeprefix(os.getcwd() + os.sep)
+    return shown_path(str(file))

@@ -13,7 +13,7 @@ because no test imported it.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.source import ClassSource
 
 
@@ -24,13 +24,7 @@ def static(source: ClassSource) -> Verdict:
         Finding(message=problem.message, path=problem.path, line=problem.line, column=problem.column)
         for _, problem in sorted(problems.items())
     ]
-    return judged(findings, f"{source.path} parses, and so does what it imports from its own tree")
+    return Verdict.of(findings, f"{source.path} parses, and so does what it imports from its own tree")
 
 
-RULE = Rule(
-    id="HE111",
-    name="file-parses",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

@@ -22,15 +22,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source import DICTS, ClassSource, Frame, Function, Kind, Values, breach, in_order, last_name, only
 
@@ -47,8 +39,8 @@ def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
     findings = in_order(finding for frame in source.flow.every_frame() for finding in _breaches(frame))
     if not findings and not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return judged(findings, "messages and tool calls are read as dicts")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.of(findings, "messages and tool calls are read as dicts")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -91,7 +83,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     probes = [probe for probe in evidence.probes.probes if probe.has_calls]
     if not probes:
-        return not_exercised("no result with tool calls was tried")
+        return Verdict.not_exercised("no result with tool calls was tried")
     findings: dict[int, Finding] = {}
     for probe in sorted(probes, key=lambda probe: len(probe.expression)):
         trial = probe.trial
@@ -100,15 +92,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             place = trial.place
             found = Finding(message=message, path=place.path, line=place.line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(place.line, found)
-    return judged(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
+    return Verdict.of(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
 
 
-RULE = Rule(
-    id="HE302",
-    name="tool-calls-are-dicts",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

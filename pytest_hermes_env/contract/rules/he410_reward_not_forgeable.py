@@ -22,16 +22,7 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Outcome,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.probing.record import PAID, Canary
@@ -54,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         notes += [note] if note and note not in notes else []
     notes.append(probed.note)
     if findings or probed.findings:
-        return failed([*findings, *probed.findings], "; ".join(notes))
+        return Verdict.failed([*findings, *probed.findings], "; ".join(notes))
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
     golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
@@ -93,7 +84,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries:
-        return not_exercised("doing nothing gave no reward to compare with")
+        return Verdict.not_exercised("doing nothing gave no reward to compare with")
     findings: dict[str, Finding] = {}
     for canary in canaries:
         if canary.reward - canary.base >= PAID and not canary.is_answer:
@@ -106,7 +97,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
     )
     if answers:
         note += f"; the expected answer alone earns {answers[0].reward:g}, as it may in a question"
-    return judged(findings.values(), note)
+    return Verdict.of(findings.values(), note)
 
 
 def _finding(evidence: Evidence, canary: Canary) -> Finding:
@@ -123,11 +114,4 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
     return Finding(message=what, path=path, line=line, seen=seen, scenario=PROBES)
 
 
-RULE = Rule(
-    id="HE410",
-    name="reward-not-forgeable",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(PROBES, CASES))

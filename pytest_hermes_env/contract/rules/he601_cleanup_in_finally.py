@@ -29,18 +29,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import Doubt, judge_rollout, rollouts_of
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
@@ -106,14 +95,14 @@ def static(source: ClassSource) -> Verdict:
     elif leak is not None:
         unsure.append(leak)
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(in_order(findings))
     if unsure:
-        return undecided(f"line {unsure[0].line}: {unsure[0].reason}")
+        return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
     if not opened and not entered:
-        return not_applicable("the class opens no ToolContext and enters no agent_rollout")
+        return Verdict.not_applicable("the class opens no ToolContext and enters no agent_rollout")
     notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
     notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
-    return passed("; ".join(notes))
+    return Verdict.passed("; ".join(notes))
 
 
 def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
@@ -363,7 +352,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: list[Finding] = []
     opened = 0
     for scenario in ran:
@@ -384,8 +373,10 @@ def dynamic(evidence: Evidence) -> Verdict:
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
     if not opened:
-        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
-    return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+        return Verdict.not_applicable(
+            "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
+        )
+    return Verdict.of(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 
 def _times(count: int) -> str:
@@ -400,12 +391,4 @@ def _one_per_line(findings: list[Finding]) -> list[Finding]:
     return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
 
 
-RULE = Rule(
-    id="HE601",
-    name="cleanup-in-finally",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

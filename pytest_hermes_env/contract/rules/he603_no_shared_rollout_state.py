@@ -24,16 +24,7 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-    not_seen,
-)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.journal import Crossed
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
 
@@ -44,7 +35,7 @@ def static(source: ClassSource) -> Verdict:
     """Look for what rollouts set from their own arguments where others can see it, and read back."""
     frames = [frame for name in _ROLLOUT if (start := source.flow.method(name)) for frame in source.flow.reached_from(start)]
     if not frames:
-        return not_applicable("no method of a rollout can be read")
+        return Verdict.not_applicable("no method of a rollout can be read")
     reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
     findings: list[Finding] = []
     for frame in frames:
@@ -62,7 +53,7 @@ def static(source: ClassSource) -> Verdict:
                 )
                 findings.append(breach(change.function, change.node, message))
         findings += _in_the_process(frame)
-    return judged(in_order(findings), "rollouts keep nothing of their own where others see it")
+    return Verdict.of(in_order(findings), "rollouts keep nothing of their own where others see it")
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
@@ -150,10 +141,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        return not_seen(groups.unavailable)
+        return Verdict.not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
-        return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
+        return Verdict.not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
     messages = []
     for seen in groups.sightings:
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
@@ -173,14 +164,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
-    return judged(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
+    return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
 
 
 RULE = Rule(
-    id="HE603",
-    name="no-shared-rollout-state",
-    severity=Severity.ERROR,
     doc=__doc__,
+    severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,

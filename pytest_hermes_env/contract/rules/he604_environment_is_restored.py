@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
 
@@ -41,7 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what was set and not put back."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: dict[tuple[str, int], Finding] = {}
     for scenario in ran:
         for change in (*scenario.unrestored, *_set_again(scenario)):
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
                 (place.path, place.line),
                 Finding(message=_message(change), path=place.path, line=place.line, scenario=scenario.name),
             )
-    return judged(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+    return Verdict.of(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
 
 
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
@@ -70,11 +70,4 @@ def _message(change: SurroundingChanged) -> str:
     return f"os.environ[{change.name!r}] is left {how}"
 
 
-RULE = Rule(
-    id="HE604",
-    name="environment-is-restored",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

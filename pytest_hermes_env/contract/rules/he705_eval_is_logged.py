@@ -21,18 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
@@ -66,21 +55,23 @@ def static(source: ClassSource) -> Verdict:
     start = source.flow.method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     frames = source.flow.reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
     evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
     if not logs and not evaluations:
         doubt = next(doubts(frames), None)
         if doubt is not None:
-            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-        return failed([breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        return Verdict.failed(
+            [breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
+        )
     told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
     told += [answer for call, frame in evaluations for answer in _judge_evaluation(source, call, frame, frames)]
     if findings := in_order(item for item in told if isinstance(item, Finding)):
-        return failed(findings)
-    return passed("evaluate awaits evaluate_log with metrics and samples")
+        return Verdict.failed(findings)
+    return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
 
 
 def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
@@ -185,14 +176,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what evaluate() logged."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
     if not logged:
         if evaluation.error:
-            return not_exercised(f"evaluate() raised {evaluation.error}")
+            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return not_exercised("evaluate() never asked the model (HE701)")
-        return failed([_finding(evidence, "evaluate() came to no evaluate_log")])
+            return Verdict.not_exercised("evaluate() never asked the model (HE701)")
+        return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")
@@ -203,7 +194,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         messages.append(f"metrics of evaluate() do not begin with {_PREFIX!r}: {', '.join(wrong[:5])}")
     count = sum(len(event.metrics) for event in logged), sum(event.samples for event in logged)
     findings = [_finding(evidence, "; ".join(messages))] if messages else []
-    return judged(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
+    return Verdict.of(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
@@ -211,12 +202,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return Finding(message=message, path=path, line=line, scenario="evaluate")
 
 
-RULE = Rule(
-    id="HE705",
-    name="eval-is-logged",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
