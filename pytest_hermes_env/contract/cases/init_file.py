@@ -56,7 +56,7 @@ def start(target: str, *, output: str = "", is_forced: bool = False) -> Started:
     (env_class,) = classes
     file = Path(output) if output else file_for(env_class, is_alone=_is_alone(target))
     if file.exists() and not is_forced:
-        raise UsageError(f"{_shown(file)} is there already, and may hold cases by hand: --force writes it anew")
+        raise UsageError(f"{_shown(file)} already exists and may contain your cases: --force overwrites it")
     if file.suffix != ".yaml":
         raise UsageError(f"the file of cases is YAML: {file.name} should end in .yaml")
     record = _items_of(env_class)
@@ -79,7 +79,7 @@ def _items_of(env_class: type) -> Scenario:
     record = collector.collect(("items",)).scenarios["items"]
     if record.unavailable or (record.error and not record.items):
         why = record.unavailable or record.error
-        raise BadTarget(f"{env_class.__name__} gives no items to write down: {why}")
+        raise BadTarget(f"{env_class.__name__} returns no items: {why}")
     return record
 
 
@@ -111,7 +111,7 @@ def _entry(number: int, item: Any) -> str:
     if is_plain:
         lines += ["  - item:", textwrap.indent(shown, " " * 6).rstrip()]
     else:
-        lines += [f"  - index: {number}    # this item is no plain data: {type(item.value).__name__}"]
+        lines += [f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
     return "\n".join([*lines, *_cases(item.prompt)]) + "\n"
 
 
@@ -166,7 +166,7 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         raise UsageError(f"{_shown(file)} cannot be written: {error.strerror or error}") from error
     except BadCases as error:
-        raise BadTarget(f"the items cannot be written down as cases: {error}") from error
+        raise BadTarget(f"the items cannot be written as cases: {error}") from error
     finally:
         draft.unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ from pytest_hermes_env.source import ClassSource
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at the modules that the class's files import: the class's own file parsed, or it would not be judged."""
+    """Look at the modules that the class's files import: the class's own file parsed, or it would not be checked."""
     problems = {(problem.path, problem.line): problem for module in source.modules for problem in module.problems_of_imports}
     findings = [
         Finding(message=problem.message, path=problem.path, line=problem.line, column=problem.column)

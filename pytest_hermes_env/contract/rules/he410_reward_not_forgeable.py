@@ -57,7 +57,7 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     """Return the violation that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
     label = f"the hack of {hack.item}"
     if hack.reward is None or hack.problem:
-        return None, hack.unavailable or f"{label} could not be judged: {hack.problem or hack.error}"
+        return None, hack.unavailable or f"{label} could not be checked: {hack.problem or hack.error}"
     same = [rung for rung in evidence.rungs if rung.item == hack.item and rung.reward is not None and not rung.problem]
     gold = next((rung.reward for rung in same if rung.name == GOLD), None)
     idle = next((rung.reward for rung in same if rung.name == IDLE), None)

@@ -28,7 +28,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rollout_blocks import Doubt, judge_rollout, rollouts_of
+from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
 from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -84,9 +84,9 @@ def static(source: ClassSource) -> Verdict:
     """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
     frames = source.flow.every_frame()
     opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
-    told = [answer for node, frame in opened.items() if (answer := _judge(source, frame, node, node, 0))]
+    told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
     entered = rollouts_of(frames)
-    told += [answer for node, frame in entered.items() if (answer := judge_rollout(source, frame, node))]
+    told += [answer for node, frame in entered.items() if (answer := check_rollout(source, frame, node))]
     findings = [item for item in told if isinstance(item, Finding)]
     unsure = [item for item in told if isinstance(item, Doubt)]
     leak = _leak_in_evaluate(source)
@@ -123,8 +123,8 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
     return breach(loops[0].function, loops[0].node, message)
 
 
-def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
-    """Judge a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
+def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+    """Check a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
     function = frame.function
     statement = function.statement_of(node)
     line = getattr(node, "lineno", 0)
@@ -137,7 +137,7 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if trouble == "":
         return None
     if _is_handed_up(frame, opened):
-        return _judge_callers(source, frame, opened, node, depth)
+        return _check_callers(source, frame, opened, node, depth)
     if cleaning and trouble:
         return breach(function, node, f"{function.name} opens a ToolContext, but {trouble}")
     if cleaning:
@@ -151,12 +151,12 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
     unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
-    told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
+    told = [_check(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
     for kind in (Finding, Doubt):
         for item in told:
             if isinstance(item, kind):
@@ -165,7 +165,7 @@ def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast
 
 
 def _entered(function: Function, node: ast.AST) -> Finding | Doubt | None:
-    """Judge a ToolContext that is made inside the head of a with statement."""
+    """Check a ToolContext that is made inside the head of a with statement."""
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
             message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"

@@ -185,7 +185,7 @@ class _Reader:
             return _Age.SAME
         age = self.age(node.value, frame, depth)
         if node.attr == "task_id" and age is not _Age.ONCE and self._is_of_layer(node.value, frame):
-            return _Age.NEW  # judged where that context or loop is made
+            return _Age.NEW  # checked where that context or loop is made
         return age if age in {_Age.SAME, _Age.VARIED} or node.attr == "task_id" else _Age.UNKNOWN
 
     def _is_of_layer(self, node: ast.expr, frame: Frame) -> bool:

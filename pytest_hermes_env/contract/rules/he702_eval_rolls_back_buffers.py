@@ -143,14 +143,14 @@ def static(source: ClassSource) -> Verdict:
         if unread is not None:
             return Verdict.undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
         return Verdict.passed("evaluate leaves the training buffers alone")
-    findings = in_order(finding for site in reach.sites for finding in _judge(reach, site))
+    findings = in_order(finding for site in reach.sites for finding in _check(reach, site))
     if not findings:
         return Verdict.passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
     doubt = _doubt(reach)
     return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
 
 
-def _judge(reach: _Reach, site: _Site) -> Iterator[Finding]:
+def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
     never, late = set(), set()
     for attribute in site.attributes:
         restores = reach.puts_back(attribute)

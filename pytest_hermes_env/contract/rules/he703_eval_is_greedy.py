@@ -71,14 +71,14 @@ def static(source: ClassSource) -> Verdict:
         if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
             return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
         return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
-    told = [answer for call, frame in loops for answer in _judge(source, call, frame, frames)]
+    told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
     if findings := in_order(item for item in told if isinstance(item, Finding)):
         return Verdict.failed(findings)
     unsure = next((item for item in told if isinstance(item, str)), None)
     return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
 
 
-def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
+def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
     """Yield what is wrong with the temperature of one loop, and why the source cannot tell."""
     line = call.node.lineno
     is_loop = constructs(call, LAYER_LOOP)

@@ -67,14 +67,14 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.failed(
             [breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
-    told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
-    told += [answer for call, frame in evaluations for answer in _judge_evaluation(source, call, frame, frames)]
+    told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
+    told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
     if findings := in_order(item for item in told if isinstance(item, Finding)):
         return Verdict.failed(findings)
     return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
 
 
-def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
         yield breach(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
@@ -93,7 +93,7 @@ def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Find
         yield breach(place.function, node if place is frame else place.function.node, message)
 
 
-def _judge_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+def _check_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):

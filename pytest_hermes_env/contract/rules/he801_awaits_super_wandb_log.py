@@ -44,11 +44,11 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _judge(source, item))
+    findings = in_order(finding for item in overrides for finding in _check(source, item))
     return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     frame = source.flow.entry(function)
     supers = {call.node: call for call in frame.calls if _is_super(call)}
     helpers = {node for node, target in frame.edges if _helper_logs(source, frame, target)} - supers.keys()

@@ -40,11 +40,11 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _judge(source, item))
+    findings = in_order(finding for item in overrides for finding in _check(source, item))
     return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     names = function.positional[0 if function.is_static else 1 :]
     arguments = function.node.args
     if not names:
