@@ -20,7 +20,7 @@ from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
@@ -161,7 +161,7 @@ class ClassContract:
         if rule.static is None:
             return None
         if self.source is None:
-            return undecided("the class has no source file that could be read")
+            return Verdict.undecided("the class has no source file that could be read")
         return rule.static(self.source)
 
 
@@ -173,7 +173,7 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
     if dynamic is None:
-        only = static or not_exercised("this rule has no half that could look")
+        only = static or Verdict.not_exercised("this rule has no half that could look")
         return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)

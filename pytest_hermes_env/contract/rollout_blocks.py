@@ -23,7 +23,7 @@ from pytest_hermes_env.source import (
 if TYPE_CHECKING:
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["Doubt", "judge_rollout", "rollouts_of"]
+__all__ = ["Doubt", "check_rollout", "rollouts_of"]
 
 _MOST_RETURNS = 3
 
@@ -48,8 +48,8 @@ def _is_rollout(call: Call) -> bool:
     return is_own or calls_layer(call, {LAYER_AGENT_ROLLOUT})
 
 
-def judge_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int = 0) -> Finding | Doubt | None:
-    """Judge a rollout that is the value of ``node``: None when it is entered. ``returns`` counts the calls that it came out of."""
+def check_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int = 0) -> Finding | Doubt | None:
+    """Check a rollout that is the value of ``node``: None when it is entered. ``returns`` counts the calls that it came out of."""
     function = frame.function
     line = getattr(node, "lineno", 0)
     parent = function.parents.get(node)
@@ -59,9 +59,9 @@ def judge_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int
                 return None
             return finding_at(function, node, f"{function.name} enters agent_rollout with `with`: it requires `async with`")
         case ast.NamedExpr() | ast.IfExp():
-            return judge_rollout(source, frame, parent, returns)
+            return check_rollout(source, frame, parent, returns)
         case ast.Await() if returns:
-            return judge_rollout(source, frame, parent, returns)
+            return check_rollout(source, frame, parent, returns)
         case ast.Await() | ast.Expr():
             return finding_at(function, node, f"{function.name} calls agent_rollout without `async with`: the agent never runs")
         case ast.Call() if node in parent.args and last_name(parent.func) == "enter_async_context":
@@ -69,14 +69,14 @@ def judge_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int
         case ast.Attribute(attr="__aenter__"):
             return Doubt(line=line, reason="agent_rollout is entered by hand")
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-            return _judge_name(source, frame, node, name, returns)
+            return _check_name(source, frame, node, name, returns)
         case ast.Return():
-            return _judge_callers(source, frame, node, returns)
+            return _check_callers(source, frame, node, returns)
         case _:
             return Doubt(line=line, reason="agent_rollout is handed on to where it cannot be followed")
 
 
-def _judge_name(source: ClassSource, frame: Frame, node: ast.AST, name: str, returns: int) -> Finding | Doubt | None:
+def _check_name(source: ClassSource, frame: Frame, node: ast.AST, name: str, returns: int) -> Finding | Doubt | None:
     uses = [
         item
         for item in ast.walk(frame.function.node)
@@ -85,14 +85,14 @@ def _judge_name(source: ClassSource, frame: Frame, node: ast.AST, name: str, ret
     if not uses:
         message = f"{frame.function.name} calls agent_rollout and never enters it: the agent never runs"
         return finding_at(frame.function, node, message)
-    return _best([judge_rollout(source, frame, use, returns) for use in uses])
+    return _best([check_rollout(source, frame, use, returns) for use in uses])
 
 
-def _judge_callers(source: ClassSource, frame: Frame, node: ast.AST, returns: int) -> Finding | Doubt | None:
+def _check_callers(source: ClassSource, frame: Frame, node: ast.AST, returns: int) -> Finding | Doubt | None:
     callers = [(edge, caller) for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame]
     if not callers or returns >= _MOST_RETURNS or not isinstance(frame.function, Function):
         return Doubt(line=getattr(node, "lineno", 0), reason="agent_rollout is returned to a caller that is not in this class")
-    return _worst([judge_rollout(source, caller, edge, returns + 1) for edge, caller in callers])
+    return _worst([check_rollout(source, caller, edge, returns + 1) for edge, caller in callers])
 
 
 def _best(found: list[Finding | Doubt | None]) -> Finding | Doubt | None:

@@ -60,7 +60,7 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
 
 
 def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
-    """Return a file that could not be judged as text."""
+    """Return a file that could not be checked as text."""
     place = f"{problem.path}:{problem.line}:{problem.column}"
     lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
     if not is_brief:
@@ -77,7 +77,7 @@ def problem_texts(problem: FileProblem) -> tuple[str, str]:
 
 
 def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
-    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a sum."""
+    """Return a whole report as text: problems, findings, what was not checked, the ledgers, and a sum."""
     blocks: list[list[str]] = []
     explained: set[str] = set()
     for problem in report.problems:

@@ -19,7 +19,7 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -27,22 +27,22 @@ from pytest_hermes_env.source.finding import Finding, Severity
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
     if not source.missing:
-        return passed(f"{', '.join(REQUIRED_METHODS)} exist")
+        return Verdict.passed(f"{', '.join(REQUIRED_METHODS)} exist")
     names = ", ".join(source.missing)
     if source.unreadable:
-        return undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
     verb = "is" if len(source.missing) == 1 else "are"
-    return failed([finding_at(source, source.node, f"{names} {verb} missing")])
+    return Verdict.failed([finding_at(source, source.node, f"{names} {verb} missing")])
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class itself: each method is there, concrete, and not the layer's stub."""
     missing = [name for name in REQUIRED_METHODS if _is_missing(evidence, name)]
     if not missing:
-        return passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
+        return Verdict.passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
     path, line = evidence.at_class()
     message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
-    return failed([Finding(message=message, path=path, line=line)])
+    return Verdict.failed([Finding(message=message, path=path, line=line)])
 
 
 def _is_missing(evidence: Evidence, name: str) -> bool:
@@ -54,11 +54,4 @@ def _is_missing(evidence: Evidence, name: str) -> bool:
     return not callable(function) or bool(getattr(function, "__isabstractmethod__", False))
 
 
-RULE = Rule(
-    id="HE101",
-    name="required-methods",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

@@ -23,7 +23,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     ClassSource,
@@ -71,8 +71,8 @@ def static(source: ClassSource) -> Verdict:
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
     if findings:
-        return failed(sorted_findings(findings))
-    return undecided(doubts[0]) if doubts else passed("what is awaited is async, and format_prompt is not")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("what is awaited is async, and format_prompt is not")
 
 
 def _demands(names: list[str]) -> str:
@@ -155,7 +155,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the functions that the class really has."""
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
-        return not_exercised("the class has none of these methods")
+        return Verdict.not_exercised("the class has none of these methods")
     findings = [
         Finding(message=message, path=path, line=line)
         for name in own
@@ -167,7 +167,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
         findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]
-    return judged(findings, f"{', '.join(own)} are what they must be")
+    return Verdict.of(findings, f"{', '.join(own)} are what they must be")
 
 
 def _function(evidence: Evidence, name: str) -> object:
@@ -209,12 +209,4 @@ def _without_default(function: object) -> list[str]:
 _COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-RULE = Rule(
-    id="HE102",
-    name="async-where-awaited",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))

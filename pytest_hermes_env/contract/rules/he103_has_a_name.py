@@ -16,7 +16,7 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -31,21 +31,21 @@ def static(source: ClassSource) -> Verdict:
     owner, node = given
     value = constant_value(node, owner.module)
     if value is UNKNOWN or isinstance(value, FromEnvironment):
-        return undecided("name is computed")
+        return Verdict.undecided("name is computed")
     if fault := _fault(value):
-        return failed([finding_at(owner, node, fault)])
-    return passed(f"the name is {value!r}")
+        return Verdict.failed([finding_at(owner, node, fault)])
+    return Verdict.passed(f"the name is {value!r}")
 
 
 def _without_value(source: ClassSource) -> Verdict:
     if "name" in source.methods:
-        return undecided("name is computed by a property")
+        return Verdict.undecided("name is computed by a property")
     constructor = data_flow(source).reached("__init__")
     if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
-        return passed("the constructor sets name")
+        return Verdict.passed("the constructor sets name")
     if source.unreadable:
-        return undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
-    return failed(
+        return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.failed(
         [finding_at(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
     )
 
@@ -63,21 +63,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     value = getattr(evidence.env_class, "name", None)
     inherited = getattr(evidence.layer_base, "name", _OF_THE_BASE)
     if isinstance(value, property):
-        return passed("name is a property")
+        return Verdict.passed("name is a property")
     fault = _fault(value)
     if not fault and value == inherited:
         fault = f"name is {value!r}, which is the base's own"
     if not fault:
-        return passed(f"the name is {value!r}")
+        return Verdict.passed(f"the name is {value!r}")
     path, line = evidence.at_class()
-    return failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
+    return Verdict.failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
 
 
-RULE = Rule(
-    id="HE103",
-    name="has-a-name",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

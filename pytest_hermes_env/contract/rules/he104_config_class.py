@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
@@ -48,7 +48,7 @@ def static(source: ClassSource) -> Verdict:
     given = source.attribute("env_config_cls")
     named = config_class(source)
     if given is None and source.has("env_config_cls"):
-        return undecided("env_config_cls is computed")
+        return Verdict.undecided("env_config_cls is computed")
     findings: list[Finding] = []
     doubt = ""
     if given is not None:
@@ -71,12 +71,12 @@ def static(source: ClassSource) -> Verdict:
     fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
     if findings:
-        return failed(sorted_findings(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubt:
-        return undecided(doubt)
+        return Verdict.undecided(doubt)
     if not fields:
-        return passed(f"the environment adds no settings to {LAYER_CONFIG}")
-    return passed(f"{len(fields)} own settings, each described")
+        return Verdict.passed(f"the environment adds no settings to {LAYER_CONFIG}")
+    return Verdict.passed(f"{len(fields)} own settings, each described")
 
 
 def _made(source: ClassSource) -> Iterator[Any]:
@@ -132,7 +132,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
         name = getattr(named, "__name__", repr(named))
         message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
-        return failed([Finding(message=message, path=path, line=line)])
+        return Verdict.failed([Finding(message=message, path=path, line=line)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
     bare = [word for word, field in own.items() if not field.description]
@@ -148,7 +148,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         made_name = getattr(made, "__name__", "")
         message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
         findings.append(Finding(message=message, path=path, line=line))
-    return judged(findings, f"{name} adds {len(own)} settings, each described")
+    return Verdict.of(findings, f"{name} adds {len(own)} settings, each described")
 
 
 def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
@@ -162,11 +162,4 @@ def _fields(config: object) -> dict[str, Any]:
     return dict(getattr(config, "model_fields", {}))
 
 
-RULE = Rule(
-    id="HE104",
-    name="config-class",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

@@ -20,7 +20,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     Function,
@@ -48,8 +48,8 @@ def static(source: ClassSource) -> Verdict:
     function = source.methods.get("config_init")
     if function is None:
         if source.unreadable or source.has("config_init"):
-            return undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
-        return failed([finding_at(source, source.node, _NONE)])
+            return Verdict.undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
+        return Verdict.failed([finding_at(source, source.node, _NONE)])
     findings = list(_signature(function))
     open_questions: list[int] = []
     frame = data_flow(source).entry(function)
@@ -64,10 +64,10 @@ def static(source: ClassSource) -> Verdict:
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
     if findings:
-        return failed(sorted_findings(findings))
+        return Verdict.failed(sorted_findings(findings))
     if open_questions:
-        return undecided(f"what config_init returns on line {open_questions[0]} is computed")
-    return passed("config_init is a classmethod that returns a config and a list")
+        return Verdict.undecided(f"what config_init returns on line {open_questions[0]} is computed")
+    return Verdict.passed("config_init is a classmethod that returns a config and a list")
 
 
 def _signature(function: Function) -> Iterator[Finding]:
@@ -120,9 +120,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     fault = _fault_seen(evidence)
     if not fault:
         config, servers = evidence.collection.config_init
-        return passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
+        return Verdict.passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
     path, line = evidence.at_method("config_init")
-    return failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([Finding(message=fault, path=path, line=line)])
 
 
 def _fault_seen(evidence: Evidence) -> str:
@@ -149,11 +149,4 @@ def _is_a(value: object, name: str) -> bool:
     return any(cls.__name__ == name for cls in type(value).__mro__)
 
 
-RULE = Rule(
-    id="HE105",
-    name="config-init",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

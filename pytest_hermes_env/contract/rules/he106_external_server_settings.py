@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -59,8 +59,8 @@ def static(source: ClassSource) -> Verdict:
     calls = [call for call in calls_in(frames) if constructs(call, "APIServerConfig")]
     if not calls:
         if source.methods.get("config_init") is None or not frames:
-            return undecided("there is no config_init to read")
-        return undecided("config_init makes no APIServerConfig that can be seen")
+            return Verdict.undecided("there is no config_init to read")
+        return Verdict.undecided("config_init makes no APIServerConfig that can be seen")
     findings: list[Finding] = []
     doubts: list[int] = []
     for call in calls:
@@ -68,10 +68,10 @@ def static(source: ClassSource) -> Verdict:
         findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
     if findings:
-        return failed(sorted_findings(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
-        return undecided(f"the server configuration on line {doubts[0]} is computed")
-    return passed("no external API is configured with a health check or another server_type")
+        return Verdict.undecided(f"the server configuration on line {doubts[0]} is computed")
+    return Verdict.passed("no external API is configured with a health check or another server_type")
 
 
 def _faults(call: Call) -> tuple[list[str], bool]:
@@ -144,12 +144,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     servers = returned[1] if isinstance(returned, tuple) and len(returned) == 2 else None  # noqa: PLR2004 - a pair
     servers = [servers] if hasattr(servers, "base_url") else servers  # HE105 says that a list is needed
     if not isinstance(servers, list):
-        return not_exercised(f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip())
+        return Verdict.not_exercised(f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip())
     faults = list(_seen(servers))
     if not faults:
-        return passed(f"{len(servers)} server configuration(s) looked at")
+        return Verdict.passed(f"{len(servers)} server configuration(s) looked at")
     path, line = evidence.at_method("config_init")
-    return failed([Finding(message="; ".join(faults), path=path, line=line)])
+    return Verdict.failed([Finding(message="; ".join(faults), path=path, line=line)])
 
 
 def _seen(servers: Iterable[object]) -> Iterable[str]:
@@ -162,11 +162,4 @@ def _seen(servers: Iterable[object]) -> Iterable[str]:
                 yield f"server_type is {kind!r} for {_host(url)}, an API that speaks only 'openai'"
 
 
-RULE = Rule(
-    id="HE106",
-    name="external-server-settings",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource, FromEnvironment, constant_value, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -73,7 +73,7 @@ _LEAST_BITS = 3.0
 def static(source: ClassSource) -> Verdict:
     """Look at every text of the files that the class and its bases stand in."""
     findings = [finding for module in source.modules for finding in _in_module(source, module)]
-    return judged(sorted_findings(findings), "no text looks like a key")
+    return Verdict.of(sorted_findings(findings), "no text looks like a key")
 
 
 def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -176,10 +176,4 @@ def _start(text: str) -> str:
     return f"{text[:3]}…, {len(text)} characters"
 
 
-RULE = Rule(
-    id="HE107",
-    name="no-secrets-in-source",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

@@ -22,7 +22,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -56,7 +56,9 @@ def static(source: ClassSource) -> Verdict:
     frames = data_flow(source).reached("config_init")
     calls = list(config_calls(frames))
     if not calls:
-        return undecided("config_init makes no configuration that can be seen" if frames else "there is no config_init to read")
+        return Verdict.undecided(
+            "config_init makes no configuration that can be seen" if frames else "there is no config_init to read"
+        )
     later = _set_later(frames)
     findings: list[Finding] = []
     doubts: list[str] = []
@@ -67,8 +69,8 @@ def static(source: ClassSource) -> Verdict:
         elif doubt:
             doubts.append(doubt)
     if findings:
-        return failed(sorted_findings(findings))
-    return undecided(doubts[0]) if doubts else passed("the toolsets are named, and hermes knows them")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("the toolsets are named, and hermes knows them")
 
 
 def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[str, ast.AST, str]:
@@ -187,7 +189,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     returned = evidence.collection.config_init
     config = returned[0] if isinstance(returned, tuple) and returned else None
     if config is None or not hasattr(config, ENABLED):
-        return not_exercised(
+        return Verdict.not_exercised(
             f"config_init gave no configuration with toolsets {evidence.collection.config_init_error}".rstrip()
         )
     enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
@@ -206,16 +208,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     elif distribution is not None and installed_distributions() and distribution not in installed_distributions():
         fault = _unknown("distribution", distribution, installed_distributions())
     if not fault:
-        return passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
+        return Verdict.passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
     path, line = evidence.at_method("config_init")
-    return failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([Finding(message=fault, path=path, line=line)])
 
 
-RULE = Rule(
-    id="HE108",
-    name="toolsets-are-named",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

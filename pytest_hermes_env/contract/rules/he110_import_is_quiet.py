@@ -22,7 +22,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -61,7 +61,7 @@ _WRITERS = frozenset({"write_text", "write_bytes", "mkdir", "touch", "unlink", "
 def static(source: ClassSource) -> Verdict:
     """Look at what runs when the class's files are imported."""
     findings = [finding for module in source.modules for finding in _of_module(source, module)]
-    return judged(sorted_findings(findings), "importing the file changes nothing that can be seen")
+    return Verdict.of(sorted_findings(findings), "importing the file changes nothing that can be seen")
 
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -196,10 +196,4 @@ def _dotted(module: Module, node: ast.expr) -> str:
     return ast.unparse(node) if isinstance(root, ast.Name) and root.id not in module.names else node.attr
 
 
-RULE = Rule(
-    id="HE110",
-    name="import-is-quiet",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)

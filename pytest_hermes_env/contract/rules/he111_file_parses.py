@@ -13,25 +13,19 @@ because no test imported it.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at the modules that the class's files import: the class's own file parsed, or it would not be judged."""
+    """Look at the modules that the class's files import: the class's own file parsed, or it would not be checked."""
     problems = {(problem.path, problem.line): problem for module in source.modules for problem in module.problems_of_imports}
     findings = [
         Finding(message=problem.message, path=problem.path, line=problem.line, column=problem.column)
         for _, problem in sorted(problems.items())
     ]
-    return judged(findings, f"{source.path} parses, and so does what it imports from its own tree")
+    return Verdict.of(findings, f"{source.path} parses, and so does what it imports from its own tree")
 
 
-RULE = Rule(
-    id="HE111",
-    name="file-parses",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

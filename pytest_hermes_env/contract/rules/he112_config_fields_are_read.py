@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     Function,
@@ -47,22 +47,22 @@ def static(source: ClassSource) -> Verdict:
     """Look for each own field's name in the class's files and in those that they import."""
     config = config_class(source)
     if config is None and source.unreadable:
-        return undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
     if not isinstance(config, ClassSource):
-        return not_applicable("the environment has no settings of its own that could be read")
+        return Verdict.not_applicable("the environment has no settings of its own that could be read")
     fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
-        return not_applicable("the environment adds no settings")
+        return Verdict.not_applicable("the environment adds no settings")
     modules = _modules(source, config)
     unread = [field for field in fields if not any(field.name in module.words_read for module in modules)]
     if not unread:
-        return passed(f"{len(fields)} own settings, each read")
+        return Verdict.passed(f"{len(fields)} own settings, each read")
     names = ", ".join(field.name for field in unread)
     if not installed_config_fields():
-        return undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
+        return Verdict.undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
     if reason := _handed_over(source):
-        return undecided(f"{names} may be read where the configuration is handed to: {reason}")
-    return failed(
+        return Verdict.undecided(f"{names} may be read where the configuration is handed to: {reason}")
+    return Verdict.failed(
         sorted_findings(finding_at(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread)
     )
 
@@ -131,10 +131,4 @@ def _is_config(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in _CONFIGS
 
 
-RULE = Rule(
-    id="HE112",
-    name="config-fields-are-read",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)

@@ -20,7 +20,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     Call,
     ClassSource,
@@ -62,7 +62,7 @@ def static(source: ClassSource) -> Verdict:
     """Look at every call that asks the network, from setup on."""
     start = data_flow(source).method("setup")
     if start is None:
-        return undecided("there is no setup to read")
+        return Verdict.undecided("there is no setup to read")
     findings: list[Finding] = []
     doubts: list[str] = []
     protected = 0
@@ -79,12 +79,12 @@ def static(source: ClassSource) -> Verdict:
             else:
                 doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
     if findings:
-        return failed(sorted_findings(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
-        return undecided(doubts[0])
+        return Verdict.undecided(doubts[0])
     if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
-        return undecided("setup cannot be read")
-    return passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
+        return Verdict.undecided("setup cannot be read")
+    return Verdict.passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
 
 
 def _unprotected(start: Frame) -> Iterator[Frame]:
@@ -170,22 +170,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at how setup ended while no address could be reached."""
     scenario = evidence.scenario("setup_offline")
     if not scenario.happened:
-        return not_exercised(scenario.unavailable)
+        return Verdict.not_exercised(scenario.unavailable)
     if not scenario.error:
-        return passed("setup ended without a network")
+        return Verdict.passed("setup ended without a network")
     if not scenario.note:
-        return not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
+        return Verdict.not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
     path, line = evidence.at_method("setup")
     message = f"setup failed without a network: {scenario.error}"
-    return failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
 
 
-RULE = Rule(
-    id="HE201",
-    name="setup-works-offline",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("setup_offline",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("setup_offline",))

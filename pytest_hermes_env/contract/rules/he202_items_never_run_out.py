@@ -16,7 +16,7 @@ worker.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, not_exercised, not_seen, passed
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -25,26 +25,19 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what many calls of get_next_item gave."""
     scenario = evidence.scenario("items")
     if not scenario.happened:
-        return not_seen(scenario.unavailable)
+        return Verdict.not_seen(scenario.unavailable)
     taken = len(scenario.items)
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
-        return not_exercised("get_next_item is not async, which HE102 reports")
+        return Verdict.not_exercised("get_next_item is not async, which HE102 reports")
     if scenario.error:
         path, line = evidence.at_method("get_next_item")
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"
-        return failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
+        return Verdict.failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
     if not taken:
-        return not_applicable(scenario.note)
+        return Verdict.not_applicable(scenario.note)
     if scenario.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE}:
-        return passed(f"{taken} items were taken: {scenario.note}")
-    return not_exercised(f"the training items are more than were taken: {scenario.note}")
+        return Verdict.passed(f"{taken} items were taken: {scenario.note}")
+    return Verdict.not_exercised(f"the training items are more than were taken: {scenario.note}")
 
 
-RULE = Rule(
-    id="HE202",
-    name="items-never-run-out",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("items",))

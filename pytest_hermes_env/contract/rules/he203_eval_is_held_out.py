@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     Call,
@@ -77,15 +77,15 @@ def static(source: ClassSource) -> Verdict:
     """Look at the attributes that both draw from, and at how setup made them."""
     drawing = source.methods.get("get_next_item")
     if drawing is None or source.methods.get("evaluate") is None:
-        return undecided("get_next_item and evaluate cannot both be read")
+        return Verdict.undecided("get_next_item and evaluate cannot both be read")
     if _gives_nothing(drawing):
-        return not_applicable("get_next_item gives nothing to train on")
+        return Verdict.not_applicable("get_next_item gives nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
     evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
     ]
     if not training or not evaluation:
-        return undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
+        return Verdict.undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
     made = _definitions(source)
     answers = [(use, other, _relation(use, other, made)) for use in evaluation for other in training]
     for use, other, answer in answers:
@@ -93,10 +93,12 @@ def static(source: ClassSource) -> Verdict:
             what = f"self.{use.attribute}"
             if use.attribute != other.attribute:
                 what += f", which shares rows with self.{other.attribute}"
-            return failed([finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")])
+            return Verdict.failed(
+                [finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")]
+            )
     if any(answer is None for _, _, answer in answers):
-        return undecided("whether the rows of training and evaluation are different ones is computed")
-    return passed("training and evaluation take different rows")
+        return Verdict.undecided("whether the rows of training and evaluation are different ones is computed")
+    return Verdict.passed("training and evaluation take different rows")
 
 
 def _evaluated(source: ClassSource) -> Iterator[Use]:
@@ -312,21 +314,23 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing := evidence.without_items():
         return missing
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}
     asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
     asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
-        return not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+        return Verdict.not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:
-        return not_exercised("all training items have the same prompt: which of them evaluation asks, prompts do not show")
+        return Verdict.not_exercised(
+            "all training items have the same prompt: which of them evaluation asks, prompts do not show"
+        )
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
-        return passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
+        return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
     path, line = evidence.at_method("evaluate")
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
 
 
 def _prompt(request: dict[str, object]) -> str:
@@ -339,12 +343,4 @@ def _prompt(request: dict[str, object]) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE203",
-    name="eval-is-held-out",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items", "evaluate"),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items", "evaluate"))

@@ -18,7 +18,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.source import (
     MUTATORS,
@@ -50,7 +50,7 @@ def static(source: ClassSource) -> Verdict:
     """Look at what format_prompt returns, and at what it and its helpers do with the item."""
     function = source.methods.get("format_prompt")
     if function is None:
-        return undecided("there is no format_prompt to read")
+        return Verdict.undecided("there is no format_prompt to read")
     frame = data_flow(source).entry(function)
     findings = []
     if not frame.returned and not frame.is_generator and not function.is_async:
@@ -67,8 +67,8 @@ def static(source: ClassSource) -> Verdict:
             for inner, node in _changes(source, function, positional[0], 0)
         ]
     if findings:
-        return failed(sorted_findings(findings))
-    return passed("format_prompt returns a text and leaves the item alone")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.passed("format_prompt returns a text and leaves the item alone")
 
 
 def _fault(node: ast.Return, function: Function) -> str:
@@ -136,16 +136,16 @@ def _root(node: ast.expr) -> str:
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
     if not callable(getattr(evidence.env_class, "format_prompt", None)):
-        return not_exercised("there is no method format_prompt, as HE101 reports")
+        return Verdict.not_exercised("there is no method format_prompt, as HE101 reports")
     scenario = evidence.scenario("items")
     if missing := evidence.without_items():
         return missing
     asked = [item for item in scenario.items if item.is_formatted]
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
-        return passed(f"{len(asked)} prompts looked at")
+        return Verdict.passed(f"{len(asked)} prompts looked at")
     path, line = evidence.at_method("format_prompt")
-    return failed([Finding(message=fault, path=path, line=line, scenario="items")])
+    return Verdict.failed([Finding(message=fault, path=path, line=line, scenario="items")])
 
 
 def _seen(item: ItemSeen) -> str:
@@ -158,12 +158,4 @@ def _seen(item: ItemSeen) -> str:
     return "format_prompt changed the item" if item.is_changed else ""
 
 
-RULE = Rule(
-    id="HE204",
-    name="prompt-is-text",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))

@@ -21,7 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     External,
@@ -52,7 +52,7 @@ def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor reach."""
     frames = data_flow(source).reached("__init__", "setup")
     if not frames:
-        return undecided("there is no setup to read")
+        return Verdict.undecided("there is no setup to read")
     is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
         _seeds(node, module) for module in source.modules for node in _at_module_level(module)
     )
@@ -70,7 +70,7 @@ def static(source: ClassSource) -> Verdict:
                 findings.append(finding_at(function, node, f"{what} has no seed: the split is another one in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
             findings += [finding_at(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
-    return judged(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+    return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
 
 
 def _at_module_level(module: Module) -> Iterator[ast.AST]:
@@ -183,21 +183,21 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at whether a second setup gave the same items in the same order."""
     scenario = evidence.scenario("setup_again")
     if not scenario.happened:
-        return not_exercised(scenario.unavailable)
+        return Verdict.not_exercised(scenario.unavailable)
     if scenario.error and not scenario.items:
-        return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
+        return Verdict.not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return not_applicable("get_next_item returned None: there are no training items to shuffle")
+        return Verdict.not_applicable("get_next_item returned None: there are no training items to shuffle")
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
     if not first:
-        return not_exercised("no item of the first setup was seen")
+        return Verdict.not_exercised("no item of the first setup was seen")
     path, line = evidence.at_method("setup")
     is_told = _tell_apart(item.prompt for item in (*first, *again))
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup gave other training items, or gave them in another order"
     findings = [Finding(message=message, path=path, line=line, scenario="setup_again")] if differs else []
-    return judged(findings, f"two setups gave the same {len(first)} items in the same order")
+    return Verdict.of(findings, f"two setups gave the same {len(first)} items in the same order")
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:
@@ -206,12 +206,4 @@ def _tell_apart(prompts: Iterable[object]) -> bool:
     return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 
 
-RULE = Rule(
-    id="HE205",
-    name="split-is-seeded",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items", "setup_again"),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("items", "setup_again"))

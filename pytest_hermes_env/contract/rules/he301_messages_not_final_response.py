@@ -23,7 +23,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.source import (
     RESULT_FIELDS,
@@ -50,10 +50,10 @@ def static(source: ClassSource) -> Verdict:
     frames = data_flow(source).every_frame()
     findings = sorted_findings(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
     if findings:
-        return failed(findings)
+        return Verdict.failed(findings)
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return passed("only AgentResult's own fields are read")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.passed("only AgentResult's own fields are read")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -152,7 +152,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward asked of a result that tells when it is asked for what it does not have."""
     ran = evidence.scenarios(*SCENARIOS)
     if not any(scenario.of(Reward) for scenario in ran):
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
     reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
     findings = [
         Finding(
@@ -166,19 +166,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     guarded = sorted({read.name for _, read in reads if read.guarded})
     note = "compute_reward read only fields that AgentResult has"
-    return judged(findings, f"{note}; guarded reads of {', '.join(guarded)} never find anything" if guarded else note)
+    return Verdict.of(findings, f"{note}; guarded reads of {', '.join(guarded)} never find anything" if guarded else note)
 
 
 def _spelt(name: str) -> str:
     return f"result{name}" if name.startswith("[") else f"result.{name}"
 
 
-RULE = Rule(
-    id="HE301",
-    name="messages-not-final-response",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

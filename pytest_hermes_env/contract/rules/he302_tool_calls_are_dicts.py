@@ -22,7 +22,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source import (
     DICTS,
@@ -52,8 +52,8 @@ def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
     findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _breaches(frame))
     if not findings and not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return judged(findings, "messages and tool calls are read as dicts")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.of(findings, "messages and tool calls are read as dicts")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -96,7 +96,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     probes = [probe for probe in evidence.probes.probes if probe.has_calls]
     if not probes:
-        return not_exercised("no result with tool calls was tried")
+        return Verdict.not_exercised("no result with tool calls was tried")
     findings: dict[int, Finding] = {}
     for probe in sorted(probes, key=lambda probe: len(probe.expression)):
         trial = probe.trial
@@ -105,15 +105,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             place = trial.place
             found = Finding(message=message, path=place.path, line=place.line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(place.line, found)
-    return judged(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
+    return Verdict.of(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
 
 
-RULE = Rule(
-    id="HE302",
-    name="tool-calls-are-dicts",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

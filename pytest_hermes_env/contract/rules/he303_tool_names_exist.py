@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     ClassSource,
@@ -59,21 +59,21 @@ class _Asked:
 def static(source: ClassSource) -> Verdict:
     """Look at the constants that names of called tools are compared with."""
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     asked = list(_comparisons(source))
     if not asked:
-        return not_applicable("no tool's name is compared with a constant")
+        return Verdict.not_applicable("no tool's name is compared with a constant")
     tools = installed_tools()
     if not tools:
-        return undecided("hermes-agent is not installed here: its tools are not known")
+        return Verdict.undecided("hermes-agent is not installed here: its tools are not known")
     unknown = [(one, name) for one in asked for name in one.names if name not in tools]
     if unknown and (own := _own_tools(source)):
-        return undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
+        return Verdict.undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
     findings = sorted_findings(
         finding_at(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
         for one, name in unknown
     )
-    return judged(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
+    return Verdict.of(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
 
 
 def _hint(name: str, tools: frozenset[str]) -> str:
@@ -133,17 +133,17 @@ def dynamic(evidence: Evidence) -> Verdict:
     source = evidence.source
     asked = list(_comparisons(source)) if source is not None else []
     if source is None:
-        return not_exercised("the class has no source file that could be read")
+        return Verdict.not_exercised("the class has no source file that could be read")
     if not asked:
-        return not_applicable("no tool's name is compared with a constant")
+        return Verdict.not_applicable("no tool's name is compared with a constant")
     loops = [loop for scenario in evidence.scenarios(*SCENARIOS) for loop in scenario.of(LoopStarted)]
     offered = frozenset(name for loop in loops for name in loop.tools)
     if not offered:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
     if findings:
-        return failed(sorted_findings(findings))
-    return judged((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.of((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
 
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:
@@ -155,12 +155,4 @@ def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:
     return dataclasses.replace(finding, severity=Severity.WARNING) if is_known else finding
 
 
-RULE = Rule(
-    id="HE303",
-    name="tool-names-exist",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -20,7 +20,7 @@ import math
 from typing import SupportsFloat
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import PROBES
@@ -42,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     rewards += [(PROBES, probe.trial.value, probe.expression) for probe in evidence.probes.probes if not probe.trial.error]
     if not rewards:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
     findings: dict[int, Finding] = {}
     for name, value, seen in rewards:
         fault = _fault(value)
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             path, line = evidence.at_return("compute_reward", value)
             found = Finding(message=f"compute_reward {fault}", path=path, line=line, seen=seen[:LONGEST], scenario=name)
             findings.setdefault(line, found)
-    return judged(findings.values(), f"{len(rewards)} rewards were finite numbers")
+    return Verdict.of(findings.values(), f"{len(rewards)} rewards were finite numbers")
 
 
 def _why_none(ran: list[Scenario]) -> str:
@@ -74,11 +74,4 @@ def _fault(value: object) -> str:
     return "" if math.isfinite(float(value)) else f"returned {float(value)}, which is not finite"
 
 
-RULE = Rule(
-    id="HE401",
-    name="reward-is-a-finite-number",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))

@@ -16,7 +16,7 @@ Source: The environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
@@ -38,7 +38,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     rewards += [(rung.reward, CASES, "; ".join(rung.transcript)) for rung in evidence.rungs if rung.reward is not None]
     if not rewards:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
     beyond = [one for one in rewards if not 0.0 <= one[0] <= 1.0]
     findings = []
     if beyond:
@@ -53,14 +53,7 @@ def dynamic(evidence: Evidence) -> Verdict:
                 scenario=scenario,
             )
         ]
-    return judged(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
+    return Verdict.of(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
 
 
-RULE = Rule(
-    id="HE402",
-    name="reward-in-unit-interval",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

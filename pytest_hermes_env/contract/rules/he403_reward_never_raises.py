@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.probing.record import Probe
 from pytest_hermes_env.rollout.scenario_names import PROBES
@@ -45,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
     if not raised and _needs_a_real_machine(probes):
         trial = probes[0].trial
-        return not_exercised(
+        return Verdict.not_exercised(
             f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
         )
     probed = [
@@ -58,7 +58,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         key = finding.path, finding.line, "" if finding.line else finding.message
         findings.setdefault(key, finding)
     note = f"compute_reward raised on none of {len(probes)} results"
-    return judged(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
+    return Verdict.of(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
 
 
 def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
@@ -91,11 +91,4 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
-RULE = Rule(
-    id="HE403",
-    name="reward-never-raises",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))

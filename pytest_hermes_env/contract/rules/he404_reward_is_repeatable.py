@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -39,10 +39,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not twice:
         asks = evidence.probes.asks_a_judge
         reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
-        return not_exercised(reason)
+        return Verdict.not_exercised(reason)
     findings = [*_unsteady(evidence), *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice"
-    return judged(findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note)
+    return Verdict.of(
+        findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note
+    )
 
 
 def _unsteady(evidence: Evidence) -> Iterator[Finding]:
@@ -66,11 +68,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(
-    id="HE404",
-    name="reward-is-repeatable",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))

@@ -29,7 +29,7 @@ import statistics
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_exercised, not_seen, passed
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
@@ -52,26 +52,28 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not unsteady:
         findings += [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
     if findings:
-        return failed(findings, _summary(rungs))
+        return Verdict.failed(findings, _summary(rungs))
     if unsteady:
-        return not_exercised("equal inputs get different rewards, which HE404 reports")
+        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return not_exercised("; ".join(without))
+        return Verdict.not_exercised("; ".join(without))
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        return not_seen(reason or "compute_reward returned no finite number")
+        return Verdict.not_seen(reason or "compute_reward returned no finite number")
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
-        return failed([_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")])
+        return Verdict.failed(
+            [_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")]
+        )
     if has_gold(rungs):
-        return passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
+        return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
     if any(rung.is_unfilled for rung in rungs):
-        return not_exercised("; ".join(open_ones))
+        return Verdict.not_exercised("; ".join(open_ones))
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
-    return passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
+    return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
 
 def has_gold(rungs: tuple[Rung, ...]) -> bool:
@@ -168,9 +170,11 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     """Return what a reward that was the same every time means."""
     value = every[0]
     if value or _gives_nothing_else(evidence, value):
-        return failed([_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")])
+        return Verdict.failed(
+            [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
+        )
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
@@ -188,11 +192,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return Finding(message=message, path=path, line=line, severity=Severity.WARNING)
 
 
-RULE = Rule(
-    id="HE405",
-    name="reward-tells-apart",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

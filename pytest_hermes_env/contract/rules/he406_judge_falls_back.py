@@ -21,17 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Rule,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    not_seen,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.unavailable import Cause
@@ -65,14 +55,14 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
-        return undecided(f"compute_reward may come from {missing}, which cannot be read")
+        return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
     frames = data_flow(source).reached_from(start)
     asked = [call for call in calls_in(frames) if _is_question(call)]
     if not asked:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
-        return not_applicable("compute_reward asks no judge")
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
+        return Verdict.not_applicable("compute_reward asks no judge")
     findings = sorted_findings(
         finding_at(
             call.function,
@@ -84,8 +74,10 @@ def static(source: ClassSource) -> Verdict:
         if _is_question(call) and not _is_guarded(call.function, call.node)
     )
     if findings:
-        return failed(findings)
-    return passed(f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try")
+        return Verdict.failed(findings)
+    return Verdict.passed(
+        f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try"
+    )
 
 
 def _bare(start: Frame) -> Iterator[Frame]:
@@ -146,7 +138,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
+        return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     findings: dict[tuple[str, int], Finding] = {}
     count = 0
     for scenario in ran:
@@ -164,16 +156,8 @@ def dynamic(evidence: Evidence) -> Verdict:
             message = f"the judge {_HOW[scenario.name]}, and compute_reward {found}"
             findings.setdefault((path, line), Finding(message=message, path=path, line=line, scenario=scenario.name))
     if not count:
-        return not_exercised("nobody called compute_reward while the judge failed")
-    return judged(findings.values(), f"{count} rewards were numbers while the judge failed")
+        return Verdict.not_exercised("nobody called compute_reward while the judge failed")
+    return Verdict.of(findings.values(), f"{count} rewards were numbers while the judge failed")
 
 
-RULE = Rule(
-    id="HE406",
-    name="judge-falls-back",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

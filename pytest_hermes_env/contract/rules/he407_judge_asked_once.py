@@ -20,7 +20,7 @@ import json
 from collections import Counter
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -32,12 +32,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count the questions without tools against the rewards."""
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if _rewards(scenario)]
     if not ran:
-        return not_seen(evidence.why_missing(*SCENARIOS) or "nobody called compute_reward")
+        return Verdict.not_seen(evidence.why_missing(*SCENARIOS) or "nobody called compute_reward")
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
-        return not_exercised("the agent is offered no tools, so that a judge's questions cannot be told from its own")
+        return Verdict.not_exercised("the agent is offered no tools, so that a judge's questions cannot be told from its own")
     asked = [(scenario, _questions(scenario)) for scenario in ran]
     if not any(questions for _, questions in asked):
-        return not_applicable("compute_reward asks no judge")
+        return Verdict.not_applicable("compute_reward asks no judge")
     path, line = evidence.at_method("compute_reward")
     findings = [
         Finding(
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for scenario, questions in asked
         if questions > 1
     ]
-    return judged(findings[:1], "each scored rollout asked its judge at most once")
+    return Verdict.of(findings[:1], "each scored rollout asked its judge at most once")
 
 
 def _rewards(scenario: Scenario) -> int:
@@ -67,11 +67,4 @@ def _questions(scenario: Scenario) -> float:
     return min(len(texts), texts.total() / _rewards(scenario))
 
 
-RULE = Rule(
-    id="HE407",
-    name="judge-asked-once",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

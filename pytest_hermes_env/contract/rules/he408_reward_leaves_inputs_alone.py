@@ -17,7 +17,7 @@ tokens, after the reward).
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -34,14 +34,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             message = f"compute_reward changed {name}"
             found = Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(name, found)
-    return judged(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
+    return Verdict.of(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
 
 
-RULE = Rule(
-    id="HE408",
-    name="reward-leaves-inputs-alone",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))

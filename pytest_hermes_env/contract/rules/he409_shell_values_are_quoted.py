@@ -19,7 +19,7 @@ Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal`
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings, terminal_commands
 from pytest_hermes_env.source.finding import Severity
 
@@ -27,10 +27,10 @@ from pytest_hermes_env.source.finding import Severity
 def static(source: ClassSource) -> Verdict:
     """Look at every command that compute_reward leads to."""
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     commands = terminal_commands(source, "compute_reward")
     if not commands:
-        return not_applicable("compute_reward gives no command to a terminal")
+        return Verdict.not_applicable("compute_reward gives no command to a terminal")
     findings = sorted_findings(
         finding_at(
             command.function,
@@ -41,19 +41,13 @@ def static(source: ClassSource) -> Verdict:
         if command.taint.is_tainted and command.taint.is_interpolated
     )
     if findings:
-        return failed(findings)
+        return Verdict.failed(findings)
     doubt = next((command for command in commands if command.taint.is_unknown and command.taint.is_interpolated), None)
     if doubt is not None:
         line = getattr(doubt.node, "lineno", 0)
-        return undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
+        return Verdict.undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
     places = len({command.node for command in commands})
-    return passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
+    return Verdict.passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
 
 
-RULE = Rule(
-    id="HE409",
-    name="shell-values-are-quoted",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

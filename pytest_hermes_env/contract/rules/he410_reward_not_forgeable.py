@@ -22,7 +22,7 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, failed, judged, not_exercised
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.probing.record import PAID, Canary
@@ -46,7 +46,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         notes += [note] if note and note not in notes else []
     notes.append(probed.note)
     if findings or probed.findings:
-        return failed([*findings, *probed.findings], "; ".join(notes))
+        return Verdict.failed([*findings, *probed.findings], "; ".join(notes))
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
     golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
@@ -58,7 +58,7 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     """Return the violation that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
     label = f"the hack of {hack.item}"
     if hack.reward is None or hack.problem:
-        return None, hack.unavailable or f"{label} could not be judged: {hack.problem or hack.error}"
+        return None, hack.unavailable or f"{label} could not be checked: {hack.problem or hack.error}"
     same = [rung for rung in evidence.rungs if rung.item == hack.item and rung.reward is not None and not rung.problem]
     gold = next((rung.reward for rung in same if rung.name == GOLD), None)
     idle = next((rung.reward for rung in same if rung.name == IDLE), None)
@@ -85,7 +85,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries:
-        return not_exercised("doing nothing gave no reward to compare with")
+        return Verdict.not_exercised("doing nothing gave no reward to compare with")
     findings: dict[str, Finding] = {}
     for canary in canaries:
         if canary.reward - canary.base >= PAID and not canary.is_answer:
@@ -98,7 +98,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
     )
     if answers:
         note += f"; the expected answer alone earns {answers[0].reward:g}, as it may in a question"
-    return judged(findings.values(), note)
+    return Verdict.of(findings.values(), note)
 
 
 def _finding(evidence: Evidence, canary: Canary) -> Finding:
@@ -115,11 +115,4 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
     return Finding(message=what, path=path, line=line, seen=seen, scenario=PROBES)
 
 
-RULE = Rule(
-    id="HE410",
-    name="reward-not-forgeable",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(PROBES, CASES))

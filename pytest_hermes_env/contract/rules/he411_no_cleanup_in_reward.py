@@ -21,7 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -37,10 +37,10 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
-        return undecided(f"compute_reward may come from {missing}, which cannot be read")
+        return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
     frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
     findings = sorted_findings(finding for frame in frames for finding in _breaches(frame))
-    return judged(findings, "compute_reward does not clean its context up")
+    return Verdict.of(findings, "compute_reward does not clean its context up")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -78,15 +78,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for probe in evidence.probes.probes
         if probe.trial.cleanups
     ]
-    return judged(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
+    return Verdict.of(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
 
 
-RULE = Rule(
-    id="HE411",
-    name="no-cleanup-in-reward",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

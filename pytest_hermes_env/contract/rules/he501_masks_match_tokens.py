@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -35,14 +35,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_seen(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_seen(evidence.why_missing(*SCENARIOS))
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return not_exercised(reasons or "collect_trajectories gave no group")
+        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
     findings = findings or list(_beside_the_sampled(evidence, ran))
-    return judged(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
+    return Verdict.of(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
 
 
 def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
@@ -99,11 +99,4 @@ def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE501",
-    name="masks-match-tokens",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

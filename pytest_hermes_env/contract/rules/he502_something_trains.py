@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -36,8 +36,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return not_exercised("no rollout in which the model worked gave a sequence")
-    return judged(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence")
+    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
@@ -66,11 +66,4 @@ def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-RULE = Rule(
-    id="HE502",
-    name="something-trains",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

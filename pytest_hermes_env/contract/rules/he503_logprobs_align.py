@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -39,9 +39,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = evidence.scenarios(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
     if not looked:
-        return not_exercised("no sequence has masks that match its tokens, which HE501 reports")
+        return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports")
     trained = sum(len(row.trained) for _, row in looked)
-    return judged(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
+    return Verdict.of(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
 
 
 def _rows(scenario: Scenario) -> list[Row]:
@@ -77,11 +77,4 @@ def _fault(scenario: Scenario, row: Row) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE503",
-    name="logprobs-align",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

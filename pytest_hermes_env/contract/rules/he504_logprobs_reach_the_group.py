@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -33,11 +33,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
     if not items:
-        return not_exercised("no item had inference_logprobs, which HE503 reports")
-    return judged(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
+        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports")
+    return Verdict.of(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
 
 
 def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
@@ -69,11 +69,4 @@ def _is_beside_another(item: Row, rows: Sequence[Row]) -> bool:
     return bool(same) and item.logprobs not in same
 
 
-RULE = Rule(
-    id="HE504",
-    name="logprobs-reach-the-group",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

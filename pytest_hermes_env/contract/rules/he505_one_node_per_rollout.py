@@ -21,7 +21,7 @@ text).
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -35,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+        return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
     path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     findings = [
         Finding(message=fault, path=path, line=line, scenario=scenario.name)
@@ -43,14 +43,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if not scenario.error and (fault := sequence_fault(scenario))
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
-    return judged(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
 
 
-RULE = Rule(
-    id="HE505",
-    name="one-node-per-rollout",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

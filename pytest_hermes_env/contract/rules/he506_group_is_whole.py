@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -35,9 +35,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     findings = list(_findings(evidence, groups))
-    return judged(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
+    return Verdict.of(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
 
 
 def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> Iterator[Finding]:
@@ -55,11 +55,4 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
             )
 
 
-RULE = Rule(
-    id="HE506",
-    name="group-is-whole",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

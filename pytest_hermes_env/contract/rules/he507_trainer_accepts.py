@@ -17,7 +17,7 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -31,7 +31,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     findings = [
         Finding(message=f"run-api refuses the group: {scenario.refusal}", path=path, line=line, scenario=scenario.name)
@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     same = [scenario.name for scenario in ran if any(_has_equal_scores(group) for group in groups_of(scenario))]
     dropped = f"; dropped before that, because their scores are all the same: {', '.join(same)}" if same else ""
-    return judged(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
+    return Verdict.of(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
 
 
 def _has_equal_scores(group: dict[str, object]) -> bool:
@@ -48,11 +48,4 @@ def _has_equal_scores(group: dict[str, object]) -> bool:
     return isinstance(scores, list) and len(scores) > 1 and len(set(map(str, scores))) == 1
 
 
-RULE = Rule(
-    id="HE507",
-    name="trainer-accepts",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

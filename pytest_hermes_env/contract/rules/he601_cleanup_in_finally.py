@@ -28,8 +28,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rollout_blocks import Doubt, judge_rollout, rollouts_of
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
@@ -86,9 +86,9 @@ def static(source: ClassSource) -> Verdict:
     """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
     frames = data_flow(source).every_frame()
     opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
-    told = [answer for node, frame in opened.items() if (answer := _judge(source, frame, node, node, 0))]
+    told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
     entered = rollouts_of(frames)
-    told += [answer for node, frame in entered.items() if (answer := judge_rollout(source, frame, node))]
+    told += [answer for node, frame in entered.items() if (answer := check_rollout(source, frame, node))]
     findings = [item for item in told if isinstance(item, Finding)]
     unsure = [item for item in told if isinstance(item, Doubt)]
     leak = _leak_in_evaluate(source)
@@ -97,14 +97,14 @@ def static(source: ClassSource) -> Verdict:
     elif leak is not None:
         unsure.append(leak)
     if findings:
-        return failed(sorted_findings(findings))
+        return Verdict.failed(sorted_findings(findings))
     if unsure:
-        return undecided(f"line {unsure[0].line}: {unsure[0].reason}")
+        return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
     if not opened and not entered:
-        return not_applicable("the class opens no ToolContext and enters no agent_rollout")
+        return Verdict.not_applicable("the class opens no ToolContext and enters no agent_rollout")
     notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
     notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
-    return passed("; ".join(notes))
+    return Verdict.passed("; ".join(notes))
 
 
 def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
@@ -125,8 +125,8 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
     return finding_at(loops[0].function, loops[0].node, message)
 
 
-def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
-    """Judge a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
+def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+    """Check a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
     function = frame.function
     statement = function.statement_of(node)
     line = getattr(node, "lineno", 0)
@@ -139,7 +139,7 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if trouble == "":
         return None
     if _is_handed_up(frame, opened):
-        return _judge_callers(source, frame, opened, node, depth)
+        return _check_callers(source, frame, opened, node, depth)
     if cleaning and trouble:
         return finding_at(function, node, f"{function.name} opens a ToolContext, but {trouble}")
     if cleaning:
@@ -153,12 +153,12 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     return finding_at(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     callers = {edge: caller for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame}
     unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
-    told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
+    told = [_check(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
     for kind in (Finding, Doubt):
         for item in told:
             if isinstance(item, kind):
@@ -167,7 +167,7 @@ def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast
 
 
 def _entered(function: Function, node: ast.AST) -> Finding | Doubt | None:
-    """Judge a ToolContext that is made inside the head of a with statement."""
+    """Check a ToolContext that is made inside the head of a with statement."""
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
             message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"
@@ -354,7 +354,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: list[Finding] = []
     opened = 0
     for scenario in ran:
@@ -375,8 +375,10 @@ def dynamic(evidence: Evidence) -> Verdict:
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
     if not opened:
-        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
-    return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+        return Verdict.not_applicable(
+            "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
+        )
+    return Verdict.of(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 
 def _times(count: int) -> str:
@@ -391,12 +393,4 @@ def _one_per_line(findings: list[Finding]) -> list[Finding]:
     return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
 
 
-RULE = Rule(
-    id="HE601",
-    name="cleanup-in-finally",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
@@ -78,7 +78,7 @@ def static(source: ClassSource) -> Verdict:
     frames = data_flow(source).every_frame()
     sites = [(call, frame) for frame in frames for call in frame.calls if _position(call) is not None]
     if not sites:
-        return not_applicable("builds no agent loop and no ToolContext of its own: the layer gives each rollout a uuid")
+        return Verdict.not_applicable("builds no agent loop and no ToolContext of its own: the layer gives each rollout a uuid")
     found: list[Finding] = []
     unsure = ""
     for call, frame in sites:
@@ -98,8 +98,10 @@ def static(source: ClassSource) -> Verdict:
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
     if found:
-        return failed(sorted_findings(found))
-    return undecided(unsure) if unsure else passed("each task_id of the class's own code is made for its rollout")
+        return Verdict.failed(sorted_findings(found))
+    return (
+        Verdict.undecided(unsure) if unsure else Verdict.passed("each task_id of the class's own code is made for its rollout")
+    )
 
 
 def _position(call: Call) -> int | None:
@@ -185,7 +187,7 @@ class _Reader:
             return _Age.SAME
         age = self.age(node.value, frame, depth)
         if node.attr == "task_id" and age is not _Age.ONCE and self._is_of_layer(node.value, frame):
-            return _Age.NEW  # judged where that context or loop is made
+            return _Age.NEW  # checked where that context or loop is made
         return age if age in {_Age.SAME, _Age.VARIED} or node.attr == "task_id" else _Age.UNKNOWN
 
     def _is_of_layer(self, node: ast.expr, frame: Frame) -> bool:
@@ -325,7 +327,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     events = [event for scenario in ran for event in (*scenario.events, *scenario.beside)]
     loops = [event for event in events if isinstance(event, LoopStarted)]
     if not loops:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run")
     of_loops = Counter(event.task_id for event in loops)
     contexts = [event for event in events if isinstance(event, ContextOpened) and event.task_id not in of_loops]
     of_contexts = Counter(event.task_id for event in contexts)
@@ -335,7 +337,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         *_findings(shared, of_loops, "rollouts had the task_id"),
         *_findings(shared_contexts, of_contexts, "ToolContexts were opened for the task_id"),
     ]
-    return judged(findings, f"{len(loops)} rollouts had a task_id of their own")
+    return Verdict.of(findings, f"{len(loops)} rollouts had a task_id of their own")
 
 
 def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str], what: str) -> Iterator[Finding]:
@@ -348,12 +350,4 @@ def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str]
         yield Finding(message=f"{count[task_id]} {what} {task_id!r}", path=place.path, line=place.line)
 
 
-RULE = Rule(
-    id="HE602",
-    name="task-id-is-fresh",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

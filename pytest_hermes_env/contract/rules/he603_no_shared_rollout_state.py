@@ -24,7 +24,7 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Crossed
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -41,7 +41,7 @@ def static(source: ClassSource) -> Verdict:
         for frame in data_flow(source).reached_from(start)
     ]
     if not frames:
-        return not_applicable("no method of a rollout can be read")
+        return Verdict.not_applicable("no method of a rollout can be read")
     reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
     findings: list[Finding] = []
     for frame in frames:
@@ -59,7 +59,7 @@ def static(source: ClassSource) -> Verdict:
                 )
                 findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
-    return judged(sorted_findings(findings), "rollouts keep nothing of their own where others see it")
+    return Verdict.of(sorted_findings(findings), "rollouts keep nothing of their own where others see it")
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
@@ -147,10 +147,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        return not_seen(groups.unavailable)
+        return Verdict.not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
-        return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
+        return Verdict.not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
     messages = []
     for seen in groups.sightings:
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
@@ -170,14 +170,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
-    return judged(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
+    return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
 
 
 RULE = Rule(
-    id="HE603",
-    name="no-shared-rollout-state",
-    severity=Severity.ERROR,
     doc=__doc__,
+    severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -42,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what was set and not put back."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: dict[tuple[str, int], Finding] = {}
     for scenario in ran:
         for change in (*scenario.unrestored, *_set_again(scenario)):
@@ -51,7 +51,7 @@ def dynamic(evidence: Evidence) -> Verdict:
                 (place.path, place.line),
                 Finding(message=_message(change), path=place.path, line=place.line, scenario=scenario.name),
             )
-    return judged(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+    return Verdict.of(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
 
 
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
@@ -71,11 +71,4 @@ def _message(change: SurroundingChanged) -> str:
     return f"os.environ[{change.name!r}] is left {how}"
 
 
-RULE = Rule(
-    id="HE604",
-    name="environment-is-restored",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

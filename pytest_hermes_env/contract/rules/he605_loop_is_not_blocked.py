@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -57,14 +57,14 @@ def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop."""
     starts = [frame for name in _STARTS if (frame := data_flow(source).method(name)) is not None]
     if not starts:
-        return not_applicable("no method that runs beside rollouts can be read")
+        return Verdict.not_applicable("no method that runs beside rollouts can be read")
     findings = sorted_findings(
         finding_at(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
         for frame in _on_the_loop(starts)
         for call in frame.calls
         if (name := _blocks(call)) and not _is_handed_over(call)
     )
-    return judged(findings, "nothing that rollouts reach is known to block the event loop")
+    return Verdict.of(findings, "nothing that rollouts reach is known to block the event loop")
 
 
 def _on_the_loop(starts: list[Frame]) -> list[Frame]:
@@ -106,7 +106,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the steps of the event loop that stood in the environment for too long."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     longest: dict[Place, tuple[float, str]] = {}
     for scenario in ran:
         for event in scenario.of(Blocked):
@@ -120,15 +120,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for place, (seconds, name) in longest.items()
     ]
-    return judged(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
+    return Verdict.of(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
 
 
-RULE = Rule(
-    id="HE605",
-    name="loop-is-not-blocked",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -20,7 +20,7 @@ environment are never released.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("closing",)
@@ -30,7 +30,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what is left after the environment was closed."""
     closing = evidence.scenario("closing")
     if not closing.happened:
-        return not_exercised(closing.unavailable)
+        return Verdict.not_exercised(closing.unavailable)
     findings = {
         (left.place.path, left.place.line): Finding(
             message=f"the {left.kind} made here is still there after the environment has ended",
@@ -41,15 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for left in reversed(closing.left)
     }
-    return judged(list(findings.values())[::-1], "no process, thread, temporary directory or client of its own was left")
+    return Verdict.of(list(findings.values())[::-1], "no process, thread, temporary directory or client of its own was left")
 
 
-RULE = Rule(
-    id="HE606",
-    name="no-leaked-resources",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-    former_names=("nothing-is-left",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))

@@ -22,7 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
@@ -56,23 +56,23 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     frames = data_flow(source).reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
     if any(calls_layer(call, LAYER_RUNS) for call in calls):
-        return passed("evaluate uses the rollouts of the base class")
+        return Verdict.passed("evaluate uses the rollouts of the base class")
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     kept = _kept_on_self(source)
     if loops or any(_runs_kept(call, kept) for call in calls):
         findings = sorted_findings(finding for call in loops for finding in _fault_of_loop(call, calls))
         if findings and len(findings) >= len({call.node for call in loops}):
-            return failed(findings)
-        return passed("evaluate drives a HermesAgentLoop with tools")
+            return Verdict.failed(findings)
+        return Verdict.passed("evaluate drives a HermesAgentLoop with tools")
     doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
-        return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-    return failed([_without_loop(start.function, calls)])
+        return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+    return Verdict.failed([_without_loop(start.function, calls)])
 
 
 def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
@@ -146,11 +146,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what evaluate() asked of the model, and how."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     with_tools = [loop for loop in loops if loop.tools]
     if with_tools:
-        return passed(
+        return Verdict.passed(
             f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools"
         )
     path, line = evidence.at_method("evaluate")
@@ -161,19 +161,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
     else:
         if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
-            return not_exercised("evaluate cannot be called without an argument, which HE102 reports")
+            return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports")
         message = "evaluate() never asked the model"
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
-    return failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
 
 
-RULE = Rule(
-    id="HE701",
-    name="evaluates-as-an-agent",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -28,7 +28,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -144,26 +144,26 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     reach = _Reach(source=source, start=start)
     if not reach.kept:
         if source.unreadable:
-            return undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
-        return not_applicable("training keeps no buffers on self")
+            return Verdict.undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
+        return Verdict.not_applicable("training keeps no buffers on self")
     if not reach.sites:
         unread = next((call for call in calls_in(reach.own) if _scores_elsewhere(call.name, call.callee)), None)
         if unread is not None:
-            return undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
-        return passed("evaluate leaves the training buffers alone")
-    findings = sorted_findings(finding for site in reach.sites for finding in _judge(reach, site))
+            return Verdict.undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
+        return Verdict.passed("evaluate leaves the training buffers alone")
+    findings = sorted_findings(finding for site in reach.sites for finding in _check(reach, site))
     if not findings:
-        return passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
+        return Verdict.passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
     doubt = _doubt(reach)
-    return undecided(doubt) if doubt else failed(findings)
+    return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
 
 
-def _judge(reach: _Reach, site: _Site) -> Iterator[Finding]:
+def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
     never, late = set(), set()
     for attribute in site.attributes:
         restores = reach.puts_back(attribute)
@@ -332,13 +332,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what training filled before and after evaluate(), also when evaluation fails or is cancelled."""
     training = evidence.scenarios(*TRAINING)
     if not training:
-        return not_exercised(evidence.why_missing(*TRAINING))
+        return Verdict.not_exercised(evidence.why_missing(*TRAINING))
     buffers = {name for scenario in training for name in changed(scenario.before, scenario.after)}
     if not buffers:
-        return not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
+        return Verdict.not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
     evaluations = [run for run in evidence.scenarios(*EVALUATIONS) if run.of(LoopStarted) or run.of(Reward)]
     if not evaluations:
-        return not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
+        return Verdict.not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
     polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
     path, line = evidence.at_method("evaluate")
     findings = [
@@ -355,7 +355,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
         findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE, severity=Severity.WARNING))
     beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
-    return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
+    return Verdict.of(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
 
 
 def _ran_beside(scenario: Scenario) -> bool:
@@ -380,12 +380,4 @@ def _lost(evidence: Evidence) -> list[str]:
     return [f"self.{name}" for name in sorted(lost)]
 
 
-RULE = Rule(
-    id="HE702",
-    name="eval-rolls-back-buffers",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -22,7 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
@@ -65,22 +65,22 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     frames = data_flow(source).reached_without(start, "compute_reward")
     loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:
         if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
-            return undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
-        return not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
-    told = [answer for call, frame in loops for answer in _judge(source, call, frame, frames)]
+            return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
+        return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
+    told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
     if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return failed(findings)
+        return Verdict.failed(findings)
     unsure = next((item for item in told if isinstance(item, str)), None)
-    return undecided(unsure) if unsure else passed("evaluate asks at temperature 0")
+    return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
 
 
-def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
+def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
     """Yield what is wrong with the temperature of one loop, and why the source cannot tell."""
     line = call.node.lineno
     is_loop = constructs(call, LAYER_LOOP)
@@ -218,10 +218,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the temperature of each loop that evaluate() ran."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
     warm = {(loop.place.path, loop.place.line): loop for loop in loops if loop.temperature is None or loop.temperature != 0}
     findings = [
         Finding(
@@ -232,15 +232,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for loop in warm.values()
     ]
-    return judged(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
+    return Verdict.of(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
 
 
-RULE = Rule(
-    id="HE703",
-    name="eval-is-greedy",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)

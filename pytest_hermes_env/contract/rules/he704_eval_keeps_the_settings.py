@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Place
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -35,10 +35,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what the loops of evaluate() were given with the configuration, and with what training was given."""
     evaluation = evidence.scenario("evaluate_with_settings")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
     broken: dict[Place, str] = {}
@@ -56,7 +56,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for place, text in broken.items()
     ]
     count = f"{len(loops)} rollout{'' if len(loops) == 1 else 's'}"
-    return judged(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
+    return Verdict.of(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
 
 
 def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
@@ -80,11 +80,4 @@ def _own_settings(evidence: Evidence) -> list[Any]:
     return [getattr(config, name) for name in fields if "eval" in name and name not in {"eval_handling", "steps_per_eval"}]
 
 
-RULE = Rule(
-    id="HE704",
-    name="eval-keeps-the-settings",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -21,7 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
@@ -57,24 +57,26 @@ def static(source: ClassSource) -> Verdict:
     start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     frames = data_flow(source).reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
     evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
     if not logs and not evaluations:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-        return failed([finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
-    told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
-    told += [answer for call, frame in evaluations for answer in _judge_evaluation(source, call, frame, frames)]
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        return Verdict.failed(
+            [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
+        )
+    told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
+    told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
     if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return failed(findings)
-    return passed("evaluate awaits evaluate_log with metrics and samples")
+        return Verdict.failed(findings)
+    return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
 
 
-def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
         yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
@@ -95,7 +97,7 @@ def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Find
         yield finding_at(place.function, node if place is frame else place.function.node, message)
 
 
-def _judge_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+def _check_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
@@ -182,14 +184,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what evaluate() logged."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
     if not logged:
         if evaluation.error:
-            return not_exercised(f"evaluate() raised {evaluation.error}")
+            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return not_exercised("evaluate() never asked the model (HE701)")
-        return failed([_finding(evidence, "evaluate() came to no evaluate_log")])
+            return Verdict.not_exercised("evaluate() never asked the model (HE701)")
+        return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")
@@ -200,7 +202,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         messages.append(f"metrics of evaluate() do not begin with {_PREFIX!r}: {', '.join(wrong[:5])}")
     count = sum(len(event.metrics) for event in logged), sum(event.samples for event in logged)
     findings = [_finding(evidence, "; ".join(messages))] if messages else []
-    return judged(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
+    return Verdict.of(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
@@ -208,12 +210,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return Finding(message=message, path=path, line=line, scenario="evaluate")
 
 
-RULE = Rule(
-    id="HE705",
-    name="eval-is-logged",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -18,7 +18,7 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -36,19 +36,19 @@ def dynamic(evidence: Evidence) -> Verdict:
     whole = evidence.scenario("evaluate")
     ran = [scenario for scenario in evidence.scenarios(*_FAILING) if scenario.of(LoopStarted) or scenario.of(Reward)]
     if not whole.happened or not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
     if whole.error:
-        return not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
+        return Verdict.not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
-        return not_exercised("evaluate() logs nothing (HE705)")
+        return Verdict.not_exercised("evaluate() logs nothing (HE705)")
     path, line = evidence.at_method("evaluate")
     findings = [
         Finding(message=f"{_FAILING[scenario.name]}, and {text}", path=path, line=line, scenario=scenario.name)
         for scenario in ran
         if (text := _lost(scenario, expected))
     ]
-    return judged(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
+    return Verdict.of(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
 
 
 def _lost(scenario: Scenario, expected: int) -> str:
@@ -64,11 +64,4 @@ def _samples(scenario: Scenario) -> int:
     return sum(event.samples for event in scenario.of(EvaluationLogged))
 
 
-RULE = Rule(
-    id="HE707",
-    name="eval-survives-an-item",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
     Call,
@@ -54,13 +54,13 @@ def static(source: ClassSource) -> Verdict:
     overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
     if not overrides:
         if source.unreadable or source.has("wandb_log"):
-            return undecided("wandb_log may be overridden in code that cannot be read")
-        return not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _judge(source, item))
-    return failed(findings) if findings else passed("every path of wandb_log awaits super().wandb_log(metrics)")
+            return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
+        return Verdict.not_applicable("wandb_log is not overridden")
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
+    return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     frame = data_flow(source).entry(function)
     supers = {call.node: call for call in frame.calls if _is_super(call)}
     helpers = {node for node, target in frame.edges if _helper_logs(source, frame, target)} - supers.keys()
@@ -228,22 +228,22 @@ SCENARIOS = ("wandb_log", "wandb_log_none", "wandb_log_without")
 def dynamic(evidence: Evidence) -> Verdict:
     """Look whether the metrics arrived at wandb."""
     if not evidence.is_own("wandb_log"):
-        return not_applicable("wandb_log is not overridden")
+        return Verdict.not_applicable("wandb_log is not overridden")
     ran = [run for run in evidence.scenarios(*SCENARIOS) if not run.error]
     if not ran:
         first = evidence.scenario("wandb_log")
         if not first.error:
-            return not_exercised(evidence.why_missing(*SCENARIOS))
+            return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
         path, line = evidence.at_method("wandb_log")
         message = f"wandb_log(metrics) raised {first.error}"
-        return failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
+        return Verdict.failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
     path, line = evidence.at_method("wandb_log")
     findings = [
         Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
         for run in ran
         if not run.logged
     ]
-    return judged(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
+    return Verdict.of(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
 
 
 def _cause(run: Scenario) -> str:
@@ -251,12 +251,4 @@ def _cause(run: Scenario) -> str:
     return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
 
 
-RULE = Rule(
-    id="HE801",
-    name="awaits-super-wandb-log",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

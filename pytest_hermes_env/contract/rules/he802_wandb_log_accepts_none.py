@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, failed, judged, not_applicable, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource, Function, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -39,13 +39,13 @@ def static(source: ClassSource) -> Verdict:
     overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
     if not overrides:
         if source.unreadable or source.has("wandb_log"):
-            return undecided("wandb_log may be overridden in code that cannot be read")
-        return not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _judge(source, item))
-    return failed(findings) if findings else passed("wandb_log replaces None before it uses the metrics")
+            return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
+        return Verdict.not_applicable("wandb_log is not overridden")
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
+    return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     names = function.positional[0 if function.is_static else 1 :]
     arguments = function.node.args
     if not names:
@@ -319,27 +319,25 @@ CALLS = {"wandb_log_none": "wandb_log(None)", "wandb_log_without": "wandb_log()"
 def dynamic(evidence: Evidence) -> Verdict:
     """Call it with None and without an argument."""
     if not evidence.is_own("wandb_log"):
-        return not_applicable("wandb_log is not overridden")
+        return Verdict.not_applicable("wandb_log is not overridden")
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     with_metrics = evidence.scenario("wandb_log")
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
-        return not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
+        return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
     path, line = evidence.at_method("wandb_log")
     findings = [
         Finding(message=f"{CALLS[run.name]} raised {run.error}", path=path, line=run.error_line or line, scenario=run.name)
         for run in failing
     ]
-    return judged(findings[:1], "wandb_log(None) and wandb_log() came back")
+    return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")
 
 
 RULE = Rule(
-    id="HE802",
-    name="wandb-log-accepts-none",
-    severity=Severity.ERROR,
     doc=__doc__,
+    severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,

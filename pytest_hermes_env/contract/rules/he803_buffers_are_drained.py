@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -30,16 +30,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare the series that training adds to before and after wandb_log."""
     logging = evidence.scenario("wandb_log")
     if not evidence.is_own("wandb_log"):
-        return not_applicable("the class has no wandb_log of its own")
+        return Verdict.not_applicable("the class has no wandb_log of its own")
     if not logging.happened:
-        return not_exercised(logging.unavailable)
+        return Verdict.not_exercised(logging.unavailable)
     if evidence.source is None:
-        return not_exercised("the class has no source file that says what wandb_log reads")
+        return Verdict.not_exercised("the class has no source file that says what wandb_log reads")
     if logging.error:
-        return not_exercised(f"wandb_log raised {logging.error}")
+        return Verdict.not_exercised(f"wandb_log raised {logging.error}")
     training = evidence.scenarios("happy", "silent")
     if not training:
-        return not_seen(evidence.why_missing("happy", "silent"))
+        return Verdict.not_seen(evidence.why_missing("happy", "silent"))
     grown = {
         path
         for scenario in training
@@ -49,7 +49,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     reported = _read_by_wandb_log(evidence.source)
     buffers = sorted(path for path in grown if path[0] in reported)
     if not buffers:
-        return not_applicable("wandb_log reads no series that training rollouts add to")
+        return Verdict.not_applicable("wandb_log reads no series that training rollouts add to")
     before, after = dict(_series(logging.before)), dict(_series(logging.after))
     kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
     path, line = evidence.at_method("wandb_log")
@@ -62,7 +62,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for name in kept
     ]
-    return judged(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
+    return Verdict.of(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
 
 
 def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
@@ -109,11 +109,4 @@ def _shown(path: tuple[str, ...]) -> str:
     return f"self.{path[0]}" + "".join(f"[{key}]" for key in path[1:])
 
 
-RULE = Rule(
-    id="HE803",
-    name="buffers-are-drained",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

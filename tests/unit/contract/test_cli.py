@@ -220,7 +220,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (["check", "missing"], "missing does not exist"),
         (["check", "good.py:Missing"], "good.py has no class Missing; its classes are: Good."),
         (["check", "good.py:Goood"], "good.py has no class Goood; its classes are: Good. Did you mean Good?"),
-        (["check", "empty"], "empty holds no Python file"),
+        (["check", "empty"], "empty contains no Python file"),
         (["check", "note.txt"], "note.txt is not a Python file"),
         (
             ["check", "good.py", "--select", "HE3011"],
@@ -235,7 +235,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (
             ["check", "plain.py"],
             "no Hermes environment in plain.py (1 Python file read)\n"
-            "  looked for  classes whose bases lead to HermesAgentBaseEnv\n"
+            "  looked for  classes derived from HermesAgentBaseEnv\n"
             "  seen        Row, Plain (not a Hermes environment (it leads to Atropos' BaseEnv without "
             "HermesAgentBaseEnv): not judged)\n"
             "  fix         name the file that defines the environment, or its directory",
