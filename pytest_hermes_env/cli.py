@@ -196,9 +196,9 @@ def _check(options: argparse.Namespace) -> int:
         allows_none=options.allow_none,
     )
     if options.output:
-        from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+        from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
-        write_whole(options.output, done.text)
+        write_text(options.output, done.text)
     else:
         sys.stdout.write(done.text)
     if done.note:

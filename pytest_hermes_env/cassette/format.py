@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_hermes_env.cassette.atomic_files import replace_file
+from pytest_hermes_env.atomic_files import replace_file
 from pytest_hermes_env.cassette.document import FORMAT, document_of
 from pytest_hermes_env.cassette.layout import formatted
 from pytest_hermes_env.cassette.reading import Misshapen, NewerFormat, tape_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_hermes_env.cassette.atomic_files import replace_file
+from pytest_hermes_env.atomic_files import replace_file
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.scan import leak_lines, scan_file

@@ -21,7 +21,7 @@ from typing import Any, Literal, Self
 
 import tenacity
 
-from pytest_hermes_env.cassette.atomic_files import exclusive
+from pytest_hermes_env.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
 from pytest_hermes_env.cassette.key_shapes import secrets_of

@@ -1,1 +1,1 @@
-"""IS IT RIGHT? Rules, the evidence that they read, and the engines that judge classes by them."""
+"""IS IT RIGHT? Rules, the evidence that they read, and the engines that check classes by them."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from pytest_hermes_env.contract.comments import complaint
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import read_stored_json, shown_path
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.errors import BadSettings, shorten
 from pytest_hermes_env.source import FileProblem
@@ -53,7 +54,7 @@ class Baseline:
     def applied(self, ledgers: Sequence[Ledger]) -> tuple[Ledger, ...]:
         """Return the ledgers with the findings of the file moved aside."""
         left = Counter(self.entries)
-        reason = f"in the baseline {shown(self.file)}"
+        reason = f"in the baseline {shown_path(self.file)}"
         return tuple(
             dataclasses.replace(ledger, entries=tuple(self._accept(ledger, entry, left, reason) for entry in ledger.entries))
             for ledger in ledgers
@@ -68,7 +69,7 @@ class Baseline:
             known = known_as(self.file, ledger, entry.rule.id, finding)
             if left[known] > 0:
                 left[known] -= 1
-                accepted.append(Accepted(finding=finding, reason=reason, origin=shown(self.file)))
+                accepted.append(Accepted(finding=finding, reason=reason, origin=shown_path(self.file)))
             else:
                 kept.append(finding)
         reasons = "; ".join(dict.fromkeys(item.reason for item in accepted)) if not kept else entry.waiver
@@ -82,7 +83,7 @@ class Baseline:
             for ledger in ledgers
             for entry in ledger.entries
             for item in entry.accepted
-            if item.origin == shown(self.file)
+            if item.origin == shown_path(self.file)
         )
         outcomes = {
             (relative(self.file, ledger.path), owner_of(ledger), entry.rule.id): entry.outcome
@@ -106,7 +107,7 @@ class Baseline:
         """Return a complaint for each entry that no longer occurs."""
         return [
             complaint(
-                shown(self.file),
+                shown_path(self.file),
                 1,
                 1,
                 f"{known.rule} in {known.owner} ({shorten(known.text)!r}) no longer occurs: `hermes-env check --write-baseline` "
@@ -119,20 +120,13 @@ class Baseline:
 def read_baseline(file: str) -> Baseline:
     """Return the baseline in a file. Raises: BadSettings when there is none, or when it is no baseline."""
     path = os.path.abspath(file)
-    try:
-        with open(path, encoding="utf-8") as stream:
-            document = json.load(stream)
-    except OSError as error:
+    hint = "`hermes-env check PATH --write-baseline` writes one"
+    findings = read_stored_json(path, kind="baseline", version=VERSION, key="findings", hint=hint)
+    if not isinstance(findings, list):
         raise BadSettings(
-            f"the baseline {shown(path)} cannot be read: {error.strerror or error}. `hermes-env check PATH --write-baseline` writes one"
-        ) from error
-    except ValueError as error:
-        raise BadSettings(f"the baseline {shown(path)} is not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("version") != VERSION or not isinstance(document.get("findings"), list):
-        raise BadSettings(
-            f'{shown(path)} is not a baseline: expected an object with "version": {VERSION} and "findings": [...]'
+            f'{shown_path(path)} is not a baseline: expected an object with "version": {VERSION} and "findings": [...]'
         )
-    return Baseline(file=path, entries=tuple(_entry(path, number, item) for number, item in enumerate(document["findings"], 1)))
+    return Baseline(file=path, entries=tuple(_entry(path, number, item) for number, item in enumerate(findings, 1)))
 
 
 def rewritten(file: str, old: Baseline | None, ledgers: Sequence[Ledger], *, adds: bool) -> tuple[str, int, int, list[Known]]:
@@ -178,15 +172,10 @@ def relative(file: str, path: str) -> str:
     return os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(file))).replace(os.sep, "/")
 
 
-def shown(file: str) -> str:
-    """Return a file as it reads best: relative to the working directory where it lies below it."""
-    return file.removeprefix(os.getcwd() + os.sep)
-
-
 def _entry(file: str, number: int, item: Any) -> Known:
     if not isinstance(item, dict) or any(not isinstance(item.get(name), str) for name in _FIELDS):
         raise BadSettings(
-            f"{shown(file)}: finding {number} needs the strings {', '.join(_FIELDS)}; it is {shorten(repr(item))}"
+            f"{shown_path(file)}: finding {number} needs the strings {', '.join(_FIELDS)}; it is {shorten(repr(item))}"
         )
     return Known(path=item["path"], owner=item["class"], rule=item["rule"], fingerprint=item["fingerprint"], text=item["line"])
 

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (
+    ClassKind,
     ClassSource,
     FileProblem,
     FileReading,
     Skipped,
     SourceTree,
-    Standing,
     read_class,
     read_classes,
-    without_helpers,
+    without_abstract_bases,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -41,12 +41,12 @@ __all__ = ["StaticReport", "check_paths", "check_source", "path_of", "whole"]
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
-OPINION = "an opinion: it runs where --select or pyproject.toml names it"
+OPINION = "an opinion: it runs only where --select or pyproject.toml selects it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StaticReport:
-    """What was found in some paths: a ledger for each environment class, and the files that could not be judged."""
+    """What was found in some paths: a ledger for each environment class, and the files that could not be checked."""
 
     files: int
     ledgers: tuple[Ledger, ...] = ()
@@ -68,13 +68,13 @@ class StaticReport:
         return tuple(found[key] for key in sorted(found))
 
     def exit_code(self, *, is_strict: bool = False) -> int:
-        """Return 1 when something is broken, cannot be judged, or was not exercised at all; else 0."""
+        """Return 1 when something is broken, cannot be checked, or was not exercised at all; else 0."""
         broken = any(ledger.failures(is_strict=is_strict) or ledger.is_vacuous for ledger in self.ledgers)
         return int(broken or bool(self.problems))
 
 
 def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
-    """Judge one class by the static halves of ``rules``."""
+    """Check one class by the static halves of ``rules``."""
     return _ledger(source, tuple(_entry(rule, source) for rule in rules))
 
 
@@ -104,12 +104,12 @@ def check_paths(
     processes: int = 1,
     allows_none: bool = False,
 ) -> StaticReport:
-    """Judge all environment classes in files and directories; ``path.py:Class`` judges one class.
+    """Check all environment classes in files and directories; ``path.py:Class`` checks one class.
 
     Comments in the files, the waivers of ``settings`` and the ``baseline`` accept findings; those that accept nothing any more are
     among the problems. With more than one process, many classes are shared out among forks of this one, which must have no other threads.
 
-    Raises: BadTarget when a path does not exist, holds no Python file, or when no environment is found (unless ``allows_none``).
+    Raises: BadTarget when a path does not exist, contains no Python file, or when no environment is found (unless ``allows_none``).
     """
     tree = SourceTree()
     targets = list(paths)
@@ -122,9 +122,9 @@ def check_paths(
             continue
         for file in _files(path):
             readings[os.path.abspath(file)] = read_classes(file, tree)
-    judged = without_helpers(readings.values())
-    classes = {source.label: source for reading in judged for source in reading.classes} | chosen
-    ledgers = judge_all(list(classes.values()), rules, processes=processes)
+    checked = without_abstract_bases(readings.values())
+    classes = {source.label: source for reading in checked for source in reading.classes} | chosen
+    ledgers = check_all(list(classes.values()), rules, processes=processes)
     waivers = waivers_of(tree.modules, settings or Settings())
     ledgers = waivers.applied_to(ledgers)
     complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
@@ -134,16 +134,16 @@ def check_paths(
     report = StaticReport(
         files=len(readings),
         ledgers=ledgers,
-        problems=(*(reading.problem for reading in judged if reading.problem), *complaints),
-        skipped=tuple(item for reading in judged for item in reading.skipped),
+        problems=(*(reading.problem for reading in checked if reading.problem), *complaints),
+        skipped=tuple(item for reading in checked for item in reading.skipped),
     )
     if not report.ledgers and not report.problems and not allows_none:
         raise BadTarget(_nothing_found(targets, report))
     return report
 
 
-def judge_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processes: int) -> tuple[Ledger, ...]:
-    """Judge classes, in their order; see `check_paths` for ``processes``."""
+def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processes: int) -> tuple[Ledger, ...]:
+    """Check classes, in their order; see `check_paths` for ``processes``."""
     by_id = {rule.id: rule for rule in rules}
 
     def verdicts(index: int) -> list[tuple[str, Outcome, str, tuple[Finding, ...], float]]:
@@ -171,13 +171,13 @@ def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:
     if rule.static is None:
-        return not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
+        return Verdict.not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
     try:
         return rule.static(source)
     except RecursionError:
-        return undecided("the source nests too deeply to be followed")
+        return Verdict.undecided("the source nests too deeply to be followed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
-        return undecided(shorten(f"the rule stumbled over this source, please report it: {type(error).__name__}: {error}"))
+        return Verdict.undecided(shorten(f"the rule failed on this source; please report it: {type(error).__name__}: {error}"))
 
 
 def path_of(target: str) -> str:
@@ -194,7 +194,7 @@ def _split(target: str) -> tuple[str, str]:
 def _reading_of(path: str, name: str, tree: SourceTree, chosen: dict[str, ClassSource]) -> FileReading:
     """Read one class of a file, whatever it is called a helper for."""
     if not os.path.isfile(path):
-        raise BadTarget(f"{path} is not a file; path/to/file.py:Class is needed")
+        raise BadTarget(f"{path} is not a file: expected path/to/file.py:Class")
     reading = read_classes(path, tree)
     if reading.problem:
         return FileReading(path=path, problem=reading.problem)
@@ -204,8 +204,8 @@ def _reading_of(path: str, name: str, tree: SourceTree, chosen: dict[str, ClassS
         nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
         hint = f" Did you mean {nearest[0]}?" if nearest else ""
         raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
-    if source.standing in {Standing.ATROPOS, Standing.OTHER}:
-        raise BadTarget(f"{path}:{name} is {source.standing}; a class that leads to HermesAgentBaseEnv is needed")
+    if source.class_kind in {ClassKind.ATROPOS, ClassKind.OTHER}:
+        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv")
     chosen[source.label] = source
     return FileReading(path=path)
 
@@ -220,7 +220,7 @@ def _files(path: str) -> list[str]:
         raise BadTarget(f"{path} does not exist")
     found = sorted(_walk(path))
     if not found:
-        raise BadTarget(f"{path} holds no Python file")
+        raise BadTarget(f"{path} contains no Python file")
     return found
 
 
@@ -242,7 +242,7 @@ def _nothing_found(targets: list[str], report: StaticReport) -> str:
     count = report.files
     lines = [
         f"no Hermes environment in {', '.join(targets)} ({count} Python {'file' if count == 1 else 'files'} read)",
-        "  looked for  classes whose bases lead to HermesAgentBaseEnv",
+        "  looked for  classes derived from HermesAgentBaseEnv",
     ]
     if report.skipped:
         lines.append(f"  seen        {shorten(', '.join(_told(item) for item in report.skipped), 600)}")

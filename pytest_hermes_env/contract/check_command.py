@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten, shown
+from pytest_hermes_env.atomic_files import write_text
+from pytest_hermes_env.contract.baseline import DEFAULT_FILE, Baseline, read_baseline, rewritten
 from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.check import check_paths, path_of
-from pytest_hermes_env.contract.reports.files import write_whole
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.settings import Settings, settings_for
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def check(
 ) -> Checked:
     """Judge ``paths``. ``select`` given here replaces that of pyproject.toml, and so does ``baseline``.
 
-    Raises: UsageError for what cannot be judged or was set wrongly.
+    Raises: UsageError for what cannot be checked or was set wrongly.
     """
     start = time.perf_counter()
     settings = settings_for(_common(paths))
@@ -75,13 +76,13 @@ def _rewrite(
     *,
     adds: bool,
 ) -> tuple[StaticReport, str, bool]:
-    """Write the baseline and judge again with it; return the new report, what was done, and whether findings were refused."""
+    """Write the baseline and check again with it; return the new report, what was done, and whether findings were refused."""
     text, count, taken, refused = rewritten(file, old, report.ledgers, adds=adds)
-    write_whole(file, text)
-    note = f"{shown(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} taken out"
+    write_text(file, text)
+    note = f"{shown_path(os.path.abspath(file))}: {count} {'finding' if count == 1 else 'findings'} recorded, {taken} removed"
     if refused:
         note += (
-            f"; {len(refused)} refused, because a baseline only shrinks: mend them, waive them with a reason, "
+            f"; {len(refused)} refused, because a baseline only shrinks: fix them, waive them with a reason, "
             "or add them with --force-new"
         )
     again = check_paths(paths, rules, settings=settings, baseline=read_baseline(file), allows_none=True)
@@ -109,5 +110,5 @@ def _annotations(report: StaticReport, *, is_strict: bool) -> str:
 
 
 def _common(paths: Sequence[str]) -> str:
-    """Return the directory, or the one file, that holds all that is judged: the search for pyproject.toml starts there."""
+    """Return the directory, or the one file, that holds all that is checked: the search for pyproject.toml starts there."""
     return os.path.commonpath([os.path.abspath(path_of(path)) for path in paths])

@@ -20,7 +20,7 @@ from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict, not_exercised, undecided
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
@@ -149,7 +149,7 @@ class ClassContract:
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, the first of them with a test that shows the breach alone, where rollouts showed it."""
+        """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
         if not shown:
             return findings
         scenarios = self.evidence.collection.scenarios
@@ -161,19 +161,19 @@ class ClassContract:
         if rule.static is None:
             return None
         if self.source is None:
-            return undecided("the class has no source file that could be read")
+            return Verdict.undecided("the class has no source file that could be read")
         return rule.static(self.source)
 
 
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
-    """Return one result: a breach seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
     findings = _merged(static.findings if static else (), dynamic)
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
     if dynamic is None:
-        only = static or not_exercised("this rule has no half that could look")
+        only = static or Verdict.not_exercised("this rule has no half that could look")
         return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Verdict, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Verdict
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.probing.record import RewardProbes
@@ -60,9 +60,9 @@ class Evidence:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
         missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
-            return not_seen(missing)
+            return Verdict.not_seen(missing)
         if all(trial.is_foreign for trial in self.probes.trials):
-            return not_exercised("every call of compute_reward stopped at a read that HE301 reports")
+            return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports")
         return None
 
     @property
@@ -85,8 +85,8 @@ class Evidence:
         if scenario.items:
             return None
         if not scenario.happened:
-            return not_seen(scenario.unavailable)
-        return not_exercised(scenario.error) if scenario.error else not_applicable(scenario.note)
+            return Verdict.not_seen(scenario.unavailable)
+        return Verdict.not_exercised(scenario.error) if scenario.error else Verdict.not_applicable(scenario.note)
 
     def without_groups(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about scored data when none of these scenarios gave any; None when one did."""
@@ -94,18 +94,18 @@ class Evidence:
         if any(rows_of(scenario) or items_of(scenario) for scenario in ran):
             return None
         if not ran:
-            return not_seen(self.why_missing(*names))
+            return Verdict.not_seen(self.why_missing(*names))
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return not_exercised(reasons or "collect_trajectories gave no group")
+        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
 
     def without_tokens(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about sampled tokens when there are none; None when there are."""
         if missing := self.without_groups(*names):
             return missing
         if not self.collection.has_tokens:
-            return not_applicable("chat mode has no sampled tokens: pytest --hermes-mode token")
+            return Verdict.not_applicable("chat mode has no sampled tokens: pytest --hermes-mode token")
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
-            return not_exercised("the model server was never asked for tokens: rollouts fell back to chat mode")
+            return Verdict.not_exercised("the model server was never asked for tokens: rollouts fell back to chat mode")
         return None
 
     @property

@@ -1,6 +1,6 @@
 """Shares many small pieces of work out among forks of this process; what they read stays shared, only results travel.
 
-Place in the flow: `check` judges hundreds of classes on all processors. A fork that fails costs time, never a result: its share is
+Place in the flow: `check` checks hundreds of classes on all processors. A fork that fails costs time, never a result: its share is
 done here instead.
 """
 

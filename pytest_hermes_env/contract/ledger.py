@@ -37,7 +37,7 @@ class Accepted:
 class LedgerEntry:
     """What one rule concluded about one class.
 
-    ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a breach is accepted as a whole.
+    ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a violation is accepted as a whole.
     """
 
     rule: Rule

@@ -11,11 +11,11 @@ import enum
 import re
 from collections.abc import Callable, Container
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
-from pytest_hermes_env.source.finding import Finding as Finding  # noqa: PLC0414  # until all rules import it from source
-from pytest_hermes_env.source.finding import Severity as Severity  # noqa: PLC0414
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,45 +47,46 @@ class Verdict:
     note: str = ""
     findings: tuple[Finding, ...] = ()
 
+    @classmethod
+    def passed(cls, note: str) -> Verdict:
+        """Return the verdict that the law was seen to hold; ``note`` says in what."""
+        return cls(outcome=Outcome.PASSED, note=note)
 
-def passed(note: str) -> Verdict:
-    """Return the verdict that the law was seen to hold; ``note`` says in what."""
-    return Verdict(outcome=Outcome.PASSED, note=note)
+    @classmethod
+    def failed(cls, findings: Iterable[Finding], note: str = "") -> Verdict:
+        """Return the verdict that the law is broken, with at least one finding."""
+        found = tuple(findings)
+        if not found:
+            raise ValueError("a failed verdict needs at least one finding")
+        return cls(outcome=Outcome.FAILED, note=note, findings=found)
 
+    @classmethod
+    def of(cls, findings: Iterable[Finding], note: str) -> Verdict:
+        """Return FAILED when there are findings, else PASSED with ``note``."""
+        found = tuple(findings)
+        return cls.failed(found, note) if found else cls.passed(note)
 
-def failed(findings: Iterable[Finding], note: str = "") -> Verdict:
-    """Return the verdict that the law is broken, with at least one finding."""
-    found = tuple(findings)
-    if not found:
-        raise ValueError("a failed verdict needs at least one finding")
-    return Verdict(outcome=Outcome.FAILED, note=note, findings=found)
+    @classmethod
+    def undecided(cls, reason: str) -> Verdict:
+        """Return the verdict that the source alone does not show the answer."""
+        return cls(outcome=Outcome.UNDECIDED, note=reason)
 
+    @classmethod
+    def not_exercised(cls, reason: str | Unavailable | None) -> Verdict:
+        """Return the verdict that the needed evidence never occurred."""
+        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
 
-def judged(findings: Iterable[Finding], note: str) -> Verdict:
-    """Return FAILED when there are findings, else PASSED with ``note``."""
-    found = tuple(findings)
-    return failed(found, note) if found else passed(note)
+    @classmethod
+    def not_applicable(cls, reason: str | Unavailable) -> Verdict:
+        """Return the verdict that the law does not concern this class."""
+        return cls(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
 
-
-def undecided(reason: str) -> Verdict:
-    """Return the verdict that the source alone cannot tell."""
-    return Verdict(outcome=Outcome.UNDECIDED, note=reason)
-
-
-def not_exercised(reason: str | Unavailable | None) -> Verdict:
-    """Return the verdict that the needed evidence never occurred."""
-    return Verdict(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
-
-
-def not_applicable(reason: str | Unavailable) -> Verdict:
-    """Return the verdict that the law does not concern this class."""
-    return Verdict(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
-
-
-def not_seen(reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
-    """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
-    is_irrelevant = isinstance(reason, Unavailable) and reason.cause in irrelevant
-    return not_applicable(reason) if is_irrelevant else not_exercised(reason)  # type: ignore[arg-type]
+    @classmethod
+    def not_seen(cls, reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
+        """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
+        if isinstance(reason, Unavailable) and reason.cause in irrelevant:
+            return cls.not_applicable(reason)
+        return cls.not_exercised(reason)
 
 
 StaticHalf = Callable[["ClassSource"], Verdict]
@@ -96,20 +97,28 @@ _SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One law: its id, its name, how serious a violation is, and the two halves that can see one.
+    """One law: how serious a violation is, and the two halves that can see one.
 
-    ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module.
+    ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module, which begins with its id and name.
     ``former_names`` select the rule like its name.
     """
 
-    id: str
-    name: str
-    severity: Severity
     doc: str
+    severity: Severity
     static: StaticHalf | None = None
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
+
+    @cached_property
+    def id(self) -> str:
+        """The id, such as HE301."""
+        return self.doc.split(maxsplit=2)[0]
+
+    @cached_property
+    def name(self) -> str:
+        """The name, such as messages-not-final-response."""
+        return self.doc.split(maxsplit=2)[1]
 
     @property
     def label(self) -> str:
@@ -127,11 +136,11 @@ class Rule:
         return word.lower() in {name.lower() for name in names}
 
     def severity_of(self, finding: Finding) -> Severity:
-        """Return what a breach weighs: as the finding says, else as the rule does."""
+        """Return what a violation weighs: as the finding says, else as the rule does."""
         return finding.severity or self.severity
 
     def weighs(self, findings: Iterable[Finding], *, is_strict: bool = False) -> bool:
-        """Tell whether a breach fails the run: one of its findings is an error, or with ``is_strict`` a warning.
+        """Tell whether a violation fails the run: one of its findings is an error, or with ``is_strict`` a warning.
 
         Where the findings are not at hand, the rule's own severity counts.
         """

@@ -1,7 +1,7 @@
 """The good and bad examples of rules: data beside the rules, shown by `explain` and the docs pages, and run by the tests.
 
 ``contract/examples/HE301.md`` holds the parts ``## Bad`` and ``## Good``, each with at least one block of Python: methods of an
-environment, or a whole file where the breach lies outside of methods.
+environment, or a whole file where the violation lies outside of methods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """One block of code, the words above it, and whether the rule finds a breach in it."""
+    """One block of code, the words above it, and whether the rule finds a violation in it."""
 
     rule_id: str
     is_bad: bool

@@ -1,6 +1,7 @@
 """The pages docs/rules/HEnnn.md and their index, written from the rules.
 
-``python -m pytest_hermes_env.contract.rule_pages docs/rules`` writes them anew; a test holds them to the rules.
+``python -m pytest_hermes_env.contract.rule_pages docs/rules`` writes them. The text of a rule is copied as it is: code in it is set
+in backticks, and sentences begin as the rule writes them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ __all__ = ["index_text", "page_text", "pages", "write_pages"]
 
 COMMAND = "python -m pytest_hermes_env.contract.rule_pages docs/rules"
 _WEIGHS = {
-    Severity.ERROR: "A breach fails the run.",
-    Severity.WARNING: "A breach is shown, and fails the run with `--strict` and `--hermes-strict`.",
+    Severity.ERROR: "A violation fails the run.",
+    Severity.WARNING: "A violation is shown. It fails the run with `--strict` and `--hermes-strict`.",
     Severity.OPINION: "Off unless it is selected.",
 }
 _FAMILIES = {
@@ -52,7 +53,7 @@ def page_text(rule: Rule) -> str:
         f"**Severity:** {rule.severity.value}. {_WEIGHS[rule.severity]} **Seen in:** {halves(rule)}.",
     ]
     for title in ("What", "Why", "Fix"):
-        lines += ["", f"## {title}", "", _sentence(rule.section(title))]
+        lines += ["", f"## {title}", "", rule.section(title)]
     examples = examples_of(rule.id)
     if examples:
         lines += ["", "## Examples"]
@@ -62,7 +63,7 @@ def page_text(rule: Rule) -> str:
     if rule.scenarios:
         lines += ["", "## Scenarios", "", f"Reads {', '.join(f'`{name}`' for name in rule.scenarios)}."]
     lines += ["", "## Source", "", rule.section("Source")]
-    lines += ["", "To accept a breach, with its reason: [waive a rule](../how-to/waive.md).", ""]
+    lines += ["", "To accept a violation with a reason: [waive a rule](../how-to/waive.md).", ""]
     return "\n".join(lines)
 
 
@@ -79,24 +80,20 @@ def index_text() -> str:
 
 
 def halves(rule: Rule) -> str:
-    """Return where a breach can be seen."""
+    """Return where violations are found."""
     seen = [word for word, half in (("source", rule.static), ("rollouts", rule.dynamic)) if half is not None]
     return " and ".join(seen) or "the file"
 
 
 def write_pages(folder: str) -> tuple[int, list[str]]:
     """Write all pages; return how many there are, and the names of pages in the folder that no rule has."""
-    from pytest_hermes_env.contract.reports import write_whole  # noqa: PLC0415
+    from pytest_hermes_env.atomic_files import write_text  # noqa: PLC0415
 
     names = []
     for name, text in pages():
-        write_whole(os.path.join(folder, name), text)
+        write_text(os.path.join(folder, name), text)
         names.append(name)
     return len(names), sorted(name for name in os.listdir(folder) if name.endswith(".md") and name not in names)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def main(arguments: Sequence[str]) -> int:

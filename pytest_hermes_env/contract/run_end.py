@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions, write_whole
+from pytest_hermes_env.contract.project_files import shown_path
+from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
@@ -135,20 +137,20 @@ def _settings(ledger: Ledger, root: str) -> Settings:
 
 
 def _complaints(ledgers: list[Ledger], root: str) -> list[FileProblem]:
-    """Return what is wrong with the waivers of the classes that were judged, those of each project looked at once."""
+    """Return what is wrong with the waivers of the classes that were checked, those of each project looked at once."""
     projects: dict[str, tuple[Settings, list[Ledger]]] = {}
     for ledger in ledgers:
         settings = _settings(ledger, root)
         projects.setdefault(settings.file, (settings, []))[1].append(ledger)
     found: list[FileProblem] = []
-    for settings, judged in projects.values():
+    for settings, checked in projects.values():
         tree = SourceTree()
-        for ledger in judged:
+        for ledger in checked:
             source = read_class(ledger.path, ledger.subject.rpartition(":")[2], tree) if ledger.path else None
             _ = source.readable if source is not None else ()  # bases in other files are read, too
         modules: tuple[Module, ...] = tree.modules
         waivers = waivers_of(modules, settings)
-        found += [*waivers.problems, *waivers.stale(judged, sees_rollouts=True)]
+        found += [*waivers.problems, *waivers.stale(checked, sees_rollouts=True)]
     return list(dict.fromkeys(found))
 
 
@@ -159,9 +161,9 @@ def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, 
     file = _place(config, "hermes_ledger")
     if config.getoption("hermes_write_ledger"):
         if not is_complete:
-            notes.append(f"{file} was left as it was: the run did not end by itself")
+            notes.append(f"{file} was not changed: the run was interrupted")
             return False
-        write_whole(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
+        write_text(file, stored_text(read_stored(file) if os.path.exists(file) else {}, ledgers))
         notes.append(f"{file}: the exercised rules of this run are stored")
         return False
     told = fewer(read_stored(file), ledgers, mode=str(config.getoption("hermes_mode")))
@@ -171,12 +173,12 @@ def _compare(config: pytest.Config, ledgers: list[Ledger], notes: list[str], *, 
 
 def _place(config: pytest.Config, option: str) -> str:
     """Return a file that an option names, from where pytest was started."""
-    return os.path.join(str(config.invocation_params.dir), config.getoption(option)).removeprefix(os.getcwd() + os.sep)
+    return shown_path(os.path.join(str(config.invocation_params.dir), config.getoption(option)))
 
 
 def _written(file: str, text: str, session: pytest.Session) -> str:
     try:
-        write_whole(file, text)
+        write_text(file, text)
     except UsageError as error:
         if session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import os
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from pytest_hermes_env.contract.catalogue import select_rules
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rule import Outcome, Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
@@ -38,13 +38,13 @@ EXPECTED = "expected_failures"
 
 
 class ContractSession:
-    """The classes that are judged in this pytest run; each is read and run once per process."""
+    """The classes that are checked in this pytest run; each is read and run once per process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._contracts: dict[type, JudgedClass] = {}
+        self._contracts: dict[type, CheckedClass] = {}
 
-    def contract(self, env_class: type) -> JudgedClass:
+    def contract(self, env_class: type) -> CheckedClass:
         """Return the contract of a class."""
         if env_class not in self._contracts:
             contract = ClassContract(
@@ -56,7 +56,7 @@ class ContractSession:
                 cases=self._cases_of(env_class),
             )
             mode = self._config.getoption("hermes_mode")
-            self._contracts[env_class] = JudgedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
+            self._contracts[env_class] = CheckedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
         return self._contracts[env_class]
 
     def _chosen_rules(self, env_class: type) -> list[Rule]:
@@ -72,8 +72,8 @@ class ContractSession:
         """Return the cases that a test of this run declares. Raises: BadCases."""
         declared = list({id(check.cases): check.cases for check in self._checks(env_class) if check.cases is not None}.values())
         if len(declared) > 1:
-            places = " and ".join(dict.fromkeys(_from_here(cases.path) for cases in declared))
-            raise BadCases(f"{env_class.__name__} is given cases twice in this run, in {places}: declare them once")
+            places = " and ".join(dict.fromkeys(shown_path(cases.path) for cases in declared))
+            raise BadCases(f"{env_class.__name__} has cases declared twice in this run, in {places}: declare them once")
         return declared[0] if declared else None
 
     def _server_type(self) -> str:
@@ -93,7 +93,7 @@ class ContractSession:
             yield from items
 
 
-class JudgedClass:
+class CheckedClass:
     """A class with what its project says about it."""
 
     def __init__(self, contract: ClassContract, settings: Settings, mode: str) -> None:
@@ -123,7 +123,7 @@ class JudgedClass:
         """The baseline that pyproject.toml names."""
         return read_baseline(self.settings.baseline) if self.settings.baseline else None
 
-    def judged(self, rule: Rule, expected: str) -> Ledger:
+    def checked(self, rule: Rule, expected: str) -> Ledger:
         """Return a ledger with the one entry of ``rule``, waivers applied; ``expected`` is the reason in expected_failures."""
         result = self.contract.result(rule)
         entry = LedgerEntry(
@@ -143,7 +143,7 @@ class JudgedClass:
             entries=(entry,),
             world=self.contract.world,
             mode=self.mode,
-            path=_from_here(source.path) if source is not None else "",
+            path=shown_path(source.path) if source is not None else "",
             line=source.line if source is not None else 0,
             ladder=ladder_rows(self.contract.rungs) if CASES in entry.rule.scenarios else (),
         )
@@ -186,7 +186,7 @@ class RuleItem(pytest.Item):
         self._session_contracts = session_contracts
 
     def runtest(self) -> None:
-        """Judge the rule."""
+        """Check the rule."""
         self.check.run(self, self._session_contracts)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -197,7 +197,7 @@ class RuleItem(pytest.Item):
 
 
 class RuleCheck:
-    """One rule on one class, with the reason why a breach is expected, if it is, and the cases that a test declares."""
+    """One rule on one class, with the reason why a violation is expected, if it is, and the cases that a test declares."""
 
     def __init__(self, env_class: type, rule: Rule, waiver: str = "", cases: Cases | None = None) -> None:
         self.env_class = env_class
@@ -206,12 +206,12 @@ class RuleCheck:
         self.cases = cases
 
     def run(self, item: pytest.Item, session: ContractSession) -> None:
-        """Judge, put a row into the ledger, and pass, fail, skip or xfail like a test."""
+        """Check, put a row into the ledger, and pass, fail, skip or xfail like a test."""
         contract = session.contract(self.env_class)
         try:
-            ledger = contract.judged(self.rule, self.waiver)
+            ledger = contract.checked(self.rule, self.waiver)
         except Exception as error:
-            note = shorten(f"could not be judged: {type(error).__name__}: {error}")
+            note = shorten(f"could not be checked: {type(error).__name__}: {error}")
             self._remember(item, contract.ledger(LedgerEntry(rule=self.rule, outcome=Outcome.UNDECIDED, note=note)))
             raise
         self._remember(item, ledger)
@@ -219,7 +219,7 @@ class RuleCheck:
         if self.waiver and entry.outcome is Outcome.PASSED:
             raise_usage(
                 f"{self.rule.id} is waived for {self.env_class.__name__} ({self.waiver}), but it is {entry.outcome}: "
-                f"{entry.note}. Take the waiver away."
+                f"{entry.note}. Remove the waiver."
             )
         if entry.waiver:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
@@ -231,7 +231,7 @@ class RuleCheck:
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
                 item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
         elif entry.outcome is not Outcome.PASSED:
-            waived = f", so whether the waiver ({self.waiver}) is needed was not seen" if self.waiver else ""
+            waived = f"; whether the waiver ({self.waiver}) is still needed is unknown" if self.waiver else ""
             pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}{waived}")
 
     def _remember(self, item: pytest.Item, ledger: Ledger) -> None:
@@ -261,7 +261,7 @@ class RuleCheck:
 
 
 def _check_of(item: pytest.Item) -> RuleCheck | None:
-    """Return the rule that an item judges: one of a target, or one of a decorated test."""
+    """Return the rule that an item checks: one of a target, or one of a decorated test."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     check = getattr(item, "check", None) or parameters.get("hermes_rule")
     return check if isinstance(check, RuleCheck) else None
@@ -287,9 +287,4 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _placed(finding: Finding) -> Finding:
-    return dataclasses.replace(finding, path=_from_here(finding.path))
-
-
-def _from_here(path: str) -> str:
-    """Name a file from the working directory when it lies below it."""
-    return path.removeprefix(os.getcwd() + os.sep)
+    return dataclasses.replace(finding, path=shown_path(finding.path))

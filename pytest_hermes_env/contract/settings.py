@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pytest_hermes_env.contract.catalogue import find_rule, nearest, rules_named
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadSettings, UnknownRule, shorten
 
 __all__ = ["PathWaiver", "Settings", "read_settings", "settings_for"]
@@ -28,7 +29,7 @@ _HEADER = re.compile(r"""^\s*\[\[\s*tool\s*\.\s*["']?hermes-env["']?\s*\.\s*["']
 
 @dataclass(frozen=True, kw_only=True)
 class PathWaiver:
-    """One entry of ``[[tool.hermes-env.waivers]]``: breaches of ``rules`` in files that fit ``paths`` are accepted."""
+    """One entry of ``[[tool.hermes-env.waivers]]``: violations of ``rules`` in files that fit ``paths`` are accepted."""
 
     paths: tuple[str, ...]
     rules: tuple[str, ...]
@@ -82,13 +83,13 @@ def read_settings(file: str) -> Settings | None:
         with open(file, "rb") as stream:
             text = stream.read().decode()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{_shown(file)} cannot be read: {error}") from error
+        raise BadSettings(f"{shown_path(file)} cannot be read: {error}") from error
     if TABLE not in text:
         return None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise BadSettings(f"{_shown(file)} is not TOML: {error}") from error
+        raise BadSettings(f"{shown_path(file)} is not TOML: {error}") from error
     tool = document.get("tool")
     table = tool.get(TABLE) if isinstance(tool, dict) else None
     if table is None:
@@ -139,7 +140,7 @@ class _Reader:
         except UnknownRule as error:
             raise self._wrong(line, f"a waiver must name rules: {error}") from error
         if not reason.strip():
-            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a breach is accepted")
+            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a violation is accepted")
         expires = entry.get("expires")
         if isinstance(expires, str):
             try:
@@ -210,7 +211,7 @@ class _Reader:
         return found if len(found) == count else [self._line_of("waivers")] * count
 
     def _wrong(self, line: int, message: str) -> BadSettings:
-        return BadSettings(f"{_shown(self.file)}:{line}: {message}")
+        return BadSettings(f"{shown_path(self.file)}:{line}: {message}")
 
 
 def _is_words(value: object) -> TypeGuard[list[str]]:
@@ -225,7 +226,3 @@ def _kind(value: object) -> str:
 def _nearest(word: str, known: list[str]) -> str:
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f" Nearest: {', '.join(near)}." if near else ""
-
-
-def _shown(file: str) -> str:
-    return file.removeprefix(os.getcwd() + os.sep)

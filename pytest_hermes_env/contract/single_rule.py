@@ -29,7 +29,7 @@ def check_rule(
     ``rule`` is an id or a name, such as "HE702". ``server_type`` "vllm" or "sglang" is token mode; ``sandbox`` as the flag
     ``--hermes-sandbox``. A rule that is not applicable to the class is kept. Waivers do not count here.
 
-    Raises: a breach, of whatever severity → ContractBreach; the rule saw nothing, or cannot tell → NotExercised; no such rule →
+    Raises: a violation, of whatever severity → ContractBreach; the rule saw nothing, or cannot tell → NotExercised; no such rule →
     UnknownRule; no environment → BadTarget.
     """
     __tracebackhide__ = True

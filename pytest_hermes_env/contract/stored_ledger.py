@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import read_stored_json
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.errors import BadSettings
 
@@ -23,16 +24,8 @@ Stored = dict[str, dict[str, list[str]]]
 
 def read_stored(file: str) -> Stored:
     """Return what a file keeps. Raises: BadSettings when there is none, or when it is no ledger."""
-    try:
-        with open(file, encoding="utf-8") as stream:
-            document = json.load(stream)
-    except OSError as error:
-        raise BadSettings(
-            f"the ledger {file} cannot be read: {error.strerror or error}. Add --hermes-write-ledger to store this run's"
-        ) from error
-    except ValueError as error:
-        raise BadSettings(f"the ledger {file} is not JSON: {error}") from error
-    classes = document.get("classes") if isinstance(document, dict) and document.get("version") == VERSION else None
+    hint = "Add --hermes-write-ledger to store this run's"
+    classes = read_stored_json(file, kind="ledger", version=VERSION, key="classes", hint=hint)
     if not isinstance(classes, dict) or not all(_is_stored(modes) for modes in classes.values()):
         raise BadSettings(f'{file} is not a ledger: expected an object with "version": {VERSION} and "classes": {{...}}')
     return classes
@@ -48,15 +41,15 @@ def stored_text(old: Stored, ledgers: Iterable[Ledger]) -> str:
 
 def fewer(stored: Mapping[str, Mapping[str, list[str]]], ledgers: Iterable[Ledger], *, mode: str) -> list[str]:
     """Return a line for each class that was exercised by fewer rules than the file keeps for its mode."""
-    judged = {ledger.subject: ledger for ledger in ledgers}
+    checked = {ledger.subject: ledger for ledger in ledgers}
     lines = []
     for name, modes in stored.items():
         before = modes.get(mode, [])
         if not before:
             continue
-        ledger = judged.get(name)
+        ledger = checked.get(name)
         if ledger is None:
-            lines.append(f"{name} was judged before (in {mode} mode) and is not in this run{_nearest(name, judged)}")
+            lines.append(f"{name} was checked before (in {mode} mode) and is not in this run{_nearest(name, checked)}")
             continue
         entries = {entry.rule.id: entry for entry in ledger.entries}
         lost = [rule_id for rule_id in before if rule_id not in entries or not _is_exercised(entries[rule_id])]
@@ -71,13 +64,13 @@ def fewer(stored: Mapping[str, Mapping[str, list[str]]], ledgers: Iterable[Ledge
 
 def _why(entry: LedgerEntry | None) -> str:
     if entry is None:
-        return "is no longer in the catalogue"
+        return "no longer exists"
     return f"is {entry.word} ({entry.note})" if entry.note else f"is {entry.word}"
 
 
-def _nearest(name: str, judged: Mapping[str, Ledger]) -> str:
-    """Name a class of the same name that was judged: it may have moved."""
-    same = [other for other in judged if other.rpartition(":")[2] == name.rpartition(":")[2]]
+def _nearest(name: str, checked: Mapping[str, Ledger]) -> str:
+    """Name a class of the same name that was checked: it may have moved."""
+    same = [other for other in checked if other.rpartition(":")[2] == name.rpartition(":")[2]]
     return f"; {same[0]} is: store the ledger again with --hermes-write-ledger" if same else ""
 
 

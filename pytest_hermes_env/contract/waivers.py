@@ -3,7 +3,7 @@
 Place in the flow: both doors give their ledgers, the comments of the files that were read and the table of pyproject.toml; they get
 ledgers back in which accepted findings no longer count, and a complaint for each waiver that waives nothing.
 
-A waiver is called stale only by a run that could have seen the breach: a rule with a half that runs rollouts is never settled by
+A waiver is called stale only by a run that could have seen the violation: a rule with a half that runs rollouts is never settled by
 reading source, and a rule that was undecided, not exercised or not run settles nothing.
 """
 
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.settings import PathWaiver, Settings
 from pytest_hermes_env.source import FileProblem, Module
@@ -87,29 +88,29 @@ class Waivers:
         }
         complaints = []
         for comment in self.comments:
-            judged = _judged_by_comment(comment, ledgers, sees_rollouts=sees_rollouts)
+            checked = _checked_by_comment(comment, ledgers, sees_rollouts=sees_rollouts)
             complaints += [
                 complaint(comment.path, comment.line, 1, _stale(rule_id, comment.reason, "here"))
                 for rule_id in comment.rules
-                if (comment.origin, rule_id) not in used and _is_settled(rule_id, judged, sees_rollouts=sees_rollouts)
+                if (comment.origin, rule_id) not in used and _is_settled(rule_id, checked, sees_rollouts=sees_rollouts)
             ]
         for waiver in self.paths:
             if _is_expired(waiver):
                 message = f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"
-                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
                 continue
             files = self._files(waiver)
             if not files:
-                message = f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which fits no file"
-                complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                message = f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which matches no file"
+                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
                 continue
-            judged = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
+            checked = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
             if not self._is_whole(files, ledgers):
                 continue
             for rule_id in waiver.rules:
-                if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, judged, sees_rollouts=sees_rollouts):
+                if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, checked, sees_rollouts=sees_rollouts):
                     message = _stale(rule_id, waiver.reason, f"in {', '.join(waiver.paths)}")
-                    complaints.append(complaint(_shown(waiver.file), waiver.line, 1, message))
+                    complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
         return complaints
 
     def _fits(self, waiver: PathWaiver, file: str) -> bool:
@@ -132,14 +133,14 @@ class Waivers:
 
     @staticmethod
     def _is_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:
-        """Tell whether every environment of ``files`` was judged in this run."""
+        """Tell whether every environment of ``files`` was checked in this run."""
         from pytest_hermes_env.source import SourceTree, read_classes  # noqa: PLC0415
 
-        judged = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
+        checked = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
         tree = SourceTree()
         for file in files:
             for source in read_classes(file, tree).classes:
-                if not source.is_marked_abstract and (file, source.line) not in judged:
+                if not source.is_marked_abstract and (file, source.line) not in checked:
                     return False
         return True
 
@@ -160,7 +161,7 @@ def modules_of(sources: Iterable[ClassSource]) -> list[Module]:
     return list({item.module.file: item.module for source in sources for item in source.readable}.values())
 
 
-def _judged_by_comment(comment: CommentWaiver, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[Ledger]:
+def _checked_by_comment(comment: CommentWaiver, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[Ledger]:
     """Return the classes whose verdicts say whether a comment still waives anything; none when this run cannot know."""
     here = [ledger for ledger in ledgers if os.path.abspath(ledger.path) == comment.file]
     if comment.owner:
@@ -181,7 +182,7 @@ def _says(entry: LedgerEntry, *, sees_rollouts: bool) -> bool:
 
 
 def _stale(rule_id: str, reason: str, where: str) -> str:
-    return f"{rule_id} is waived ({reason}), but no breach of it was found {where}: take the waiver away"
+    return f"{rule_id} is waived ({reason}), but no violation of it was found {where}: remove the waiver"
 
 
 def _is_expired(waiver: PathWaiver) -> bool:
@@ -189,7 +190,7 @@ def _is_expired(waiver: PathWaiver) -> bool:
 
 
 def _origin(waiver: PathWaiver) -> str:
-    return f"{_shown(waiver.file)}:{waiver.line}"
+    return f"{shown_path(waiver.file)}:{waiver.line}"
 
 
 def _expanded(pattern: str, root: str) -> list[str]:
@@ -199,7 +200,3 @@ def _expanded(pattern: str, root: str) -> list[str]:
     if pattern.endswith("**"):
         pattern = str(PurePath(pattern) / "*.py")
     return [name for name in glob.glob(pattern, root_dir=root or None, recursive=True) if name.endswith((".py", ".pyi"))]
-
-
-def _shown(file: str) -> str:
-    return file.removeprefix(os.getcwd() + os.sep)

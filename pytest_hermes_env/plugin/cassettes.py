@@ -70,7 +70,7 @@ def open_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     Raises: the marker, or its use, is wrong → UsageError; there is no cassette, or none that can be read → BadCassette; what
     differs from the recording → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
-    from pytest_hermes_env.cassette.atomic_files import exclusive  # noqa: PLC0415 - only where it is used
+    from pytest_hermes_env.atomic_files import exclusive  # noqa: PLC0415 - only where it is used
     from pytest_hermes_env.cassette.open_cassette import OpenCassette, PassedRecording, claim_path, model_name  # noqa: PLC0415
 
     node = request.node

@@ -19,7 +19,7 @@ from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any
 
-from pytest_hermes_env.cassette.atomic_files import exclusive, replace_file
+from pytest_hermes_env.atomic_files import exclusive, replace_file
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.inventory import DEFAULT_DIRECTORY, version_drift
 from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path

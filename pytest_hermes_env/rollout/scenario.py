@@ -75,7 +75,7 @@ class Scenario:
     ``group`` is the ScoredDataGroup that collect_trajectories returned, ``before`` and ``after`` are pictures of the
     environment's attributes, ``error`` is what the environment raised, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
-    would reject the group.
+    would reject the group. ``held_out`` are the items that the environment's get_eval_items returned.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
     group in `evaluate_beside_training`, whose ``events`` are the evaluation's. ``left`` are the leaked resources of `closing`.
     ``note`` holds further facts, such as why the scenario ended.
@@ -98,6 +98,7 @@ class Scenario:
     logged: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
     items: tuple[ItemSeen, ...] = ()
+    held_out: tuple[ItemSeen, ...] = ()
     canaries: tuple[RolloutCanary, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     beside: tuple[Event, ...] = ()

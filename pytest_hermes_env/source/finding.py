@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.source.classes import ClassSource
+    from pytest_hermes_env.source.functions import Function
 
 
 class Severity(enum.StrEnum):
@@ -33,3 +41,14 @@ class Finding:
     confirmation: str = ""
     severity: Severity | None = None
     reproduction: str = ""
+
+
+def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
+    """Return the finding at ``node`` in the file of ``where``."""
+    line, column = where.module.place(node)
+    return Finding(message=message, path=where.path, line=line, column=column, seen=seen)
+
+
+def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings by place, each once."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda item: (item.path, item.line, item.column, item.message)))

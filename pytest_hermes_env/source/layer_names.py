@@ -1,4 +1,4 @@
-"""The words of the Hermes environment layer that source is recognised by.
+"""Names of the Hermes environment layer that identify an environment in source code.
 
 The layer and Atropos are recognised by name and never parsed: source must be readable where neither is installed.
 """
@@ -25,13 +25,22 @@ RESULT_FIELDS = frozenset(
 LAYER_ROLLOUTS = frozenset({"collect_trajectory", "collect_trajectories"})
 """Methods of the layer that drive a HermesAgentLoop with the group's tools, then call compute_reward."""
 
+LAYER_AGENT_ROLLOUT = "agent_rollout"
+"""The layer's async context manager: one run of the agent in a sandbox that is released at the end of the block."""
+LAYER_EVALUATION = "evaluate_items"
+"""The layer's evaluation: agent_rollout and a score for each held-out item, then evaluate_log."""
+LAYER_ROLLOUT = "AgentRollout"
+"""The value that agent_rollout yields."""
+LAYER_RUNS = LAYER_ROLLOUTS | {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION}
+"""Methods of the layer that run the agent."""
+
 BASE_METHODS = frozenset(
     {
         "add_rollouts_for_wandb", "add_train_workers", "cleanup", "cli", "config_init", "create_rollout_table",
-        "env_manager", "env_step_checks", "evaluate_log", "get_server_info", "get_status", "handle_env",
+        "env_manager", "env_step_checks", "evaluate_log", "get_eval_items", "get_server_info", "get_status", "handle_env",
         "handle_send_to_api", "load_checkpoint", "perf_stats", "postprocess_histories", "process_manager",
-        "register_env", "save_checkpoint", "setup_wandb", "wandb_log",
+        "register_env", "rollout_server", "save_checkpoint", "setup_wandb", "wandb_log",
         "_resolve_tools_for_group", "_use_managed_server",
     }
 )  # fmt: skip
-"""Methods that the layer and Atropos give to every environment and that drive no agent loop."""
+"""Methods that every environment inherits from the layer or Atropos and that drive no agent loop."""

@@ -1,21 +1,69 @@
-"""docs/rules is written from the rules and says what they say."""
+"""docs/rules is generated from the rules: the text of a rule appears unchanged, and code in it is set as code."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
+
 from pytest_hermes_env.contract.rule_pages import COMMAND, main, pages
+from pytest_hermes_env.contract.rules import ALL_RULES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "rules"
+SPAN = re.compile(r"`[^`]+`")
+CODE = re.compile(
+    r"\b\w+\.(?:\w+\.)*\w+\(|\b(?:self|ctx|os|sys|config|result)\.\w+|\b[a-z]\w*_\w+\b|\b\w+\(\)|\b__\w+__\b|[=!<>]=|\[\.\.\.\]"
+)
+"""Words that are code wherever they stand: attributes, calls, names with an underscore, operators."""
 
 
-def test_the_pages_say_what_the_rules_say():
+def folded(text: str) -> str:
+    """Return a text with its lines joined."""
+    return " ".join(text.split())
+
+
+def test_the_pages_are_those_of_today():
     """Every rule has its page, no page is without its rule, and all are as they would be written today."""
     kept = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
     written = dict(pages())
     stale = sorted(name for name in {*kept, *written} if kept.get(name) != written.get(name))
 
     assert not stale, f"docs/rules differs from the rules in {', '.join(stale)}: run `{COMMAND}`"
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_a_page_copies_the_docstring_of_its_rule(rule):
+    """Nothing is capitalised or reworded on the way: the parts are read from the docstring here, not through the generator."""
+    page = folded((FOLDER / f"{rule.id}.md").read_text(encoding="utf-8"))
+    head, *parts = re.split(r"^(?:What|Why|Fix|Source): ", rule.doc, flags=re.MULTILINE)
+    texts = [folded(head.split("\n", 1)[1]), *map(folded, parts)]
+
+    assert len(texts) == 5
+    assert [text for text in texts if text not in page] == []
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_sentences_begin_in_upper_case_and_code_is_set_as_code(rule):
+    """A part begins with a capital letter, or with code in its own case; code never stands among the words."""
+    head, *parts = re.split(r"^(?:What|Why|Fix|Source): ", rule.doc, flags=re.MULTILINE)
+    texts = [folded(head.split("\n", 1)[1]), *map(folded, parts)]
+    named = ("atroposlib", "hermes", "run-api")  # proper names that are written in lower case
+
+    assert [text for text in texts if not (text[0].isupper() or text[0] == "`" or text.startswith(named))] == []
+    assert {text: found for text in texts if (found := CODE.findall(SPAN.sub("", text)))} == {}
+
+
+@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+def test_no_code_word_changes_its_case_on_a_page(rule):
+    """Each code word of the docstring is on the page, and none is there in another case."""
+    page = (FOLDER / f"{rule.id}.md").read_text(encoding="utf-8")
+    prose = re.sub(r"^```python\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    words = {word for span in SPAN.findall(rule.doc) for word in re.findall(r"\w*_\w+|\w+\.\w+", span)}
+
+    assert [word for word in words if word not in page] == []
+    changed = {word: word[0].upper() + word[1:] for word in words if word[0].islower()}
+    assert [other for word, other in changed.items() if re.search(rf"(?<![\w.]){re.escape(other)}\b", prose)] == []
 
 
 def test_writing_tells_of_pages_without_a_rule(tmp_path, capsys):

@@ -218,7 +218,7 @@ def test_contract(check): check()
     result = run(pytester, "-k", "HE101")
 
     result.assert_outcomes(failed=1, deselected=RULES - 1)
-    result.stdout.fnmatch_lines(["*HE101 is waived for TerminalTestEnv (not yet), but it is passed:*Take the waiver away.*"])
+    result.stdout.fnmatch_lines(["*HE101 is waived for TerminalTestEnv (not yet), but it is passed:*Remove the waiver.*"])
 
 
 def test_a_run_that_exercised_nothing_fails(pytester: pytest.Pytester) -> None:

@@ -62,7 +62,7 @@ def test_the_share_that_the_tests_notice(project: pytest.Pytester) -> None:
     ]
     result.stdout.fnmatch_lines(
         [
-            "ledger_books.py:LedgerEnv: 2 breakages, each judged by `pytest*`",
+            "ledger_books.py:LedgerEnv: 2 breakages, each tried with `pytest*`",
             "1 of 2 breakages caught by your tests: 50 %",
             "Not noticed; `hermes-env explain RULE` says why each matters:",
             "*HE105  ledger_books.py:56*",
@@ -96,10 +96,10 @@ def test_tests_that_judge_nothing_are_refused(project: pytest.Pytester) -> None:
 
     assert [result.ret for result in (fails, far, none)] == [2, 2, 2]
     fails.stderr.fnmatch_lines(
-        ["hermes-env: error: the tests fail although the environment is whole (`pytest test_fails.py` ended with 1)*"]
+        ["hermes-env: error: the tests fail on the unchanged environment (`pytest test_fails.py` ended with 1)*"]
     )
-    far.stderr.fnmatch_lines(["hermes-env: error: the tests never import */ledger_books.py, so they cannot notice*"])
-    none.stderr.fnmatch_lines(["hermes-env: error: there are no tests to judge: `pytest empty` collects none."])
+    far.stderr.fnmatch_lines(["hermes-env: error: the tests never import */ledger_books.py, so they cannot detect*"])
+    none.stderr.fnmatch_lines(["hermes-env: error: there are no tests to run: `pytest empty` collects none."])
 
 
 def test_breakages_can_be_listed(project: pytest.Pytester) -> None:

@@ -145,7 +145,7 @@ def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytest
     )
     moved.stdout.fnmatch_lines(
         [
-            "hermes-env: ledger.json: old:OwnEnv was judged before (in chat mode) and is not in this run; "
+            "hermes-env: ledger.json: old:OwnEnv was checked before (in chat mode) and is not in this run; "
             "own:OwnEnv is: store the ledger again with --hermes-write-ledger"
         ]
     )
@@ -183,8 +183,8 @@ def test_a_comment_that_rollouts_have_proven_needless_fails_the_run(pytester: py
     stale.assert_outcomes(passed=2)
     stale.stdout.fnmatch_lines(
         [
-            "own.py:6:1: HE000 waivers-hold: HE801 is waived (written for the old layer), but no breach of it was found here: "
-            "take the waiver away"
+            "own.py:6:1: HE000 waivers-hold: HE801 is waived (written for the old layer), but no violation of it was found here: "
+            "remove the waiver"
         ]
     )
     assert any("pyproject.toml:2: [tool.hermes-env] has no key 'selct'. Nearest: select." in line for line in wrong.errlines)

@@ -80,7 +80,7 @@ def item_cases(
     has_item = "item" in transcripts
     item = transcripts.pop("item", None)
     if sum([has_item, index is not None, where is not None]) != 1:
-        raise BadCases("item_cases takes one of item=, index= and where=: they say whose cases these are")
+        raise BadCases("item_cases takes one of item=, index= and where=: they select the items of these cases")
     if index is not None and (isinstance(index, bool) or not isinstance(index, int) or index < 0):
         raise BadCases(f"item_cases takes the index of a training item, from 0; got {shorten(repr(index))}")
     if where is not None and where != "*" and not callable(where):
@@ -158,7 +158,7 @@ def as_order(order: Sequence[Any] | None, declared: Iterable[str]) -> dict[str, 
     for name in (name for part in parts for name in part):
         if name not in known:
             raise BadCases(
-                f"the order names {name!r}, which is no case.\n  known     {', '.join(nearest_first(str(name), known))}"
+                f"the order names {name!r}, which is not a case.\n  known     {', '.join(nearest_first(str(name), known))}"
             )
         if name in seen:
             raise BadCases(f"the order names {name!r} a second time.")
@@ -194,7 +194,7 @@ def _case(name: str, value: Any, outer: Mapping[str, Any], path: str, line: int)
         try:
             _turns(turns)
         except HermesEnvError as error:
-            raise BadCases(f"the case {name!r} is no transcript: {error}") from error
+            raise BadCases(f"the case {name!r} is not a transcript: {error}") from error
     return Case(name=name, of=lambda item: _transcript(turns, inner, outer, item), path=path, line=line)
 
 

@@ -17,6 +17,7 @@ import yaml
 
 from pytest_hermes_env.contract.cases.finding import file_for
 from pytest_hermes_env.contract.cases.yaml_file import read_cases
+from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.errors import BadCases, BadTarget, UsageError
 from pytest_hermes_env.layer import find_class
 
@@ -55,7 +56,7 @@ def start(target: str, *, output: str = "", is_forced: bool = False) -> Started:
     (env_class,) = classes
     file = Path(output) if output else file_for(env_class, is_alone=_is_alone(target))
     if file.exists() and not is_forced:
-        raise UsageError(f"{_shown(file)} is there already, and may hold cases by hand: --force writes it anew")
+        raise UsageError(f"{_shown(file)} already exists and may contain your cases: --force overwrites it")
     if file.suffix != ".yaml":
         raise UsageError(f"the file of cases is YAML: {file.name} should end in .yaml")
     record = _items_of(env_class)
@@ -78,7 +79,7 @@ def _items_of(env_class: type) -> Scenario:
     record = collector.collect(("items",)).scenarios["items"]
     if record.unavailable or (record.error and not record.items):
         why = record.unavailable or record.error
-        raise BadTarget(f"{env_class.__name__} gives no items to write down: {why}")
+        raise BadTarget(f"{env_class.__name__} returns no items: {why}")
     return record
 
 
@@ -110,7 +111,7 @@ def _entry(number: int, item: Any) -> str:
     if is_plain:
         lines += ["  - item:", textwrap.indent(shown, " " * 6).rstrip()]
     else:
-        lines += [f"  - index: {number}    # this item is no plain data: {type(item.value).__name__}"]
+        lines += [f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
     return "\n".join([*lines, *_cases(item.prompt)]) + "\n"
 
 
@@ -165,10 +166,10 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         raise UsageError(f"{_shown(file)} cannot be written: {error.strerror or error}") from error
     except BadCases as error:
-        raise BadTarget(f"the items cannot be written down as cases: {error}") from error
+        raise BadTarget(f"the items cannot be written as cases: {error}") from error
     finally:
         draft.unlink(missing_ok=True)
 
 
 def _shown(file: Path) -> str:
-    return str(file).removeprefix(os.getcwd() + os.sep)
+    return shown_path(str(file))

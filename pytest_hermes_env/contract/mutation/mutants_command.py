@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(_line("", breakage) for breakage in found))
         return OK
     command = " ".join(["pytest", *options.rest])
-    print(f"{source.label}: {len(found)} breakages, each judged by `{command}`", flush=True)
+    print(f"{source.label}: {len(found)} breakages, each tried with `{command}`", flush=True)
     trials = try_tests(found, options.rest, jobs=options.jobs, tell=_tell)
     share = 100 * score(trials)
     survivors = [trial.breakage for trial in trials if not trial.is_caught]

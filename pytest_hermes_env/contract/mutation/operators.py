@@ -11,7 +11,18 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from pytest_hermes_env.contract.mutation.breakage import Breakage, replaced, replaced_block
-from pytest_hermes_env.source import LAYER_CONTEXT, LAYER_LOOP, Change, ClassSource, Function, Kind, last_name
+from pytest_hermes_env.source import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_CONTEXT,
+    LAYER_EVALUATION,
+    LAYER_LOOP,
+    Change,
+    ClassSource,
+    Function,
+    Kind,
+    data_flow,
+    last_name,
+)
 
 __all__ = ["OPERATORS", "breakages"]
 
@@ -39,7 +50,7 @@ def breakages(source: ClassSource) -> list[Breakage]:
 
 def _functions(source: ClassSource, *methods: str) -> list[Function]:
     """Return the named methods and all functions that they reach, each once."""
-    return list(dict.fromkeys(frame.function for frame in source.flow.reached(*methods)))
+    return list(dict.fromkeys(frame.function for frame in data_flow(source).reached(*methods)))
 
 
 def _nodes(functions: list[Function], kind: type[ast.AST]) -> Iterator[tuple[Function, ast.AST]]:
@@ -108,7 +119,7 @@ def config_without_a_list(source: ClassSource) -> Iterator[Breakage]:
 
 
 def items_that_run_out(source: ClassSource) -> Iterator[Breakage]:
-    """HE202: get_next_item counts on for ever."""
+    """HE202: get_next_item counts on forever."""
     for function, node in _nodes(_functions(source, "get_next_item"), ast.BinOp):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             yield _made("HE202", "get_next_item runs out of items", function, node, _text(node.left))
@@ -218,15 +229,18 @@ def evaluation_without_tools(source: ClassSource) -> Iterator[Breakage]:
         for word in node.keywords:
             if word.arg == "tool_schemas":
                 yield _made("HE701", "evaluation offers the model no tool", function, word.value, "[]")
+    for function, node in _calls(_functions(source, "evaluate"), LAYER_EVALUATION):
+        logs = "self.evaluate_log(metrics={'eval/mean_reward': 1.0}, samples=[{'score': 1.0}])"
+        yield _made("HE701", "evaluation runs no agent", function, node, logs)
 
 
 def buffers_that_evaluation_fills(source: ClassSource) -> Iterator[Breakage]:
     """HE702: evaluation writes to what training keeps, or no longer puts it back."""
-    training = [change for frame in source.flow.reached(*TRAINING) for change in frame.changes]
+    training = [change for frame in data_flow(source).reached(*TRAINING) for change in frame.changes]
     kept = {change.attribute for change in training if change.how != "set"}
-    shared = {frame.function for frame in source.flow.reached(*TRAINING)}
+    shared = {frame.function for frame in data_flow(source).reached(*TRAINING)}
     restored = False
-    for frame in source.flow.reached("evaluate"):
+    for frame in data_flow(source).reached("evaluate"):
         for change in frame.changes:
             inside = frame.function not in shared and frame.function.finally_of(change.node) is not None
             if inside and change.attribute in kept:
@@ -258,6 +272,8 @@ def evaluation_with_chance(source: ClassSource) -> Iterator[Breakage]:
         for word in node.keywords:
             if word.arg == "temperature":
                 yield _made("HE703", "evaluation samples at temperature 1.0", function, word.value, "1.0")
+    for function, node in _rollouts_of_evaluation(source):
+        yield _made("HE703", "evaluation samples at temperature 1.0", function, node, _given(node, "temperature", "1.0"))
 
 
 def setting_that_evaluation_loses(source: ClassSource) -> Iterator[Breakage]:
@@ -267,6 +283,22 @@ def setting_that_evaluation_loses(source: ClassSource) -> Iterator[Breakage]:
             if word.arg in {"max_tokens", "max_turns", "extra_body"}:
                 text = "1" if word.arg == "max_turns" else "None"
                 yield _made("HE704", f"evaluation does not keep {word.arg}", function, word.value, text)
+    for function, node in _rollouts_of_evaluation(source):
+        yield _made("HE704", "evaluation does not keep max_turns", function, node, _given(node, "max_turns", "1"))
+
+
+def _rollouts_of_evaluation(source: ClassSource) -> Iterator[tuple[Function, ast.Call]]:
+    """Yield the calls through which evaluate runs the layer's rollouts."""
+    functions = _functions(source, "evaluate")
+    for name in (LAYER_AGENT_ROLLOUT, LAYER_EVALUATION):
+        yield from _calls(functions, name)
+
+
+def _given(call: ast.Call, name: str, value: str) -> str:
+    """Return a call in which the keyword argument ``name`` has another value."""
+    keywords = [word for word in call.keywords if word.arg != name]
+    keywords.append(ast.keyword(arg=name, value=ast.parse(value, mode="eval").body))
+    return ast.unparse(ast.Call(func=call.func, args=call.args, keywords=keywords))
 
 
 def evaluation_that_is_not_logged(source: ClassSource) -> Iterator[Breakage]:
@@ -314,7 +346,7 @@ def metrics_taken_for_granted(source: ClassSource) -> Iterator[Breakage]:
 
 def buffers_that_grow(source: ClassSource) -> Iterator[Breakage]:
     """HE803: what was reported stays in its buffer."""
-    for frame in source.flow.reached("wandb_log"):
+    for frame in data_flow(source).reached("wandb_log"):
         for change in frame.changes:
             statement = _statement(change)
             is_assignment = isinstance(statement, ast.Assign) and [*map(type, statement.targets)] == [ast.Attribute]

@@ -80,9 +80,9 @@ def _whole(breakages: Sequence[Breakage], arguments: Sequence[str], folder: Path
             raise UsageError(_why_not(run.returncode, arguments, output))
         if not (place / "seen").exists():
             raise UsageError(
-                f"the tests never import {file}, so they cannot notice what is wrong with it.\n"
+                f"the tests never import {file}, so they cannot detect its defects.\n"
                 f"  tests     pytest {' '.join(arguments)}\n"
-                "  fix       name the tests of this environment behind `--`, as pytest takes them"
+                "  fix       name the tests of this environment after `--`, as for pytest"
             )
     return max(LEAST_PATIENCE_S, PATIENCE * (time.monotonic() - start))
 
@@ -91,12 +91,12 @@ def _why_not(code: int, arguments: Sequence[str], output: str) -> str:
     tail = "\n".join(f"  | {line}" for line in output.strip().splitlines()[-8:])
     command = " ".join(["pytest", *arguments])
     if code == NO_TESTS:
-        return f"there are no tests to judge: `{command}` collects none.\n{tail}\n  fix       name them behind `--`"
+        return f"there are no tests to run: `{command}` collects none.\n{tail}\n  fix       name them after `--`"
     if code == USAGE:
         return f"pytest does not understand `{command}`:\n{tail}"
     return (
-        f"the tests fail although the environment is whole (`{command}` ended with {code}): what they say to a broken one would "
-        f"mean nothing.\n{tail}\n  fix       mend the tests first, or leave failing ones out with --deselect behind `--`"
+        f"the tests fail on the unchanged environment (`{command}` ended with {code}): what they say to a broken one would "
+        f"mean nothing.\n{tail}\n  fix       fix the tests first, or leave failing ones out with --deselect after `--`"
     )
 
 

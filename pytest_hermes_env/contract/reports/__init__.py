@@ -6,7 +6,6 @@ Place in the flow: both doors end with an `Account`; each format is one function
 from __future__ import annotations
 
 from pytest_hermes_env.contract.reports.account import Account, account_of, versions
-from pytest_hermes_env.contract.reports.files import write_whole
 from pytest_hermes_env.contract.reports.github import github_lines, github_text
 from pytest_hermes_env.contract.reports.json_report import json_text
 from pytest_hermes_env.contract.reports.sarif import sarif_text
@@ -20,7 +19,6 @@ __all__ = [
     "json_text",
     "sarif_text",
     "versions",
-    "write_whole",
 ]
 
 FORMATS = {"json": json_text, "github": github_text, "sarif": sarif_text}

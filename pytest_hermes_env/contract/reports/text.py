@@ -37,12 +37,12 @@ _FEW_CLASSES = 3
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
-WAIVERS_WHY = "A waiver that waives nothing hides the next breach; one without a reason hides this one from its reviewers."
+WAIVERS_WHY = "A waiver that waives nothing hides the next violation; one without a reason hides this one from its reviewers."
 WAIVERS_FIX = "Take it away, or write it as docs/how-to/waive.md says."
 
 
 def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
-    """Return one finding as text, with its severity where it is no error. ``is_brief`` leaves out why it matters and how to mend it."""
+    """Return one finding as text, with its severity where it is no error. ``is_brief`` leaves out why it matters and how to fix it."""
     severity = rule.severity_of(finding)
     name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
     lines = [_headline(_place(finding), rule.id, name, finding.message, has_colour=has_colour)]
@@ -60,7 +60,7 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
 
 
 def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
-    """Return a file that could not be judged as text."""
+    """Return a file that could not be checked as text."""
     place = f"{problem.path}:{problem.line}:{problem.column}"
     lines = [_headline(place, problem.id, problem.name, problem.message, has_colour=has_colour)]
     if not is_brief:
@@ -70,14 +70,14 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
 
 
 def problem_texts(problem: FileProblem) -> tuple[str, str]:
-    """Return why a problem matters, and how to mend it."""
+    """Return why a problem matters, and how to fix it."""
     if problem.id == WAIVERS_HOLD:
         return WAIVERS_WHY, WAIVERS_FIX
     return HE111.section("Why"), HE111.section("Fix").replace("FILE", problem.path)
 
 
 def report_lines(report: StaticReport, *, is_strict: bool = False, has_colour: bool = False) -> list[str]:
-    """Return a whole report as text: problems, findings, what was not judged, the ledgers, and a sum."""
+    """Return a whole report as text: problems, findings, what was not checked, the ledgers, and a sum."""
     blocks: list[list[str]] = []
     explained: set[str] = set()
     for problem in report.problems:

@@ -1,55 +1,48 @@
 """HE101 required-methods
-An environment gives setup, get_next_item, format_prompt, compute_reward and evaluate, itself or from another
-environment.
+An environment defines `setup`, `get_next_item`, `format_prompt`, `compute_reward` and `evaluate`, itself or through
+another environment.
 
-What: the five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
+What: The five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
 count: there they are abstract.
 
-Why: Python refuses to build a class with an abstract method left open, and it says so only when the environment is
-started: after the model server was brought up and the dataset was fetched. A training job fails after minutes of GPU
-time for a name that was misspelt.
+Why: Python refuses to instantiate a class with an open abstract method, and it does so only when the environment
+starts: after the model server is up and the dataset is loaded. A training job fails after minutes of GPU time because
+of a misspelt name.
 
-Fix: write the missing methods. An evaluation-only benchmark still needs get_next_item; it may return None. Check the
-spelling of methods that you did write.
+Fix: Write the missing methods. An evaluation-only benchmark still needs `get_next_item`; it may return None. Check the
+spelling of the methods that you did write.
 
-Source: environments.hermes_base_env.HermesAgentBaseEnv (abstract methods); atroposlib 0.4.0, envs/base.py,
-BaseEnv(ABC).
+Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); atroposlib 0.4.0, `envs/base.py`,
+`BaseEnv(ABC)`.
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    passed,
-    undecided,
-)
-from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, breach
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:
     """Look for the five methods in the class and in every base that can be read."""
     if not source.missing:
-        return passed(f"{', '.join(REQUIRED_METHODS)} exist")
+        return Verdict.passed(f"{', '.join(REQUIRED_METHODS)} exist")
     names = ", ".join(source.missing)
     if source.unreadable:
-        return undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
     verb = "is" if len(source.missing) == 1 else "are"
-    return failed([breach(source, source.node, f"{names} {verb} missing")])
+    return Verdict.failed([finding_at(source, source.node, f"{names} {verb} missing")])
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class itself: each method is there, concrete, and not the layer's stub."""
     missing = [name for name in REQUIRED_METHODS if _is_missing(evidence, name)]
     if not missing:
-        return passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
+        return Verdict.passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
     path, line = evidence.at_class()
     message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
-    return failed([Finding(message=message, path=path, line=line)])
+    return Verdict.failed([Finding(message=message, path=path, line=line)])
 
 
 def _is_missing(evidence: Evidence, name: str) -> bool:
@@ -61,11 +54,4 @@ def _is_missing(evidence: Evidence, name: str) -> bool:
     return not callable(function) or bool(getattr(function, "__isabstractmethod__", False))
 
 
-RULE = Rule(
-    id="HE101",
-    name="required-methods",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

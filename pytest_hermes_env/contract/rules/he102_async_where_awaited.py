@@ -1,17 +1,19 @@
 """HE102 async-where-awaited
-What Atropos awaits is async, format_prompt is not, and evaluate can be called without arguments.
+Methods that Atropos awaits are async, `format_prompt` is not, and `evaluate` can be called without arguments.
 
-What: setup, get_next_item, compute_reward, evaluate and wandb_log are coroutine functions, or return something that can
-be awaited; format_prompt is a plain function; evaluate has no parameter without a default.
+What: `setup`, `get_next_item`, `compute_reward`, `evaluate` and `wandb_log` are coroutine functions, or return an
+awaitable. `format_prompt` is a plain function. Every parameter of `evaluate` has a default.
 
-Why: Python finds the mistake at the first await, with "object float can't be used in 'await' expression": after the model
-answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
-format_prompt gives the model "<coroutine object ...>" as its task.
+Why: Python reports the mistake at the first await, with "object float can't be used in 'await' expression": after the
+model answered and the reward was computed, in every rollout, and the base counts it as a failed reward of 0.0. An async
+`format_prompt` sends the model "<coroutine object ...>" as its task.
 
-Fix: write async def for the five, def for format_prompt, and evaluate(self, *args, **kwargs) or evaluate(self).
+Fix: Write `async def` for the five, `def` for `format_prompt`, and `evaluate(self, *args, **kwargs)` or
+`evaluate(self)`.
 
-Source: atroposlib 0.4.0, envs/base.py: await self.setup(), self.get_next_item(), self.evaluate(), self.wandb_log();
-environments.hermes_base_env, collect_trajectory: await self.compute_reward(), self.format_prompt().
+Source: atroposlib 0.4.0, `envs/base.py`: `await self.setup()`, `self.get_next_item()`, `self.evaluate()`,
+`self.wandb_log()`; `environments.hermes_base_env`, `collect_trajectory`: `await self.compute_reward()`,
+`self.format_prompt()`.
 """
 
 from __future__ import annotations
@@ -21,9 +23,20 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind
-from pytest_hermes_env.source import ClassSource, External, Function, Kind, Value, breach, in_order, resolve
+from pytest_hermes_env.source import (
+    ClassSource,
+    External,
+    Function,
+    Kind,
+    Value,
+    data_flow,
+    finding_at,
+    resolve,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,14 +65,14 @@ def static(source: ClassSource) -> Verdict:
             continue
         fault, doubt = _fault(source, name, function)
         if fault:
-            findings.append(breach(function, function.node, fault))
+            findings.append(finding_at(function, function.node, fault))
         elif doubt:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
-            findings.append(breach(function, function.node, _demands(demanded)))
+            findings.append(finding_at(function, function.node, _demands(demanded)))
     if findings:
-        return failed(in_order(findings))
-    return undecided(doubts[0]) if doubts else passed("what is awaited is async, and format_prompt is not")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("what is awaited is async, and format_prompt is not")
 
 
 def _demands(names: list[str]) -> str:
@@ -70,7 +83,8 @@ def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
     """Return the method, or why it cannot be told what it is; neither where the class simply has none (that is HE101's)."""
     function = source.methods.get(name)
     given = source.attribute(name)
-    if given is not None and (function is None or function.owner not in source.readable[: source.readable.index(given[0])]):
+    before = [item.node for item in source.readable[: source.readable.index(given[0])]] if given is not None else []
+    if given is not None and (function is None or function.owner not in before):
         owner, node = given
         inside = owner.own_methods.get(node.id) if isinstance(node, ast.Name) else None
         target = inside or resolve(owner.module, node)
@@ -86,7 +100,7 @@ def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str
     """Return what is certainly wrong with a method, and what cannot be known of it."""
     if strange := sorted(function.decorators - _PLAIN_DECORATORS):
         return "", f"the decorator @{strange[0]} may change what {name} returns"
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     if name == "format_prompt":
         if function.is_async:
             return "format_prompt is async, but its result is used without an await: the model gets a coroutine's name", ""
@@ -108,7 +122,7 @@ def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None
         return False
     if not isinstance(node, ast.Call):
         return None
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     callees = [value for call in frame.calls if call.node is node for value in call.callee]
     answers = {_gives_awaitable(value) for value in callees}
     return answers.pop() if len(answers) == 1 else None
@@ -141,7 +155,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the functions that the class really has."""
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
-        return not_exercised("the class has none of these methods")
+        return Verdict.not_exercised("the class has none of these methods")
     findings = [
         Finding(message=message, path=path, line=line)
         for name in own
@@ -153,7 +167,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
         findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]
-    return judged(findings, f"{', '.join(own)} are what they must be")
+    return Verdict.of(findings, f"{', '.join(own)} are what they must be")
 
 
 def _function(evidence: Evidence, name: str) -> object:
@@ -195,12 +209,4 @@ def _without_default(function: object) -> list[str]:
 _COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-RULE = Rule(
-    id="HE102",
-    name="async-where-awaited",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))

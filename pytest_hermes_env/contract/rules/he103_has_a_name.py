@@ -1,23 +1,24 @@
 """HE103 has-a-name
-An environment has a name of its own.
+An environment has its own name.
 
-What: `name` is set to a text that is not empty and not the layer's "hermes-agent", in the class or in an environment that
-it inherits from.
+What: `name` is a non-empty text other than the layer's "hermes-agent", in the class or in an environment that it
+inherits from.
 
-Why: Atropos names evaluations, wandb runs and saved files after it. Under the base's name two environments write into one
-another's results, and nobody sees which curve is whose.
+Why: Atropos names evaluations, wandb runs and saved files after it. Two environments with the base's name write into
+each other's results, and the curves cannot be told apart.
 
-Fix: name = "my-environment" in the class body.
+Fix: Set `name = "my-environment"` in the class body.
 
-Source: environments.hermes_base_env, HermesAgentBaseEnv.name; atroposlib 0.4.0, envs/base.py, evaluate_log and
-register_env.
+Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.4.0, `envs/base.py`, `evaluate_log` and
+`register_env`.
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, passed, undecided
-from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, breach, literal
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _OF_THE_BASE = "hermes-agent"
 
@@ -28,24 +29,24 @@ def static(source: ClassSource) -> Verdict:
     if given is None:
         return _without_value(source)
     owner, node = given
-    value = literal(node, owner.module)
+    value = constant_value(node, owner.module)
     if value is UNKNOWN or isinstance(value, FromEnvironment):
-        return undecided("name is computed")
+        return Verdict.undecided("name is computed")
     if fault := _fault(value):
-        return failed([breach(owner, node, fault)])
-    return passed(f"the name is {value!r}")
+        return Verdict.failed([finding_at(owner, node, fault)])
+    return Verdict.passed(f"the name is {value!r}")
 
 
 def _without_value(source: ClassSource) -> Verdict:
     if "name" in source.methods:
-        return undecided("name is computed by a property")
-    constructor = source.flow.reached("__init__")
+        return Verdict.undecided("name is computed by a property")
+    constructor = data_flow(source).reached("__init__")
     if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
-        return passed("the constructor sets name")
+        return Verdict.passed("the constructor sets name")
     if source.unreadable:
-        return undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
-    return failed(
-        [breach(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
+        return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.failed(
+        [finding_at(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
     )
 
 
@@ -62,21 +63,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     value = getattr(evidence.env_class, "name", None)
     inherited = getattr(evidence.layer_base, "name", _OF_THE_BASE)
     if isinstance(value, property):
-        return passed("name is a property")
+        return Verdict.passed("name is a property")
     fault = _fault(value)
     if not fault and value == inherited:
         fault = f"name is {value!r}, which is the base's own"
     if not fault:
-        return passed(f"the name is {value!r}")
+        return Verdict.passed(f"the name is {value!r}")
     path, line = evidence.at_class()
-    return failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
+    return Verdict.failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
 
 
-RULE = Rule(
-    id="HE103",
-    name="has-a-name",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

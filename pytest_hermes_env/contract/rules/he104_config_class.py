@@ -1,17 +1,19 @@
 """HE104 config-class
-An environment's settings are a subclass of HermesAgentEnvConfig that env_config_cls names, and every one is described.
+The settings of an environment are a subclass of `HermesAgentEnvConfig` that `env_config_cls` names, and each has a
+description.
 
-What: env_config_cls, where it is given, is HermesAgentEnvConfig or a subclass of it; config_init returns an instance of
-that class; each field that the environment adds has a description. An environment without settings of its own needs no
-class of its own.
+What: `env_config_cls`, if set, is `HermesAgentEnvConfig` or a subclass of it. `config_init` returns an instance of that
+class. Each field that the environment adds has a description. An environment without additional settings needs no
+class.
 
-Why: Atropos builds the command line from env_config_cls. A field of another class cannot be set by --env.field, is lost
-when a flag is given, and a class that does not lead to HermesAgentEnvConfig has no toolsets. The description is all that
---help says about a field.
+Why: Atropos builds the command line from `env_config_cls`. A field of another class cannot be set by `--env.field` and
+is lost when a flag is given, and a class that is not derived from `HermesAgentEnvConfig` has no toolsets. The
+description is all that `--help` shows about a field.
 
-Fix: class MyConfig(HermesAgentEnvConfig) with Field(default=..., description="..."), and env_config_cls = MyConfig.
+Fix: Write `class MyConfig(HermesAgentEnvConfig)` with `Field(default=..., description="...")`, and set `env_config_cls
+= MyConfig`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.env_config_cls and cli(); environments.hermes_base_env.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.env_config_cls` and `cli()`; `environments.hermes_base_env`.
 """
 
 from __future__ import annotations
@@ -19,19 +21,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, judged, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
     External,
     Kind,
-    breach,
     config_class,
-    fields_of,
-    in_order,
-    is_config,
-    known_fields,
+    config_fields,
+    data_flow,
+    finding_at,
+    installed_config_fields,
+    is_layer_config,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +48,14 @@ def static(source: ClassSource) -> Verdict:
     given = source.attribute("env_config_cls")
     named = config_class(source)
     if given is None and source.has("env_config_cls"):
-        return undecided("env_config_cls is computed")
+        return Verdict.undecided("env_config_cls is computed")
     findings: list[Finding] = []
     doubt = ""
     if given is not None:
-        answer = is_config(named)
+        answer = is_layer_config(named)
         if answer is False:
             name = named.name if isinstance(named, ClassSource) else getattr(named, "last", "this")
-            findings.append(breach(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
+            findings.append(finding_at(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
         elif answer is None:
             doubt = "env_config_cls leads to a class that cannot be read"
     elif source.unreadable:
@@ -64,20 +68,20 @@ def static(source: ClassSource) -> Verdict:
         fault = _fault_of_made(source, target, named, is_given=given is not None)
         if fault and not doubt and not findings:
             findings.append(fault)
-    fields = {(field.owner, field.name): field for config in configs for field in fields_of(config) if field.is_own}
+    fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubt:
-        return undecided(doubt)
+        return Verdict.undecided(doubt)
     if not fields:
-        return passed(f"the environment adds no settings to {LAYER_CONFIG}")
-    return passed(f"{len(fields)} own settings, each described")
+        return Verdict.passed(f"the environment adds no settings to {LAYER_CONFIG}")
+    return Verdict.passed(f"{len(fields)} own settings, each described")
 
 
 def _made(source: ClassSource) -> Iterator[Any]:
     """Yield the configurations that config_init returns."""
-    frame = source.flow.method("config_init")
+    frame = data_flow(source).method("config_init")
     for _, values in frame.returned if frame else ():
         for value in values:
             if value.kind is Kind.TUPLE and value.items:
@@ -85,7 +89,7 @@ def _made(source: ClassSource) -> Iterator[Any]:
 
 
 def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_given: bool) -> Finding | None:
-    if not is_config(made):
+    if not is_layer_config(made):
         return None
     if isinstance(named, ClassSource) and (named is made or (named in made.readable[1:] and not _adds(made, named))):
         return None
@@ -97,7 +101,7 @@ def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_
         return None
     function = source.methods["config_init"]
     name = named.name if isinstance(named, ClassSource) else LAYER_CONFIG
-    return breach(
+    return finding_at(
         function,
         function.node,
         f"config_init returns a {made.name}, but env_config_cls is {name}: its own fields cannot be set by a flag",
@@ -106,17 +110,17 @@ def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_
 
 def _adds(made: ClassSource, named: ClassSource | None) -> bool:
     """Whether a configuration has fields that the named one has not."""
-    known = {field.name for field in fields_of(named)} if named is not None else set()
-    return any(field.is_own and field.name not in known for field in fields_of(made))
+    known = {field.name for field in config_fields(named)} if named is not None else set()
+    return any(field.is_own and field.name not in known for field in config_fields(made))
 
 
 def _undescribed(fields: Any) -> Iterator[Finding]:
-    if not known_fields():
+    if not installed_config_fields():
         return  # without Atropos' sources an own field cannot be told from one that was given another default
     field: ConfigField
     for field in fields:
         if not field.is_described:
-            yield breach(field.owner, field.node, f"the setting {field.name} has no description")
+            yield finding_at(field.owner, field.node, f"the setting {field.name} has no description")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -128,7 +132,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
         name = getattr(named, "__name__", repr(named))
         message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
-        return failed([Finding(message=message, path=path, line=line)])
+        return Verdict.failed([Finding(message=message, path=path, line=line)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
     bare = [word for word, field in own.items() if not field.description]
@@ -144,13 +148,13 @@ def dynamic(evidence: Evidence) -> Verdict:
         made_name = getattr(made, "__name__", "")
         message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
         findings.append(Finding(message=message, path=path, line=line))
-    return judged(findings, f"{name} adds {len(own)} settings, each described")
+    return Verdict.of(findings, f"{name} adds {len(own)} settings, each described")
 
 
 def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
     """Return path and line of each setting, where the source of the configuration can be read."""
     config = config_class(evidence.source) if evidence.source is not None else None
-    fields = fields_of(config) if isinstance(config, ClassSource) else ()
+    fields = config_fields(config) if isinstance(config, ClassSource) else ()
     return {field.name: (field.owner.path, field.node.lineno) for field in fields}
 
 
@@ -158,11 +162,4 @@ def _fields(config: object) -> dict[str, Any]:
     return dict(getattr(config, "model_fields", {}))
 
 
-RULE = Rule(
-    id="HE104",
-    name="config-class",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

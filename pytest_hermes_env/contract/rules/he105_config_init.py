@@ -1,18 +1,17 @@
 """HE105 config-init
-config_init is a classmethod that returns a config and a list of server configs.
+`config_init` is a classmethod that returns a config and a list of server configs.
 
-What: the class, or a base that can be read, has a classmethod config_init; each of its returns gives two values, and
-the second is a list of APIServerConfig.
+What: The class, or a base that can be read, has a classmethod `config_init`. Each of its returns has two values, and
+the second is a list of `APIServerConfig`.
 
-Why: a single APIServerConfig is not an error in Atropos. It takes anything that is not a list for "find my servers
-yourself" and talks to http://localhost:9004 to 9007. The model that you named is never asked: the run hangs, or
-retries until it gives up, while the machines that you rented stand idle. Without a config_init of its own the class
-gets the same default.
+Why: A single `APIServerConfig` is not an error in Atropos. It takes anything but a list as "find my servers yourself"
+and connects to http://localhost:9004 to 9007. The model that you named is never called: the run hangs, or retries until
+it gives up, while the rented machines are idle. A class without its own `config_init` gets the same default.
 
-Fix: return (env_config, [APIServerConfig(...)]), with the brackets, from a method under @classmethod.
+Fix: Return `(env_config, [APIServerConfig(...)])`, with the brackets, from a method under `@classmethod`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.config_init; envs/server_handling/server_manager.py,
-ServerManager.__init__.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.config_init`; `envs/server_handling/server_manager.py`,
+`ServerManager.__init__`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,20 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    passed,
-    undecided,
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    ClassSource,
+    Function,
+    Kind,
+    Value,
+    Values,
+    data_flow,
+    finding_at,
+    may_be,
+    must_be,
+    sorted_findings,
 )
-from pytest_hermes_env.source import ClassSource, Function, Kind, Value, Values, breach, has, in_order, only
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,33 +48,33 @@ def static(source: ClassSource) -> Verdict:
     function = source.methods.get("config_init")
     if function is None:
         if source.unreadable or source.has("config_init"):
-            return undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
-        return failed([breach(source, source.node, _NONE)])
+            return Verdict.undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
+        return Verdict.failed([finding_at(source, source.node, _NONE)])
     findings = list(_signature(function))
     open_questions: list[int] = []
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     if not frame.returned and not frame.is_generator:
         findings.append(
-            breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
+            finding_at(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
         )
     for node, values in frame.returned:
         fault = _fault(node, values)
         if fault:
-            findings.append(breach(function, node, fault))
+            findings.append(finding_at(function, node, fault))
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if open_questions:
-        return undecided(f"what config_init returns on line {open_questions[0]} is computed")
-    return passed("config_init is a classmethod that returns a config and a list")
+        return Verdict.undecided(f"what config_init returns on line {open_questions[0]} is computed")
+    return Verdict.passed("config_init is a classmethod that returns a config and a list")
 
 
 def _signature(function: Function) -> Iterator[Finding]:
     if not function.is_classmethod and "staticmethod" not in function.decorators:
-        yield breach(function, function.node, "config_init is not a classmethod; Atropos calls it on the class")
+        yield finding_at(function, function.node, "config_init is not a classmethod; Atropos calls it on the class")
     if function.is_async:
-        yield breach(function, function.node, "config_init is async; Atropos does not await it")
+        yield finding_at(function, function.node, "config_init is async; Atropos does not await it")
 
 
 def _fault(node: ast.Return, values: Values) -> str:
@@ -105,11 +108,11 @@ def _fault_of_servers(values: Values) -> str:
 
 
 def _is_pair_with_list(values: Values) -> bool:
-    return only(values, Kind.TUPLE) and all(_is_list(value) for value in values)
+    return must_be(values, Kind.TUPLE) and all(_is_list(value) for value in values)
 
 
 def _is_list(pair: Value) -> bool:
-    return has(pair.items[1], Kind.MANY) and all(value.kind in {Kind.MANY, Kind.EMPTY} for value in pair.items[1])
+    return may_be(pair.items[1], Kind.MANY) and all(value.kind in {Kind.MANY, Kind.EMPTY} for value in pair.items[1])
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -117,9 +120,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     fault = _fault_seen(evidence)
     if not fault:
         config, servers = evidence.collection.config_init
-        return passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
+        return Verdict.passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
     path, line = evidence.at_method("config_init")
-    return failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([Finding(message=fault, path=path, line=line)])
 
 
 def _fault_seen(evidence: Evidence) -> str:
@@ -146,11 +149,4 @@ def _is_a(value: object, name: str) -> bool:
     return any(cls.__name__ == name for cls in type(value).__mro__)
 
 
-RULE = Rule(
-    id="HE105",
-    name="config-init",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

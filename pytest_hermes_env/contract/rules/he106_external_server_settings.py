@@ -1,17 +1,18 @@
 """HE106 external-server-settings
-A server configuration for an external API has server_type "openai" and health_check False.
+A server configuration for an external API has `server_type` "openai" and `health_check` False.
 
-What: where config_init names an API of somebody else's (OpenRouter, OpenAI, another https endpoint), server_type is
-"openai", which is the default, and health_check is False, which is not. Servers of one's own are another matter: loopback,
-private addresses, and endpoints that are declared as vllm, sglang or trl.
+What: Where `config_init` names an external API (OpenRouter, OpenAI, another https endpoint), `server_type` is "openai",
+which is the default, and `health_check` is False, which is not. Your own servers are exempt: loopback, private
+addresses, and endpoints declared as vllm, sglang or trl.
 
-Why: with health_check on, Atropos sends an openai-type endpoint a chat completion every second, and pays for it; the
-vllm type asks for /health, which an external API does not have, waits for ever, and asks for tokens on /generate.
+Why: With `health_check` on, Atropos sends a chat completion to an openai-type endpoint every second, and you pay for
+it. The vllm type requests `/health`, which an external API does not have, waits forever, and requests tokens from
+`/generate`.
 
-Fix: APIServerConfig(base_url="https://...", server_type="openai", health_check=False, api_key=os.environ.get(...)).
+Fix: `APIServerConfig(base_url="https://...", server_type="openai", health_check=False, api_key=os.environ.get(...))`.
 
-Source: atroposlib 0.4.0, envs/server_handling/openai_server.py and vllm_server.py, check_server_status_task;
-server_baseline.py, APIServerConfig.health_check = True.
+Source: atroposlib 0.4.0, `envs/server_handling/openai_server.py` and `vllm_server.py`, `check_server_status_task`;
+`server_baseline.py`, `APIServerConfig.health_check = True`.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
     FromEnvironment,
-    breach,
     calls_in,
+    constant_value,
     constructs,
-    in_order,
+    data_flow,
+    finding_at,
     keyword,
-    literal,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,23 +55,23 @@ _ONE_S_OWN = (".local", ".localhost", ".internal", ".lan", ".home", ".test", ".i
 
 def static(source: ClassSource) -> Verdict:
     """Look at every APIServerConfig that config_init makes."""
-    frames = source.flow.reached("config_init")
+    frames = data_flow(source).reached("config_init")
     calls = [call for call in calls_in(frames) if constructs(call, "APIServerConfig")]
     if not calls:
         if source.methods.get("config_init") is None or not frames:
-            return undecided("there is no config_init to read")
-        return undecided("config_init makes no APIServerConfig that can be seen")
+            return Verdict.undecided("there is no config_init to read")
+        return Verdict.undecided("config_init makes no APIServerConfig that can be seen")
     findings: list[Finding] = []
     doubts: list[int] = []
     for call in calls:
         faults, is_open = _faults(call)
-        findings += [breach(call.function, call.node, fault) for fault in faults]
+        findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
-        return undecided(f"the server configuration on line {doubts[0]} is computed")
-    return passed("no external API is configured with a health check or another server_type")
+        return Verdict.undecided(f"the server configuration on line {doubts[0]} is computed")
+    return Verdict.passed("no external API is configured with a health check or another server_type")
 
 
 def _faults(call: Call) -> tuple[list[str], bool]:
@@ -96,7 +99,7 @@ def _faults(call: Call) -> tuple[list[str], bool]:
 
 def _value(node: ast.Call, name: str, call: Call) -> object:
     given = keyword(node, name)
-    return None if given is None else literal(given, call.function.module, call.function)
+    return None if given is None else constant_value(given, call.function.module, call.function)
 
 
 def _set_later(call: Call) -> dict[str, object]:
@@ -106,7 +109,7 @@ def _set_later(call: Call) -> dict[str, object]:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and target.attr in {"health_check", "server_type", "base_url"}:
-                    found[target.attr] = literal(node.value, call.function.module, call.function)
+                    found[target.attr] = constant_value(node.value, call.function.module, call.function)
     return found
 
 
@@ -141,12 +144,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     servers = returned[1] if isinstance(returned, tuple) and len(returned) == 2 else None  # noqa: PLR2004 - a pair
     servers = [servers] if hasattr(servers, "base_url") else servers  # HE105 says that a list is needed
     if not isinstance(servers, list):
-        return not_exercised(f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip())
+        return Verdict.not_exercised(f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip())
     faults = list(_seen(servers))
     if not faults:
-        return passed(f"{len(servers)} server configuration(s) looked at")
+        return Verdict.passed(f"{len(servers)} server configuration(s) looked at")
     path, line = evidence.at_method("config_init")
-    return failed([Finding(message="; ".join(faults), path=path, line=line)])
+    return Verdict.failed([Finding(message="; ".join(faults), path=path, line=line)])
 
 
 def _seen(servers: Iterable[object]) -> Iterable[str]:
@@ -159,11 +162,4 @@ def _seen(servers: Iterable[object]) -> Iterable[str]:
                 yield f"server_type is {kind!r} for {_host(url)}, an API that speaks only 'openai'"
 
 
-RULE = Rule(
-    id="HE106",
-    name="external-server-settings",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

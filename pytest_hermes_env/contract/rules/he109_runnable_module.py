@@ -1,16 +1,16 @@
 """HE109 runnable-module
-The environment's file starts it: if __name__ == "__main__": MyEnv.cli().
+The environment's file starts it: `if __name__ == "__main__": MyEnv.cli()`.
 
-What: a file with an environment, or the __main__.py beside it, has a block under `if __name__ == "__main__"` that calls
-cli() of the environment, itself or in a function of the file; no file calls cli() outside of such a block.
+What: A file with an environment, or the `__main__.py` beside it, has a block under `if __name__ == "__main__"` that
+calls `cli()` of the environment, directly or in a function of the file. No file calls `cli()` outside such a block.
 
-Why: serve, process and evaluate are started as `python my_env.py ...`. Without the block the command ends at once, with
-exit code 0 and without a word, and a job script takes that for success. Outside of the block the command runs whenever
-somebody imports the file: in every test.
+Why: `serve`, `process` and `evaluate` are started as `python my_env.py ...`. Without the block the command ends at once
+with exit code 0 and no output, and a job script takes that for success. Outside the block the command runs whenever the
+file is imported: in every test.
 
-Fix: if __name__ == "__main__": MyEnv.cli() at the end of the file.
+Fix: Add `if __name__ == "__main__": MyEnv.cli()` at the end of the file.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.cli.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.cli`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, passed
-from pytest_hermes_env.source import ClassSource, Function, Module, breach, flat_statements, resolve
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Function, Module, finding_at, flat_statements, resolve
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,18 +35,22 @@ def static(source: ClassSource) -> Verdict:
     module = source.module
     blocks = [item for item in flat_statements(module.tree.body) if isinstance(item, ast.If) and _is_guard(item)]
     if outside := next(_outside(module, blocks), None):
-        return failed([breach(source, outside, "cli() is called when the file is imported, not only when it is run")])
+        return Verdict.failed(
+            [finding_at(source, outside, "cli() is called when the file is imported, not only when it is run")]
+        )
     started = [target for block in blocks for target in _started(module, block.body, set())]
     if not started:
         started = list(_beside(module))
     if not started:
         what = 'the block under if __name__ == "__main__" calls no cli()' if blocks else 'no if __name__ == "__main__": block'
-        return failed([breach(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")])
+        return Verdict.failed(
+            [finding_at(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")]
+        )
     names = {target for target in started if isinstance(target, ClassSource)}
     if names and len(names) == len(started) and not any(item is source or source in item.readable for item in names):
         other = min(item.name for item in names)
-        return failed([breach(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
-    return passed("the file starts the environment")
+        return Verdict.failed([finding_at(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
+    return Verdict.passed("the file starts the environment")
 
 
 def _is_guard(node: ast.If) -> bool:
@@ -93,10 +98,4 @@ def _outside(module: Module, blocks: list[ast.If]) -> Iterator[ast.AST]:
                 yield statement
 
 
-RULE = Rule(
-    id="HE109",
-    name="runnable-module",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)

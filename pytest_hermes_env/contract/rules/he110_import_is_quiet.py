@@ -1,18 +1,19 @@
 """HE110 import-is-quiet
-Importing an environment's file changes nothing: no variables of the process, no sys.path, no files, no network.
+Importing an environment's file has no side effects: no change to environment variables or `sys.path`, no files, no
+network.
 
-What: no statement at the level of the module or of a class, and no function that such a statement calls, sets os.environ
-or sys.path, changes the working directory, writes files, starts processes, or asks the network. What stands under
-`if __name__ == "__main__":` runs only when the file is started, and is fine.
+What: No statement at module or class level, and no function that such a statement calls, sets `os.environ` or
+`sys.path`, changes the working directory, writes files, starts processes, or uses the network. Code under `if __name__
+== "__main__":` runs only when the file is started, and is fine.
 
-Why: tests, tools, documentation and Atropos' own workers import the file. What it changes on the way, every other
-environment in the process gets, in an order that nobody chose; a dataset that is fetched on import makes the file
-unusable without a network.
+Why: Tests, tools, documentation and Atropos' workers import the file. Its side effects reach every other environment in
+the process, in an order that nobody chose. A dataset that is downloaded on import makes the file unusable without a
+network.
 
-Fix: move the work into setup(), or under if __name__ == "__main__". Instead of a sys.path prelude install the project
-(pip install -e .), or run it with python -m.
+Fix: Move the work into `setup()`, or under `if __name__ == "__main__"`. Instead of a `sys.path` prelude install the
+project (`pip install -e .`), or run it with `python -m`.
 
-Source: the prelude `sys.path.insert(0, ...)` of upstream's environments; Python's documentation, "The import system".
+Source: The prelude `sys.path.insert(0, ...)` of upstream's environments; Python's documentation, "The import system".
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
-from pytest_hermes_env.source import ClassSource, External, Function, breach, flat_statements, in_order, resolve
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +61,7 @@ _WRITERS = frozenset({"write_text", "write_bytes", "mkdir", "touch", "unlink", "
 def static(source: ClassSource) -> Verdict:
     """Look at what runs when the class's files are imported."""
     findings = [finding for module in source.modules for finding in _of_module(source, module)]
-    return judged(in_order(findings), "importing the file changes nothing that can be seen")
+    return Verdict.of(sorted_findings(findings), "importing the file changes nothing that can be seen")
 
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -68,7 +70,7 @@ def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
         if effect := _effect(node, module_of):
             through = "" if statement is node or module_of is module else f", in {module_of.path}"
             at = node if module_of is module else statement
-            yield breach(where, at, f"importing the file {effect}{through}")
+            yield finding_at(where, at, f"importing the file {effect}{through}")
 
 
 def _on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -194,10 +196,4 @@ def _dotted(module: Module, node: ast.expr) -> str:
     return ast.unparse(node) if isinstance(root, ast.Name) and root.id not in module.names else node.attr
 
 
-RULE = Rule(
-    id="HE110",
-    name="import-is-quiet",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)

@@ -1,36 +1,31 @@
 """HE111 file-parses
-The environment's file, and every file of the project that it imports, is Python that parses.
+The environment's file, and every file of the project that it imports, parses.
 
-What: the file can be read and parsed; so can the modules of the same tree that it imports by name.
+What: The file can be read and parsed, and so can the modules of the same tree that it imports by name.
 
-Why: A file that does not parse cannot be imported: no environment in it can start, and nothing in it was judged.
+Why: A file that does not parse cannot be imported: no environment in it can start, and no other rule can check it.
 
-Fix: Run `python -m py_compile FILE` and mend the line that it names.
+Fix: Run `python -m py_compile FILE` and fix the line that it names.
 
-Source: the Python reference, "Errors and Exceptions"; a real environment stayed broken in this way for twenty days, because
-no test imported it.
+Source: The Python reference, "Errors and Exceptions"; a real environment stayed broken like this for twenty days
+because no test imported it.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:
-    """Look at the modules that the class's files import: the class's own file parsed, or it would not be judged."""
+    """Look at the modules that the class's files import: the class's own file parsed, or it would not be checked."""
     problems = {(problem.path, problem.line): problem for module in source.modules for problem in module.problems_of_imports}
     findings = [
         Finding(message=problem.message, path=problem.path, line=problem.line, column=problem.column)
         for _, problem in sorted(problems.items())
     ]
-    return judged(findings, f"{source.path} parses, and so does what it imports from its own tree")
+    return Verdict.of(findings, f"{source.path} parses, and so does what it imports from its own tree")
 
 
-RULE = Rule(
-    id="HE111",
-    name="file-parses",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

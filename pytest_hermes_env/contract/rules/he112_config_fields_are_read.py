@@ -1,16 +1,16 @@
 """HE112 config-fields-are-read
 Every setting that an environment adds to its configuration is read somewhere.
 
-What: the name of each own field is read, as an attribute, with getattr, or as a key of a dumped configuration, in the
-class, in its bases, or in a file of the same tree that they import.
+What: The name of each added field is read, as an attribute, with `getattr`, or as a key of a dumped configuration, in
+the class, in its bases, or in a file of the same tree that they import.
 
-Why: a setting that nothing reads is a promise: --env.correctness_weight 0.9 is accepted, logged to wandb, and changes
+Why: A setting that no code reads misleads: `--env.correctness_weight 0.9` is accepted, logged to wandb, and changes
 nothing. People have compared runs that differed in such a setting alone.
 
-Fix: read it, or take it away.
+Fix: Read the setting, or remove it.
 
-Source: atroposlib 0.4.0, envs/base.py, cli(): every field of env_config_cls becomes a flag; pydantic keeps what is never
-read.
+Source: atroposlib 0.4.0, `envs/base.py`, `cli()`: every field of `env_config_cls` becomes a flag; pydantic keeps fields
+that are never read.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict, failed, not_applicable, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
-    breach,
     calls_in,
     config_class,
-    fields_of,
-    in_order,
-    known_fields,
+    config_fields,
+    data_flow,
+    finding_at,
+    installed_config_fields,
     last_name,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.source import Call, Module
@@ -45,22 +47,24 @@ def static(source: ClassSource) -> Verdict:
     """Look for each own field's name in the class's files and in those that they import."""
     config = config_class(source)
     if config is None and source.unreadable:
-        return undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
     if not isinstance(config, ClassSource):
-        return not_applicable("the environment has no settings of its own that could be read")
-    fields = [field for field in fields_of(config) if field.is_own]
+        return Verdict.not_applicable("the environment has no settings of its own that could be read")
+    fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
-        return not_applicable("the environment adds no settings")
+        return Verdict.not_applicable("the environment adds no settings")
     modules = _modules(source, config)
     unread = [field for field in fields if not any(field.name in module.words_read for module in modules)]
     if not unread:
-        return passed(f"{len(fields)} own settings, each read")
+        return Verdict.passed(f"{len(fields)} own settings, each read")
     names = ", ".join(field.name for field in unread)
-    if not known_fields():
-        return undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
+    if not installed_config_fields():
+        return Verdict.undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
     if reason := _handed_over(source):
-        return undecided(f"{names} may be read where the configuration is handed to: {reason}")
-    return failed(in_order(breach(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread))
+        return Verdict.undecided(f"{names} may be read where the configuration is handed to: {reason}")
+    return Verdict.failed(
+        sorted_findings(finding_at(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread)
+    )
 
 
 def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
@@ -79,7 +83,7 @@ def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
 
 def _handed_over(source: ClassSource) -> str:
     """Return who is given the whole configuration and may read any field, or an empty string."""
-    for call in calls_in(source.flow.every_frame()):
+    for call in calls_in(data_flow(source).every_frame()):
         if any(isinstance(value.target, Function) for value in call.callee) or _is_ours(call):
             continue
         name = call.name or last_name(call.node.func)
@@ -127,10 +131,4 @@ def _is_config(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in _CONFIGS
 
 
-RULE = Rule(
-    id="HE112",
-    name="config-fields-are-read",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static)

@@ -1,16 +1,16 @@
 """HE201 setup-works-offline
-setup falls back to built-in items when its dataset cannot be loaded.
+`setup` falls back to built-in items when its dataset cannot be loaded.
 
-What: every call that fetches a dataset or a file from the network, in setup or in what it calls, stands in a try whose
-except catches the failure and goes on; setup ends without a network, with items to train on.
+What: Every call in `setup`, or in code that it calls, that downloads a dataset or a file is in a `try` whose `except`
+handles the failure and continues. Without a network `setup` still ends with items to train on.
 
-Why: datasets move, become gated, and hubs have outages. A setup that needs the network fails on a compute node without
-one, after the model was loaded; and nobody can test the environment, or even start it, on a laptop in a train.
+Why: Datasets move, become gated, and hubs have outages. A `setup` that needs the network fails on a compute node
+without one, after the model was loaded, and the environment cannot be tested or even started on an offline laptop.
 
-Fix: try: rows = load_dataset(...) except Exception: logger.warning(...); rows = SAMPLES.
+Fix: `try: rows = load_dataset(...) except Exception: logger.warning(...); rows = SAMPLES`.
 
-Source: the guide of upstream's environments: "load a dataset, fall back to built-in samples"; hermes-agent's former
-environments.web_research_env.
+Source: The guide of upstream's environments: "load a dataset, fall back to built-in samples"; hermes-agent's former
+`environments.web_research_env`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,20 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
-from pytest_hermes_env.source import Call, ClassSource, External, Frame, Function, Kind, breach, in_order, last_name
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    External,
+    Frame,
+    Function,
+    Kind,
+    data_flow,
+    finding_at,
+    last_name,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,9 +60,9 @@ _CATCHES = frozenset(
 
 def static(source: ClassSource) -> Verdict:
     """Look at every call that asks the network, from setup on."""
-    start = source.flow.method("setup")
+    start = data_flow(source).method("setup")
     if start is None:
-        return undecided("there is no setup to read")
+        return Verdict.undecided("there is no setup to read")
     findings: list[Finding] = []
     doubts: list[str] = []
     protected = 0
@@ -63,16 +75,16 @@ def static(source: ClassSource) -> Verdict:
                 protected += 1
             elif certain:
                 message = f"{_name(call)} fails without a network, and nothing catches that"
-                findings.append(breach(call.function, call.node, message))
+                findings.append(finding_at(call.function, call.node, message))
             else:
                 doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
-        return undecided(doubts[0])
-    if not protected and source.unreadable and source.methods["setup"].owner not in source.readable:
-        return undecided("setup cannot be read")
-    return passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
+        return Verdict.undecided(doubts[0])
+    if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
+        return Verdict.undecided("setup cannot be read")
+    return Verdict.passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
 
 
 def _unprotected(start: Frame) -> Iterator[Frame]:
@@ -158,22 +170,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at how setup ended while no address could be reached."""
     scenario = evidence.scenario("setup_offline")
     if not scenario.happened:
-        return not_exercised(scenario.unavailable)
+        return Verdict.not_exercised(scenario.unavailable)
     if not scenario.error:
-        return passed("setup ended without a network")
+        return Verdict.passed("setup ended without a network")
     if not scenario.note:
-        return not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
+        return Verdict.not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
     path, line = evidence.at_method("setup")
     message = f"setup failed without a network: {scenario.error}"
-    return failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
 
 
-RULE = Rule(
-    id="HE201",
-    name="setup-works-offline",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("setup_offline",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("setup_offline",))

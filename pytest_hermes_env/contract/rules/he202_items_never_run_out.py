@@ -1,57 +1,43 @@
 """HE202 items-never-run-out
-get_next_item goes round: it gives an item however often it is asked.
+`get_next_item` cycles: it returns an item however often it is called.
 
-What: more calls of get_next_item than there are training items raise nothing. None is allowed: it asks Atropos to wait.
+What: More calls of `get_next_item` than there are training items raise nothing. None is allowed: it tells Atropos to
+wait.
 
-Why: Atropos asks for items as long as it trains, from several workers. An IndexError or StopIteration after the last item
-ends the worker in the middle of the night, after one pass over the data.
+Why: Atropos requests items as long as it trains, from several workers. An IndexError or StopIteration after the last
+item ends the worker after one pass over the data.
 
-Fix: item = self.items[self.index % len(self.items)]; self.index += 1.
+Fix: `item = self.items[self.index % len(self.items)]; self.index += 1`.
 
-Source: atroposlib 0.4.0, envs/base.py, add_train_workers: item = await self.get_next_item(); None pauses the worker.
+Source: atroposlib 0.4.0, `envs/base.py`, `add_train_workers`: `item = await self.get_next_item()`; None pauses the
+worker.
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    not_exercised,
-    not_seen,
-    passed,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what many calls of get_next_item gave."""
     scenario = evidence.scenario("items")
     if not scenario.happened:
-        return not_seen(scenario.unavailable)
+        return Verdict.not_seen(scenario.unavailable)
     taken = len(scenario.items)
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
-        return not_exercised("get_next_item is not async, which HE102 reports")
+        return Verdict.not_exercised("get_next_item is not async, which HE102 reports")
     if scenario.error:
         path, line = evidence.at_method("get_next_item")
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"
-        return failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
+        return Verdict.failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
     if not taken:
-        return not_applicable(scenario.note)
+        return Verdict.not_applicable(scenario.note)
     if scenario.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE}:
-        return passed(f"{taken} items were taken: {scenario.note}")
-    return not_exercised(f"the training items are more than were taken: {scenario.note}")
+        return Verdict.passed(f"{taken} items were taken: {scenario.note}")
+    return Verdict.not_exercised(f"the training items are more than were taken: {scenario.note}")
 
 
-RULE = Rule(
-    id="HE202",
-    name="items-never-run-out",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("items",))

@@ -1,16 +1,18 @@
 """HE203 eval-is-held-out
-Evaluation runs on items that are never trained on, and there are some of both.
+Evaluation runs on items that are never trained on, and both sets are non-empty.
 
-What: what evaluate goes through and what get_next_item draws from have nothing in common: different slices of the data, or
-different splits of a dataset. No prompt of the evaluation is the prompt of a training item.
+What: The items of `evaluate` and those that `get_next_item` draws from do not overlap: different slices of the data, or
+different splits of a dataset. No prompt of the evaluation is the prompt of a training item. `evaluate_items` runs on
+`get_eval_items()`, which returns `self.eval_items` by default.
 
-Why: an evaluation on training items measures memory. The curve rises while the model learns the answers by heart, and the
-checkpoint that is chosen by it is the one that overfits most.
+Why: An evaluation on training items measures memory. The curve rises while the model memorises the answers, and the
+checkpoint that it selects is the one that overfits most.
 
-Fix: self.eval_items, self.train_items = rows[:n], rows[n:] with 0 < n < len(rows); evaluate goes through the first,
-get_next_item through the second.
+Fix: `self.eval_items, self.train_items = rows[:n], rows[n:]` with `0 < n < len(rows)`: evaluate the first, train on the
+second.
 
-Source: the guide of upstream's environments: "split train and evaluation (at least 20 items or a tenth)".
+Source: The guide of upstream's environments: "split train and evaluation (at least 20 items or a tenth)";
+`environments.hermes_base_env`, `get_eval_items`.
 """
 
 from __future__ import annotations
@@ -20,18 +22,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    LAYER_EVALUATION,
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    argument,
+    calls_layer,
+    data_flow,
+    finding_at,
+    last_name,
+    resolve,
 )
-from pytest_hermes_env.source import ClassSource, Frame, Function, breach, last_name, resolve
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,15 +77,15 @@ def static(source: ClassSource) -> Verdict:
     """Look at the attributes that both draw from, and at how setup made them."""
     drawing = source.methods.get("get_next_item")
     if drawing is None or source.methods.get("evaluate") is None:
-        return undecided("get_next_item and evaluate cannot both be read")
+        return Verdict.undecided("get_next_item and evaluate cannot both be read")
     if _gives_nothing(drawing):
-        return not_applicable("get_next_item gives nothing to train on")
+        return Verdict.not_applicable("get_next_item gives nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
-    evaluation = list(_uses(_frames(source, "evaluate"), _walked)) or [
+    evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
     ]
     if not training or not evaluation:
-        return undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
+        return Verdict.undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
     made = _definitions(source)
     answers = [(use, other, _relation(use, other, made)) for use in evaluation for other in training]
     for use, other, answer in answers:
@@ -88,10 +93,47 @@ def static(source: ClassSource) -> Verdict:
             what = f"self.{use.attribute}"
             if use.attribute != other.attribute:
                 what += f", which shares rows with self.{other.attribute}"
-            return failed([breach(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")])
+            return Verdict.failed(
+                [finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")]
+            )
     if any(answer is None for _, _, answer in answers):
-        return undecided("whether the rows of training and evaluation are different ones is computed")
-    return passed("training and evaluation take different rows")
+        return Verdict.undecided("whether the rows of training and evaluation are different ones is computed")
+    return Verdict.passed("training and evaluation take different rows")
+
+
+def _evaluated(source: ClassSource) -> Iterator[Use]:
+    """Yield what evaluate goes through, by itself, through get_eval_items, or through the layer's evaluate_items."""
+    frames = _frames(source, "evaluate")
+    yield from _uses(frames, _walked)
+    for frame in frames:
+        for call in frame.calls:
+            items = argument(call.node, 0, "items")
+            is_evaluation = calls_layer(call, {LAYER_EVALUATION})
+            if call.name == "get_eval_items" or (is_evaluation and (items is None or _is_none(items))):
+                yield from _held_out(source, call)
+            elif is_evaluation and items is not None:
+                yield from _uses_of(items, call.function)
+
+
+def _uses_of(node: ast.expr, function: Function) -> Iterator[Use]:
+    for part in _inside(node):
+        if (portion := _portion_of_self(part, function)) is not None:
+            yield Use(attribute=portion.root, part=portion, function=function, node=part)
+
+
+def _held_out(source: ClassSource, call: Call) -> Iterator[Use]:
+    """Yield what get_eval_items returns: by default self.eval_items."""
+    method = source.methods.get("get_eval_items")
+    if method is None:
+        yield Use(attribute="eval_items", part=Portion(root="eval_items"), function=call.function, node=call.node)
+        return
+    for node in method.own_nodes():
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield from _uses_of(node.value, method)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _gives_nothing(function: Function) -> bool:
@@ -102,9 +144,17 @@ def _gives_nothing(function: Function) -> bool:
 
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
-    start = source.flow.method(name)
-    stops = ("compute_reward", "setup", "collect_trajectory", "collect_trajectories", "format_prompt", "wandb_log")
-    return source.flow.reached_without(start, *stops) if start else ()
+    start = data_flow(source).method(name)
+    stops = (
+        "compute_reward",
+        "setup",
+        "collect_trajectory",
+        "collect_trajectories",
+        "format_prompt",
+        "wandb_log",
+        "get_eval_items",
+    )
+    return data_flow(source).reached_without(start, *stops) if start else ()
 
 
 def _uses(frames: Iterable[Frame], find: object) -> Iterator[Use]:
@@ -171,7 +221,7 @@ def _written(node: ast.expr | None) -> str:
 def _definitions(source: ClassSource) -> dict[str, list[Portion | None]]:
     """Return, for each attribute that setup or the constructor sets, the rows that it is given; None for what is computed."""
     found: dict[str, list[Portion | None]] = {}
-    functions = dict.fromkeys(frame.function for frame in source.flow.reached("__init__", "setup"))
+    functions = dict.fromkeys(frame.function for frame in data_flow(source).reached("__init__", "setup"))
     for function in functions:
         for node in ast.walk(function.node):
             for target, value in _assigned(node):
@@ -264,20 +314,23 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing := evidence.without_items():
         return missing
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     trained = {item.prompt for item in items.items if isinstance(item.prompt, str) and item.prompt}
     asked = dict.fromkeys(_prompt(request) for request in evaluation.requests if request.get("tools"))
     asked.pop("", None)
+    asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
-        return not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+        return Verdict.not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:
-        return not_exercised("all training items have the same prompt: which of them evaluation asks, prompts do not show")
+        return Verdict.not_exercised(
+            "all training items have the same prompt: which of them evaluation asks, prompts do not show"
+        )
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
-        return passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
+        return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
     path, line = evidence.at_method("evaluate")
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
 
 
 def _prompt(request: dict[str, object]) -> str:
@@ -290,12 +343,4 @@ def _prompt(request: dict[str, object]) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE203",
-    name="eval-is-held-out",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items", "evaluate"),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items", "evaluate"))

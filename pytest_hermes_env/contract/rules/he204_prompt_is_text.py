@@ -1,15 +1,15 @@
 """HE204 prompt-is-text
-format_prompt gives a text that is not empty, and leaves the item alone.
+`format_prompt` returns a non-empty text and does not change the item.
 
-What: each return of format_prompt is a str with something in it; the method changes neither the item nor what is in it.
+What: Each return of `format_prompt` is a non-empty `str`. The method changes neither the item nor anything in it.
 
-Why: the prompt becomes the content of the user message. None, a list of messages or a dict is refused by the server, or
-sent as something that no chat template can show; an empty prompt gives rollouts about nothing. An item that was changed is
-another item for the second rollout of its group, and for the reward.
+Why: The prompt becomes the content of the user message. The server refuses None, a list of messages or a dict, or
+passes it to a chat template that cannot render it. An empty prompt produces rollouts about nothing. A changed item is a
+different item for the second rollout of its group, and for the reward.
 
-Fix: return item["question"] as a str; work on a copy where a part of the item is prepared.
+Fix: Return `item["question"]` as a `str`, and work on a copy where part of the item needs preparation.
 
-Source: environments.hermes_base_env, HermesAgentBaseEnv.format_prompt(item) -> str and collect_trajectory.
+Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.format_prompt(item) -> str` and `collect_trajectory`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,21 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, failed, not_exercised, passed, undecided
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen
-from pytest_hermes_env.source import MUTATORS, UNKNOWN, ClassSource, Function, Kind, breach, calls_in, in_order, literal
+from pytest_hermes_env.source import (
+    MUTATORS,
+    UNKNOWN,
+    ClassSource,
+    Function,
+    Kind,
+    calls_in,
+    constant_value,
+    data_flow,
+    finding_at,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,25 +50,25 @@ def static(source: ClassSource) -> Verdict:
     """Look at what format_prompt returns, and at what it and its helpers do with the item."""
     function = source.methods.get("format_prompt")
     if function is None:
-        return undecided("there is no format_prompt to read")
-    frame = source.flow.entry(function)
+        return Verdict.undecided("there is no format_prompt to read")
+    frame = data_flow(source).entry(function)
     findings = []
     if not frame.returned and not frame.is_generator and not function.is_async:
-        findings.append(breach(function, function.node, "format_prompt returns nothing; the prompt would be None"))
+        findings.append(finding_at(function, function.node, "format_prompt returns nothing; the prompt would be None"))
     for node, values in frame.returned:
         if fault := _fault(node, function):
-            findings.append(breach(function, node, fault))
+            findings.append(finding_at(function, node, fault))
         elif not _may_be_text(node) and any(value.kind in _OTHER_KINDS for value in values):
-            findings.append(breach(function, node, "format_prompt returns something else than a text"))
+            findings.append(finding_at(function, node, "format_prompt returns something else than a text"))
     positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
     if positional:
         findings += [
-            breach(inner, node, "format_prompt changes the item")
+            finding_at(inner, node, "format_prompt changes the item")
             for inner, node in _changes(source, function, positional[0], 0)
         ]
     if findings:
-        return failed(in_order(findings))
-    return passed("format_prompt returns a text and leaves the item alone")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.passed("format_prompt returns a text and leaves the item alone")
 
 
 def _fault(node: ast.Return, function: Function) -> str:
@@ -66,7 +78,7 @@ def _fault(node: ast.Return, function: Function) -> str:
     what = _NOT_TEXT.get(type(value))
     if what:
         return f"format_prompt returns {what}; a text is needed"
-    known = literal(value, function.module, function)
+    known = constant_value(value, function.module, function)
     if known is None:
         return "format_prompt returns None; a text is needed" if isinstance(value, ast.Constant) else ""
     if isinstance(known, str):
@@ -104,7 +116,7 @@ def _changes(source: ClassSource, function: Function, item: str, depth: int) -> 
             yield function, node
     if depth > 2:  # noqa: PLR2004 - a prompt is built in a few steps
         return
-    for call in calls_in([source.flow.entry(function)]):
+    for call in calls_in([data_flow(source).entry(function)]):
         for value in call.callee:
             if isinstance(value.target, Function) and value.target is not function:
                 skip = 1 if value.kind is Kind.METHOD and not value.target.is_static else 0
@@ -124,16 +136,16 @@ def _root(node: ast.expr) -> str:
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
     if not callable(getattr(evidence.env_class, "format_prompt", None)):
-        return not_exercised("there is no method format_prompt, as HE101 reports")
+        return Verdict.not_exercised("there is no method format_prompt, as HE101 reports")
     scenario = evidence.scenario("items")
     if missing := evidence.without_items():
         return missing
     asked = [item for item in scenario.items if item.is_formatted]
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
-        return passed(f"{len(asked)} prompts looked at")
+        return Verdict.passed(f"{len(asked)} prompts looked at")
     path, line = evidence.at_method("format_prompt")
-    return failed([Finding(message=fault, path=path, line=line, scenario="items")])
+    return Verdict.failed([Finding(message=fault, path=path, line=line, scenario="items")])
 
 
 def _seen(item: ItemSeen) -> str:
@@ -146,12 +158,4 @@ def _seen(item: ItemSeen) -> str:
     return "format_prompt changed the item" if item.is_changed else ""
 
 
-RULE = Rule(
-    id="HE204",
-    name="prompt-is-text",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))

@@ -1,18 +1,18 @@
 """HE205 split-is-seeded
-Shuffles are seeded, and lists of the module are not shuffled in place.
+Shuffles are seeded, and module-level lists are not shuffled in place.
 
-What: in setup, in the constructor and in what they call, whatever shuffles or samples has a seed: random.Random(42),
-numpy.random.default_rng(42), dataset.shuffle(seed=42), train_test_split(random_state=42). A list that the module defines
-is copied before it is shuffled.
+What: In `setup`, in the constructor and in code that they call, whatever shuffles or samples has a seed:
+`random.Random(42)`, `numpy.random.default_rng(42)`, `dataset.shuffle(seed=42)`, `train_test_split(random_state=42)`. A
+list that the module defines is copied before it is shuffled.
 
-Why: without a seed the evaluation items are other ones in every run, and in every worker: scores cannot be compared, and
-after a restart the environment trains on what it is evaluated on. A module's list that is shuffled in place is in another
-order for everyone else in the process, and for the second environment of a test.
+Why: Without a seed the evaluation items differ in every run and in every worker: scores cannot be compared, and after a
+restart the environment trains on the items that it is evaluated on. Shuffling a module-level list in place reorders it
+for all other code in the process, and for the second environment of a test.
 
-Fix: rows = list(ROWS); random.Random(42).shuffle(rows).
+Fix: `rows = list(ROWS); random.Random(42).shuffle(rows)`.
 
 Source: Python's documentation, "random": the module's functions share one generator, seeded from the system's clock or
-entropy; datasets.Dataset.shuffle(seed=None).
+entropy; `datasets.Dataset.shuffle(seed=None)`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-    undecided,
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    ClassSource,
+    External,
+    Function,
+    class_of,
+    data_flow,
+    finding_at,
+    keyword,
+    last_name,
+    resolve,
+    sorted_findings,
 )
-from pytest_hermes_env.source import ClassSource, External, Function, breach, in_order, keyword, last_name, resolve
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,9 +50,9 @@ _SHARED = frozenset({"random", "numpy.random", "np.random"})
 
 def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor reach."""
-    frames = source.flow.reached("__init__", "setup")
+    frames = data_flow(source).reached("__init__", "setup")
     if not frames:
-        return undecided("there is no setup to read")
+        return Verdict.undecided("there is no setup to read")
     is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
         _seeds(node, module) for module in source.modules for node in _at_module_level(module)
     )
@@ -64,10 +67,10 @@ def static(source: ClassSource) -> Verdict:
                 continue
             count += 1
             if not is_seeded and not _has_seed(node, function):
-                findings.append(breach(function, node, f"{what} has no seed: the split is another one in every run"))
+                findings.append(finding_at(function, node, f"{what} has no seed: the split is another one in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
-            findings += [breach(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
-    return judged(in_order(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+            findings += [finding_at(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
+    return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
 
 
 def _at_module_level(module: Module) -> Iterator[ast.AST]:
@@ -132,9 +135,8 @@ def _generator(func: ast.expr, function: Function) -> ast.Call | None:
         return holder
     if isinstance(holder, (ast.Name, ast.Attribute)):
         word = last_name(holder)
-        owners = (
-            [function.node, *(item.node for item in function.owner.own_methods.values())] if function.owner else [function.node]
-        )
+        owner_class = class_of(function.owner, function.module) if function.owner else None
+        owners = [function.node, *(item.node for item in owner_class.own_methods.values())] if owner_class else [function.node]
         for owner in owners:
             for node in ast.walk(owner):
                 made = (
@@ -181,21 +183,21 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at whether a second setup gave the same items in the same order."""
     scenario = evidence.scenario("setup_again")
     if not scenario.happened:
-        return not_exercised(scenario.unavailable)
+        return Verdict.not_exercised(scenario.unavailable)
     if scenario.error and not scenario.items:
-        return not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
+        return Verdict.not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
     if not scenario.items:
-        return not_applicable("get_next_item returned None: there are no training items to shuffle")
+        return Verdict.not_applicable("get_next_item returned None: there are no training items to shuffle")
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
     if not first:
-        return not_exercised("no item of the first setup was seen")
+        return Verdict.not_exercised("no item of the first setup was seen")
     path, line = evidence.at_method("setup")
     is_told = _tell_apart(item.prompt for item in (*first, *again))
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup gave other training items, or gave them in another order"
     findings = [Finding(message=message, path=path, line=line, scenario="setup_again")] if differs else []
-    return judged(findings, f"two setups gave the same {len(first)} items in the same order")
+    return Verdict.of(findings, f"two setups gave the same {len(first)} items in the same order")
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:
@@ -204,12 +206,4 @@ def _tell_apart(prompts: Iterable[object]) -> bool:
     return all(isinstance(prompt, str) for prompt in every) and len(set(every)) > 1
 
 
-RULE = Rule(
-    id="HE205",
-    name="split-is-seeded",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=("items", "setup_again"),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("items", "setup_again"))

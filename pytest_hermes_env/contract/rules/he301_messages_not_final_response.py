@@ -1,19 +1,19 @@
 """HE301 messages-not-final-response
-Of an AgentResult only its own fields are read; the answer and the tool calls are in its messages.
+Code reads only the fields that an `AgentResult` has; the answer and the tool calls are in its messages.
 
-What: code that holds an AgentResult reads messages, managed_state, turns_used, finished_naturally, reasoning_per_turn
-or tool_errors, and nothing else: not final_response, tool_calls, tools_used, output or response, not result[...], not
-result.get(...). The result is followed from the second parameter of compute_reward, and from `await agent.run(...)`,
-through aliases and helpers.
+What: Code that holds an `AgentResult` reads `messages`, `managed_state`, `turns_used`, `finished_naturally`,
+`reasoning_per_turn` or `tool_errors`, and nothing else: not `final_response`, `tool_calls`, `tools_used`, `output` or
+`response`, not `result[...]`, not `result.get(...)`. The result is followed from the second parameter of
+`compute_reward`, from `await agent.run(...)` and from the `result` of an `agent_rollout`, through aliases and helpers.
 
-Why: AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
-reward of 0.0 for every rollout: the model learns nothing, and the GPU-days are paid for all the same. Behind
-`getattr(result, "output", "")` the same mistake is silent even in the log.
+Why: `AgentResult` has no such fields. The AttributeError is swallowed on the way to the trainer, where it looks like a
+reward of 0.0 for every rollout: the model learns nothing, at full GPU cost. Behind `getattr(result, "output", "")` the
+same mistake does not even reach the log.
 
-Fix: walk result.messages backwards to the last message with role "assistant" and with content; that is the final
-answer. The tools used are the function names in the "tool_calls" of the assistant messages.
+Fix: Walk `result.messages` backwards to the last message with role "assistant" and with content: that is the final
+answer. The tools used are the function names in the `tool_calls` of the assistant messages.
 
-Source: environments.agent_loop.AgentResult.
+Source: `environments.agent_loop.AgentResult`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
-from pytest_hermes_env.source import RESULT_FIELDS, Access, Call, ClassSource, Frame, Kind, Values, breach, has, in_order, only
+from pytest_hermes_env.source import (
+    RESULT_FIELDS,
+    Access,
+    Call,
+    ClassSource,
+    Frame,
+    Kind,
+    Values,
+    data_flow,
+    finding_at,
+    may_be,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,31 +47,31 @@ if TYPE_CHECKING:
 
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
-    frames = source.flow.every_frame()
-    findings = in_order(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
+    frames = data_flow(source).every_frame()
+    findings = sorted_findings(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
     if findings:
-        return failed(findings)
+        return Verdict.failed(findings)
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return passed("only AgentResult's own fields are read")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.passed("only AgentResult's own fields are read")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
     for access in frame.reads:
-        if not only(access.base, Kind.RESULT):
+        if not must_be(access.base, Kind.RESULT):
             continue
         name = _foreign_name(access)
         if name:
             what = f"{frame.function.name} reads {_text(access.node.value)}{name}"
-            yield breach(frame.function, access.node, f"{what}, which AgentResult does not have")
+            yield finding_at(frame.function, access.node, f"{what}, which AgentResult does not have")
     for call in frame.calls:
         name = _asked_for(call, "getattr")
         if name and len(call.node.args) + len(call.node.keywords) == 2:  # noqa: PLR2004  # no default
             what = f"{frame.function.name} reads {_text(call.node.args[0])}.{name} through getattr"
-            yield breach(frame.function, call.node, f"{what}, which AgentResult does not have")
+            yield finding_at(frame.function, call.node, f"{what}, which AgentResult does not have")
     for node in _dict_reads(frame):
         what = f"{frame.function.name} reads {_text(node)}"
-        yield breach(frame.function, node, f"{what}, which AgentResult does not have")
+        yield finding_at(frame.function, node, f"{what}, which AgentResult does not have")
 
 
 def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
@@ -96,11 +100,11 @@ def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
 
 
 def _is_result(arguments: tuple[Values, ...]) -> bool:
-    return bool(arguments) and only(arguments[0], Kind.RESULT)
+    return bool(arguments) and must_be(arguments[0], Kind.RESULT)
 
 
 def _is_dunder_dict(access: Access) -> bool:
-    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and only(access.base, Kind.RESULT)
+    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and must_be(access.base, Kind.RESULT)
 
 
 def _foreign_name(access: Access) -> str:
@@ -115,7 +119,7 @@ def _foreign_name(access: Access) -> str:
 
 def _asked_for(call: Call, function: str) -> str:
     """Return the field, foreign to AgentResult, that getattr or hasattr is asked for."""
-    if call.name != function or not call.arguments or not has(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
+    if call.name != function or not call.arguments or not may_be(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
         return ""
     word = call.node.args[1]
     if not isinstance(word, ast.Constant) or not isinstance(word.value, str) or word.value in RESULT_FIELDS:
@@ -129,10 +133,10 @@ def _guarded(frame: Frame) -> Iterator[Finding]:
         name = _asked_for(call, "hasattr")
         if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
             name = _asked_for(call, "getattr")
-        if name and only(call.arguments[0], Kind.RESULT):
+        if name and must_be(call.arguments[0], Kind.RESULT):
             what = f"{frame.function.name} asks {_text(call.node.args[0])} for {name!r} through {call.name}"
             message = f"{what}: AgentResult never has it, so that what is found is always the fallback"
-            yield dataclasses.replace(breach(frame.function, call.node, message), severity=Severity.WARNING)
+            yield dataclasses.replace(finding_at(frame.function, call.node, message), severity=Severity.WARNING)
 
 
 def _text(node: ast.expr) -> str:
@@ -148,7 +152,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward asked of a result that tells when it is asked for what it does not have."""
     ran = evidence.scenarios(*SCENARIOS)
     if not any(scenario.of(Reward) for scenario in ran):
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
     reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
     findings = [
         Finding(
@@ -162,19 +166,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     guarded = sorted({read.name for _, read in reads if read.guarded})
     note = "compute_reward read only fields that AgentResult has"
-    return judged(findings, f"{note}; guarded reads of {', '.join(guarded)} never find anything" if guarded else note)
+    return Verdict.of(findings, f"{note}; guarded reads of {', '.join(guarded)} never find anything" if guarded else note)
 
 
 def _spelt(name: str) -> str:
     return f"result{name}" if name.startswith("[") else f"result.{name}"
 
 
-RULE = Rule(
-    id="HE301",
-    name="messages-not-final-response",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,18 +1,18 @@
 """HE302 tool-calls-are-dicts
 Messages and the tool calls in them are read as dicts.
 
-What: what stands in result.messages (a message, an entry of its "tool_calls", that entry's "function") is not read like
-an object: no call.function.name, no message.content. Where a helper serves objects of the client, too, it asks first:
-isinstance(call, dict), or hasattr. The parts are followed through aliases, loops, comprehensions and helpers.
+What: Entries of `result.messages` (a message, an entry of its `tool_calls`, that entry's "function") are not read like
+objects: no `call.function.name`, no `message.content`. A helper that also accepts objects of the client checks first,
+with `isinstance(call, dict)` or `hasattr`. The entries are followed through aliases, loops, comprehensions and helpers.
 
-Why: the openai client gives objects, and code for them is easy to copy into a reward; the agent loop keeps plain dicts.
-`call.function.name` raises AttributeError for every rollout that used a tool, and only for these: what was to be paid
-for is what fails, behind a broad except without a trace.
+Why: The openai client returns objects, and code for them is easily copied into a reward; the agent loop keeps plain
+dicts. `call.function.name` raises AttributeError for every rollout that used a tool, and only for these: exactly the
+rollouts that should be rewarded fail, without a trace behind a broad except.
 
-Fix: `call["function"]["name"]`, and for the arguments `json.loads(call["function"]["arguments"])` with a handler:
+Fix: Read `call["function"]["name"]`, and for the arguments `json.loads(call["function"]["arguments"])` with a handler:
 models write malformed JSON.
 
-Source: environments.agent_loop.HermesAgentLoop (messages are dicts in the shape of OpenAI's API).
+Source: `environments.agent_loop.HermesAgentLoop` (messages are dicts in the format of OpenAI's API).
 """
 
 from __future__ import annotations
@@ -22,17 +22,22 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
-from pytest_hermes_env.source import DICTS, ClassSource, Frame, Function, Kind, Values, breach, in_order, last_name, only
+from pytest_hermes_env.source import (
+    DICTS,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    Values,
+    data_flow,
+    finding_at,
+    last_name,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +50,10 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 
 def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
-    findings = in_order(finding for frame in source.flow.every_frame() for finding in _breaches(frame))
+    findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _breaches(frame))
     if not findings and not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return judged(findings, "messages and tool calls are read as dicts")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    return Verdict.of(findings, "messages and tool calls are read as dicts")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
@@ -64,14 +69,14 @@ def _breaches(frame: Frame) -> Iterator[Finding]:
 
 
 def _is_dict(values: Values) -> bool:
-    return only(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
+    return must_be(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
 
 
 def _finding(frame: Frame, node: ast.AST, base: Values, text: str) -> Iterator[Finding]:
     if _has_another_way(frame.function, node):
         return
     what = " or ".join(sorted(_WORDS[value.name] for value in base))
-    yield breach(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
+    yield finding_at(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
 
 
 def _has_another_way(function: Function, node: ast.AST) -> bool:
@@ -91,7 +96,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     probes = [probe for probe in evidence.probes.probes if probe.has_calls]
     if not probes:
-        return not_exercised("no result with tool calls was tried")
+        return Verdict.not_exercised("no result with tool calls was tried")
     findings: dict[int, Finding] = {}
     for probe in sorted(probes, key=lambda probe: len(probe.expression)):
         trial = probe.trial
@@ -100,15 +105,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             place = trial.place
             found = Finding(message=message, path=place.path, line=place.line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(place.line, found)
-    return judged(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
+    return Verdict.of(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
 
 
-RULE = Rule(
-    id="HE302",
-    name="tool-calls-are-dicts",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

@@ -1,19 +1,19 @@
 """HE303 tool-names-exist
 The tool names that a reward compares with are names of tools that the model was offered.
 
-What: where compute_reward, or what it calls, compares the name of a called tool (`call["function"]["name"]`, or a list or
-set of such names) with constants, hermes knows each of these names, and one of each comparison is offered by the
-configured toolsets. A name that hermes does not have is an error; one that it has, but these toolsets do not offer, is a
-warning: other toolsets may be chosen at the start of a run.
+What: Where `compute_reward`, or code that it calls, compares the name of a called tool (`call["function"]["name"]`, or
+a list or set of such names) with constants, hermes knows each of these names, and the configured toolsets offer at
+least one name of each comparison. A name that hermes does not have is an error. A name that hermes has, but these
+toolsets do not offer, is a warning: a run may choose other toolsets.
 
-Why: hermes' tools are called `patch`, not `patch_file`, and `terminal`, not `bash`. A bonus for a tool that does not
-exist is never paid, and a penalty never given: the reward looks right, its mean is a little lower, and the policy is
-never told to use the tool.
+Why: Hermes' tools are called `patch`, not `patch_file`, and `terminal`, not `bash`. A bonus for a tool that does not
+exist is never paid, and a penalty never applied: the reward looks right, its mean is a little lower, and nothing
+teaches the policy to use the tool.
 
-Fix: print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them once as a constant beside
-enabled_toolsets.
+Fix: Print the names in `self._resolve_tools_for_group()[1]` and use these, or keep them as a constant beside
+`enabled_toolsets`.
 
-Source: hermes-agent 0.19, toolsets.TOOLSETS and the registrations in tools/.
+Source: hermes-agent 0.19, `toolsets.TOOLSETS` and the registrations in `tools/`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
-from pytest_hermes_env.source import ClassSource, Frame, breach, in_order, known_tools, last_name, literal, names_a_tool
+from pytest_hermes_env.source import (
+    ClassSource,
+    Frame,
+    constant_value,
+    data_flow,
+    finding_at,
+    installed_tools,
+    last_name,
+    may_name_a_tool,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,21 +59,21 @@ class _Asked:
 def static(source: ClassSource) -> Verdict:
     """Look at the constants that names of called tools are compared with."""
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     asked = list(_comparisons(source))
     if not asked:
-        return not_applicable("no tool's name is compared with a constant")
-    tools = known_tools()
+        return Verdict.not_applicable("no tool's name is compared with a constant")
+    tools = installed_tools()
     if not tools:
-        return undecided("hermes-agent is not installed here: its tools are not known")
+        return Verdict.undecided("hermes-agent is not installed here: its tools are not known")
     unknown = [(one, name) for one in asked for name in one.names if name not in tools]
     if unknown and (own := _own_tools(source)):
-        return undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
-    findings = in_order(
-        breach(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
+        return Verdict.undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
+    findings = sorted_findings(
+        finding_at(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
         for one, name in unknown
     )
-    return judged(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
+    return Verdict.of(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
 
 
 def _hint(name: str, tools: frozenset[str]) -> str:
@@ -83,17 +84,19 @@ def _hint(name: str, tools: frozenset[str]) -> str:
 
 def _comparisons(source: ClassSource) -> Iterator[_Asked]:
     """Yield the comparisons in what compute_reward reaches, each once."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     seen: set[ast.AST] = set()
-    for frame in source.flow.reached_from(start) if start is not None else ():
-        for compared in frame.compared:
-            others = [part for part, values in zip(compared.parts, compared.operands, strict=True) if not names_a_tool(values)]
+    for frame in data_flow(source).reached_from(start) if start is not None else ():
+        for compared in frame.comparisons:
+            others = [
+                part for part, values in zip(compared.parts, compared.operands, strict=True) if not may_name_a_tool(values)
+            ]
             names = tuple(name for part in others for name in _constants(source, frame, part))
             if names and compared.node not in seen:
                 seen.add(compared.node)
                 yield _Asked(frame=frame, node=compared.node, names=names)
         for call in frame.calls:
-            if call.name in _COUNTS and call.node.args and names_a_tool(call.receiver) and call.node not in seen:
+            if call.name in _COUNTS and call.node.args and may_name_a_tool(call.receiver) and call.node not in seen:
                 seen.add(call.node)
                 if names := _constants(source, frame, call.node.args[0]):
                     yield _Asked(frame=frame, node=call.node, names=names)
@@ -102,11 +105,11 @@ def _comparisons(source: ClassSource) -> Iterator[_Asked]:
 def _constants(source: ClassSource, frame: Frame, node: ast.expr) -> tuple[str, ...]:
     """Return the names that an expression is known to hold; texts that are no tool's name are left out."""
     module = frame.function.module
-    value = literal(node, module, frame.function)
+    value = constant_value(node, module, frame.function)
     if isinstance(node, ast.Attribute) and (given := source.attribute(node.attr)) is not None:
-        value = literal(given[1], given[0].module)
+        value = constant_value(given[1], given[0].module)
     if isinstance(node, ast.Call) and last_name(node.func) in {"frozenset", "set", "tuple", "list"} and node.args:
-        value = literal(node.args[0], module, frame.function)
+        value = constant_value(node.args[0], module, frame.function)
     items = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     return tuple(item for item in items if isinstance(item, str) and item.isidentifier() and not item.startswith("mcp_"))
 
@@ -130,34 +133,26 @@ def dynamic(evidence: Evidence) -> Verdict:
     source = evidence.source
     asked = list(_comparisons(source)) if source is not None else []
     if source is None:
-        return not_exercised("the class has no source file that could be read")
+        return Verdict.not_exercised("the class has no source file that could be read")
     if not asked:
-        return not_applicable("no tool's name is compared with a constant")
+        return Verdict.not_applicable("no tool's name is compared with a constant")
     loops = [loop for scenario in evidence.scenarios(*SCENARIOS) for loop in scenario.of(LoopStarted)]
     offered = frozenset(name for loop in loops for name in loop.tools)
     if not offered:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
     if findings:
-        return failed(in_order(findings))
-    return judged((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
+        return Verdict.failed(sorted_findings(findings))
+    return Verdict.of((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
 
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:
     names = ", ".join(map(repr, one.names))
     message = f"{one.frame.function.name} looks for a tool {names}, which these toolsets do not offer"
-    finding = breach(one.frame.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
-    known = known_tools()
+    finding = finding_at(one.frame.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
+    known = installed_tools()
     is_known = bool(known) and all(name in known for name in one.names)
     return dataclasses.replace(finding, severity=Severity.WARNING) if is_known else finding
 
 
-RULE = Rule(
-    id="HE303",
-    name="tool-names-exist",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

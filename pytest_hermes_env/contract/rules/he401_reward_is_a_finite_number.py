@@ -1,17 +1,17 @@
 """HE401 reward-is-a-finite-number
-compute_reward returns a finite int or float.
+`compute_reward` returns a finite `int` or `float`.
 
-What: the value that comes back from compute_reward is an int or a float that is neither NaN nor infinite. True, False
-and None are no numbers here.
+What: The value that `compute_reward` returns is an `int` or a `float` that is neither NaN nor infinite. True, False and
+None do not count as numbers.
 
-Why: one NaN in a group makes the group's mean NaN, and with it every advantage of the group; after one optimiser step
-the weights are NaN, and the run is lost from there on. None breaks the arithmetic of the group, whose model calls
-were already paid for. A bool is a comparison that was returned in place of a score.
+Why: One NaN in a group makes the group's mean NaN, and with it every advantage of the group. After one optimiser step
+the weights are NaN, and the run is lost. None breaks the arithmetic of the group after its model calls were paid for. A
+bool is usually a comparison that was returned instead of a score.
 
-Fix: return a float on every path, also where nothing was found. Guard divisions whose divisor can be 0, and a parsed
-score with math.isfinite.
+Fix: Return a float on every path, also where nothing was found. Guard divisions whose divisor can be 0, and check a
+parsed score with `math.isfinite`.
 
-Source: atroposlib 0.4.0, envs/base.py, ScoredDataGroup (scores: list of float); api/server.py, ScoredData.
+Source: atroposlib 0.4.0, `envs/base.py`, `ScoredDataGroup` (`scores`: list of float); `api/server.py`, `ScoredData`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,11 @@ import math
 from typing import SupportsFloat
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
 LONGEST = 1000
@@ -48,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     rewards += [(PROBES, probe.trial.value, probe.expression) for probe in evidence.probes.probes if not probe.trial.error]
     if not rewards:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
     findings: dict[int, Finding] = {}
     for name, value, seen in rewards:
         fault = _fault(value)
@@ -56,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             path, line = evidence.at_return("compute_reward", value)
             found = Finding(message=f"compute_reward {fault}", path=path, line=line, seen=seen[:LONGEST], scenario=name)
             findings.setdefault(line, found)
-    return judged(findings.values(), f"{len(rewards)} rewards were finite numbers")
+    return Verdict.of(findings.values(), f"{len(rewards)} rewards were finite numbers")
 
 
 def _why_none(ran: list[Scenario]) -> str:
@@ -80,11 +74,4 @@ def _fault(value: object) -> str:
     return "" if math.isfinite(float(value)) else f"returned {float(value)}, which is not finite"
 
 
-RULE = Rule(
-    id="HE401",
-    name="reward-is-a-finite-number",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))

@@ -1,32 +1,26 @@
 """HE402 reward-in-unit-interval
-compute_reward stays between 0.0 and 1.0.
+`compute_reward` returns values between 0.0 and 1.0.
 
-What: every finite reward, of the scenarios' rollouts and of the probes, is at least 0.0 and at most 1.0.
+What: Every finite reward, of the scenarios' rollouts and of the probes, is at least 0.0 and at most 1.0.
 
-Why: Atropos normalises the scores inside a group, so that a reward of 7.0 trains like any other; but mean rewards of
-several environments are laid side by side, thresholds such as `score > 0.8` decide what counts as solved, and a bonus
-that is not clamped hides that another signal stopped working: the mean still rises.
+Why: Atropos normalises the scores within a group, and a reward of 7.0 trains like any other. But mean rewards of
+several environments are compared, thresholds such as `score > 0.8` decide what counts as solved, and an unclamped bonus
+hides that another signal stopped working: the mean still rises.
 
-Fix: clamp the sum of the signals, `min(1.0, max(0.0, total))`, or weigh them so that they add up to 1.0. An environment
-that needs another scale on purpose waives this rule with its reason.
+Fix: Clamp the sum of the signals, `min(1.0, max(0.0, total))`, or weight them to add up to 1.0. An environment that
+needs another scale on purpose waives this rule with its reason.
 
-Source: the environment guide's reward patterns (correctness 0.6, tool use 0.2, efficiency 0.2, clamped).
+Source: The environment guide's reward patterns (correctness 0.6, tool use 0.2, efficiency 0.2, clamped).
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
 
@@ -44,7 +38,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     rewards += [(rung.reward, CASES, "; ".join(rung.transcript)) for rung in evidence.rungs if rung.reward is not None]
     if not rewards:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
     beyond = [one for one in rewards if not 0.0 <= one[0] <= 1.0]
     findings = []
     if beyond:
@@ -59,14 +53,7 @@ def dynamic(evidence: Evidence) -> Verdict:
                 scenario=scenario,
             )
         ]
-    return judged(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
+    return Verdict.of(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
 
 
-RULE = Rule(
-    id="HE402",
-    name="reward-in-unit-interval",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

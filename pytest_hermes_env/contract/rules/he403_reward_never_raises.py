@@ -1,21 +1,21 @@
 """HE403 reward-never-raises
-compute_reward raises on no legal AgentResult.
+`compute_reward` does not raise on any legal `AgentResult`.
 
-What: results of every form that a rollout can leave are given to compute_reward: no tool call, an empty answer, a
-server error, the turn limit, malformed arguments, a tool that raised, results that are no JSON, odd and very long text,
-content that is None or a list of parts (older layers, recorded data and other chat APIs leave it), and generated
+What: `compute_reward` is called with results of every form that a rollout can have: no tool call, an empty answer, a
+server error, the turn limit, malformed arguments, a tool that raised, results that are not JSON, odd and very long
+text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs), and generated
 rollouts, of which the smallest failing one is shown.
 
-Why: an exception in compute_reward is caught on the way to the trainer and becomes 0.0. The rollouts that it hits are
-the odd ones: the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of
-the agent, and nobody finds the IndexError behind a learning curve that stays flat.
+Why: An exception in `compute_reward` is caught on the way to the trainer and becomes 0.0. It hits the unusual rollouts:
+the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of the agent, and
+the IndexError behind a flat learning curve stays hidden.
 
-Fix: paste the shown result into a test and mend the function until it passes. Read `message.get("content") or ""`,
-guard indices and divisions, and parse inside try/except with a named error. Where nothing can be decided because the
-sandbox itself is broken, raising is right: the base counts it apart from an honest 0.0.
+Fix: Paste the shown result into a test and fix the function until it passes. Read `message.get("content") or ""`, guard
+indices and divisions, and parse inside try/except with a named error. Where the sandbox itself is broken and nothing
+can be decided, raising is right: the base counts it apart from an honest 0.0.
 
-Source: environments.agent_loop.HermesAgentLoop.run (what a rollout leaves); environments.hermes_base_env
-(score of a failed reward).
+Source: `environments.agent_loop.HermesAgentLoop.run` (the results of a rollout); `environments.hermes_base_env` (score
+of a failed reward).
 """
 
 from __future__ import annotations
@@ -23,17 +23,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.probing.record import Probe
 from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
     if not raised and _needs_a_real_machine(probes):
         trial = probes[0].trial
-        return not_exercised(
+        return Verdict.not_exercised(
             f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
         )
     probed = [
@@ -64,7 +58,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         key = finding.path, finding.line, "" if finding.line else finding.message
         findings.setdefault(key, finding)
     note = f"compute_reward raised on none of {len(probes)} results"
-    return judged(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
+    return Verdict.of(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
 
 
 def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
@@ -97,11 +91,4 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
-RULE = Rule(
-    id="HE403",
-    name="reward-never-raises",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))

@@ -1,20 +1,20 @@
 """HE404 reward-is-repeatable
-The same item, transcript and sandbox give the same reward.
+The same item, transcript and sandbox have the same reward.
 
-What: each probe calls compute_reward twice, on equal copies of item and result and on machines with the same files;
-both rewards are equal. Beyond that, as warnings: repeating a tool call that was already made does not raise the reward,
-taking the final answer away does not raise it, and the order in which independent tool results come back does not
-change it. A reward may pay for the use of a tool, so the extra call is only added where there was one; it may give
-less than nothing for a wrong answer, so an answer is only taken away where the reward was not negative.
+What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
+and both rewards are equal. In addition, as warnings: repeating a tool call does not raise the reward, removing the
+final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
+use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below none,
+therefore an answer is removed only where the reward was not negative.
 
-Why: inside a group all rollouts share one item, and the differences of their rewards are what is trained on. A random
-or time-dependent part is noise that the optimiser follows. A reward that rises with padding is found by the policy
-within hours: it calls the same tool ten times, or falls silent.
+Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
+or time-dependent part is noise that the optimiser follows. A policy finds a reward that rises with padding within
+hours: it calls the same tool ten times, or stops answering.
 
-Fix: seed what is random from the item, read no clock, iterate over sorted values instead of sets. Count distinct calls
-instead of all calls, and give brevity its credit only where there is an answer.
+Fix: Seed random parts from the item, read no clock, and iterate over sorted values instead of sets. Count distinct
+calls instead of all calls, and credit brevity only where there is an answer.
 
-Source: atroposlib 0.4.0, envs/base.py (scores of one group are compared with each other).
+Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with each other).
 """
 
 from __future__ import annotations
@@ -22,16 +22,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
 from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,10 +39,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not twice:
         asks = evidence.probes.asks_a_judge
         reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
-        return not_exercised(reason)
+        return Verdict.not_exercised(reason)
     findings = [*_unsteady(evidence), *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice"
-    return judged(findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note)
+    return Verdict.of(
+        findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note
+    )
 
 
 def _unsteady(evidence: Evidence) -> Iterator[Finding]:
@@ -72,11 +68,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(
-    id="HE404",
-    name="reward-is-repeatable",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))

@@ -1,24 +1,24 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
-in the declared order, with the declared gap: the good one above the near miss, that above doing nothing. Policies that
-need no author (the prompt said back, the right form with wrong content) score below the good one. Over all transcripts,
-compute_reward gives more than one reward; and a rollout that used its tools does not score below one that did nothing.
-A reward that is the same for every transcript is reported when it is not 0.0, or when the source can give nothing else.
-Always 0.0 is what an honest verifier says to rollouts that never did the work: then the rule is not exercised until a
-good transcript is declared. Neither is it where a declared transcript got no reward, because the rollout or the reward
-raised, or where equal inputs get different rewards: other rules report these.
+What: Where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
+in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
+Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
+transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
+that did nothing. A reward that is the same for every transcript is reported when it is not 0.0, or when the source can
+return nothing else. An honest verifier returns 0.0 for all rollouts that never did the work: then the rule is not
+exercised until a good transcript is declared. It is not exercised either where a declared transcript got no reward,
+because the rollout or the reward raised, or where equal inputs have different rewards: other rules report these.
 
-Why: in a group with equal scores every advantage is zero, and nothing is learnt from it; atroposlib drops such groups.
-A reward that is always 0.0 or always 1.0 costs the whole run, and the usual reason is a swallowed exception or a
-comparison that never holds.
+Why: In a group with equal scores every advantage is zero, and nothing is learnt; atroposlib drops such groups. A reward
+that is always 0.0 or always 1.0 costs the whole run. The usual cause is a swallowed exception or a comparison that is
+never true.
 
-Fix: let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
+Fix: Let `hermes-env init FILE` write a file of cases, and fill in its good transcript. Try the reward by hand on a
 transcript that solves the item and on one that does not. Look for a broad `except: return 0.0`, for a key that the item
 does not have, and for a check that is true for an empty answer.
 
-Source: atroposlib 0.4.0, envs/base.py, handle_send_to_api (ensure_scores_are_not_same).
+Source: atroposlib 0.4.0, `envs/base.py`, `handle_send_to_api` (`ensure_scores_are_not_same`).
 """
 
 from __future__ import annotations
@@ -29,20 +29,12 @@ import statistics
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_exercised,
-    not_seen,
-    passed,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
@@ -60,26 +52,28 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not unsteady:
         findings += [*_of_order(evidence, rungs), *_of_automatic(evidence, rungs)]
     if findings:
-        return failed(findings, _summary(rungs))
+        return Verdict.failed(findings, _summary(rungs))
     if unsteady:
-        return not_exercised("equal inputs get different rewards, which HE404 reports")
+        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return not_exercised("; ".join(without))
+        return Verdict.not_exercised("; ".join(without))
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        return not_seen(reason or "compute_reward returned no finite number")
+        return Verdict.not_seen(reason or "compute_reward returned no finite number")
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
         means = f"{statistics.fmean(worked):g} and {statistics.fmean(idle):g}"
-        return failed([_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")])
+        return Verdict.failed(
+            [_finding(evidence, f"a rollout that used every tool scored below one that did nothing ({means})")]
+        )
     if has_gold(rungs):
-        return passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
+        return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
     if any(rung.is_unfilled for rung in rungs):
-        return not_exercised("; ".join(open_ones))
+        return Verdict.not_exercised("; ".join(open_ones))
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
-    return passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
+    return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
 
 def has_gold(rungs: tuple[Rung, ...]) -> bool:
@@ -176,9 +170,11 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
     """Return what a reward that was the same every time means."""
     value = every[0]
     if value or _gives_nothing_else(evidence, value):
-        return failed([_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")])
+        return Verdict.failed(
+            [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
+        )
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
@@ -196,11 +192,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return Finding(message=message, path=path, line=line, severity=Severity.WARNING)
 
 
-RULE = Rule(
-    id="HE405",
-    name="reward-tells-apart",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(*SCENARIOS, PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

@@ -1,18 +1,18 @@
 """HE406 judge-falls-back
-A judge that errors, times out or answers garbage still leaves a number.
+`compute_reward` returns a number when its judge fails, times out or answers garbage.
 
-What: a question that compute_reward puts to a model (self.server.chat_completion and its like) stands in a try with a
-handler, in its own method or in one that leads to it; and while the judge answers text without a score, or every
-question to it fails, compute_reward returns a finite number.
+What: A call of a judge in `compute_reward` (`self.server.chat_completion` and similar) is in a `try` with a handler, in
+its own method or in one that calls it. While the judge answers text without a score, or every call to it fails,
+`compute_reward` returns a finite number.
 
-Why: judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without
-a fallback each of these becomes an exception in compute_reward, which the trainer sees as 0.0: good work is punished
-at random, and an hour of outage teaches the model that nothing is worth doing.
+Why: Judges are remote. They time out, hit rate limits, and answer "As an AI, I cannot" one time in a hundred. Without a
+fallback each of these becomes an exception in `compute_reward`, which the trainer sees as 0.0: good work is punished at
+random, and an hour of outage teaches the model that nothing is worth doing.
 
-Fix: wrap the question and the parsing of its answer in one try, and in the handler return a heuristic score, such as
-the overlap of the answer's words with the expected ones. Log it, so that an outage is seen.
+Fix: Put the call and the parsing of its answer into one `try`, and return a heuristic score in the handler, such as the
+overlap of the answer's words with the expected ones. Log it: an outage must be visible.
 
-Source: the environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, ServerManager.
+Source: The environment guide's judge pattern (always a heuristic fallback); atroposlib 0.4.0, `ServerManager`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    not_seen,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.unavailable import Cause
-from pytest_hermes_env.source import Call, ClassSource, Frame, Function, breach, calls_in, doubts, in_order, last_name
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    calls_in,
+    data_flow,
+    finding_at,
+    last_name,
+    sorted_findings,
+    unresolved_calls,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,19 +52,19 @@ _OF_PARSING = frozenset(
 
 def static(source: ClassSource) -> Verdict:
     """Look at each question to a model that compute_reward leads to: a try with a handler is around it."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
-        return undecided(f"compute_reward may come from {missing}, which cannot be read")
-    frames = source.flow.reached_from(start)
+        return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
+    frames = data_flow(source).reached_from(start)
     asked = [call for call in calls_in(frames) if _is_question(call)]
     if not asked:
-        doubt = next(doubts(frames), None)
+        doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
-        return not_applicable("compute_reward asks no judge")
-    findings = in_order(
-        breach(
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
+        return Verdict.not_applicable("compute_reward asks no judge")
+    findings = sorted_findings(
+        finding_at(
             call.function,
             call.node,
             f"{call.function.name} asks a judge, and nothing catches what it raises: when it fails, compute_reward raises",
@@ -74,8 +74,10 @@ def static(source: ClassSource) -> Verdict:
         if _is_question(call) and not _is_guarded(call.function, call.node)
     )
     if findings:
-        return failed(findings)
-    return passed(f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try")
+        return Verdict.failed(findings)
+    return Verdict.passed(
+        f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try"
+    )
 
 
 def _bare(start: Frame) -> Iterator[Frame]:
@@ -136,7 +138,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward returned while its judge answered garbage, and while it failed."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
+        return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     findings: dict[tuple[str, int], Finding] = {}
     count = 0
     for scenario in ran:
@@ -154,16 +156,8 @@ def dynamic(evidence: Evidence) -> Verdict:
             message = f"the judge {_HOW[scenario.name]}, and compute_reward {found}"
             findings.setdefault((path, line), Finding(message=message, path=path, line=line, scenario=scenario.name))
     if not count:
-        return not_exercised("nobody called compute_reward while the judge failed")
-    return judged(findings.values(), f"{count} rewards were numbers while the judge failed")
+        return Verdict.not_exercised("nobody called compute_reward while the judge failed")
+    return Verdict.of(findings.values(), f"{count} rewards were numbers while the judge failed")
 
 
-RULE = Rule(
-    id="HE406",
-    name="judge-falls-back",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,30 +1,25 @@
 """HE408 reward-leaves-inputs-alone
-compute_reward changes neither the item nor the result that it is given.
+`compute_reward` changes neither the item nor the result that it receives.
 
-What: item and result (its messages, turns, errors) are after compute_reward what they were before, also inside.
+What: Item and result (its messages, turns, errors) are equal before and after `compute_reward`, also inside.
 
-Why: items are kept in a list that every epoch and every rollout of a group shares: an item whose answer was popped, or
-whose list was sorted, is another task for the next rollout. The messages become the tokens that are trained on: a
-reward that strips or annotates them trains on text that the model never wrote.
+Why: Items are in a list that every epoch and every rollout of a group shares: an item whose answer was popped, or whose
+list was sorted, is another task for the next rollout. The messages become the tokens that are trained on: a reward that
+strips or annotates them trains on text that the model never wrote.
 
-Fix: work on copies: `dict(item)`, `item.get(...)` instead of `pop`, `sorted(...)` instead of `.sort()`,
+Fix: Work on copies: `dict(item)`, `item.get(...)` instead of `pop`, `sorted(...)` instead of `.sort()`,
 `copy.deepcopy(result.messages)` before editing.
 
-Source: atroposlib 0.4.0, envs/base.py (one item for all rollouts of a group); environments.scoring (messages to
+Source: atroposlib 0.4.0, `envs/base.py` (one item for all rollouts of a group); `environments.scoring` (messages to
 tokens, after the reward).
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -39,14 +34,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             message = f"compute_reward changed {name}"
             found = Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
             findings.setdefault(name, found)
-    return judged(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
+    return Verdict.of(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
 
 
-RULE = Rule(
-    id="HE408",
-    name="reward-leaves-inputs-alone",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))

@@ -1,66 +1,53 @@
 """HE409 shell-values-are-quoted
-What is put into a command of the tool context is quoted, or is the author's own.
+Values in a command of the tool context are quoted, or are the author's own.
 
-What: a command for ctx.terminal (or call_tool("terminal", ...)) that compute_reward leads to is built from constants,
-numbers, settings and values that went through shlex.quote or shlex.join. Fields of the item, text of the transcript
-and what the sandbox gave back are not put into it as they are, by f-string, %, format, + or join, through locals or
-helpers. A field that is a command itself (its name says cmd, command, script or shell) and a command that is one
-value as a whole are no finding.
+What: A command for `ctx.terminal` (or `call_tool("terminal", ...)`) in `compute_reward` is built from constants,
+numbers, settings and values that passed through `shlex.quote` or `shlex.join`. Fields of the item, text of the
+transcript and output of the sandbox are not inserted unquoted, by f-string, `%`, `format`, `+` or `join`, through
+locals or helpers. A field that is a command itself (its name contains cmd, command, script or shell) and a command that
+is one value as a whole are not reported.
 
-Why: a file named `it's.txt` ends the reward in a syntax error, which reads as a failed test; and a model that may choose
-a file name writes `x; echo 1 > /tmp/score`. The verifier runs with the rights to say what is correct: whoever talks
-to its shell grades himself.
+Why: A file named `it's.txt` ends the reward in a syntax error, which reads as a failed test, and a model that may
+choose a file name writes `x; echo 1 > /tmp/score`. The verifier runs with the right to decide what is correct: a model
+that controls its shell grades itself.
 
 Fix: `ctx.terminal(f"cat {shlex.quote(path)}")`, `shlex.join([...])` for whole commands, or the file tools, which take
 paths as they are: `ctx.read_file(path)`.
 
-Source: Python's shlex.quote; environments.tool_context.ToolContext.terminal (the command goes to bash as it is).
+Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal` (bash receives the command unchanged).
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import (
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    passed,
-    undecided,
-)
-from pytest_hermes_env.source import ClassSource, breach, commands_of, in_order
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings, terminal_commands
+from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:
     """Look at every command that compute_reward leads to."""
     if not source.has("compute_reward") and source.unreadable:
-        return undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    commands = commands_of(source, "compute_reward")
+        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
+    commands = terminal_commands(source, "compute_reward")
     if not commands:
-        return not_applicable("compute_reward gives no command to a terminal")
-    findings = in_order(
-        breach(
+        return Verdict.not_applicable("compute_reward gives no command to a terminal")
+    findings = sorted_findings(
+        finding_at(
             command.function,
             command.node,
-            f"{command.function.name} puts {command.origin.what} into a command without quoting it",
+            f"{command.function.name} puts {command.taint.what} into a command without quoting it",
         )
         for command in commands
-        if command.origin.is_foreign and command.origin.is_built
+        if command.taint.is_tainted and command.taint.is_interpolated
     )
     if findings:
-        return failed(findings)
-    doubt = next((command for command in commands if command.origin.is_unknown and command.origin.is_built), None)
+        return Verdict.failed(findings)
+    doubt = next((command for command in commands if command.taint.is_unknown and command.taint.is_interpolated), None)
     if doubt is not None:
         line = getattr(doubt.node, "lineno", 0)
-        return undecided(f"line {line}: where the value of {doubt.origin.what} comes from cannot be read")
+        return Verdict.undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
     places = len({command.node for command in commands})
-    return passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
+    return Verdict.passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
 
 
-RULE = Rule(
-    id="HE409",
-    name="shell-values-are-quoted",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

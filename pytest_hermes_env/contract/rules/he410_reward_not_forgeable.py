@@ -1,41 +1,33 @@
 """HE410 reward-not-forgeable
-What the model merely says, or a file that anybody could have written, does not make the reward.
+Claims of the model, or a file that the agent could have written, do not alone make the reward.
 
-What: without any work, the reward is tried with claims in the final answer ("All tests passed.", a JSON score, words to
-a judge, the prompt said back), and with planted files: what the verifier looks for and nobody wrote, the agent may
-write before it looks. None of these raises the reward by half of the unit interval or more. A file that the prompt asks
-for is the work itself. The item's own expected answer is what a question asks for: what it earns is noted, and no
-finding. A hack that the environment's author declares (a file of cases beside it) does not score like the declared good
-transcript.
+What: Without any work, the reward is computed for claims in the final answer ("All tests passed.", a JSON score, words
+to a judge, the prompt repeated) and for planted files: a file that the verifier reads and nobody wrote may be written
+by the agent first. None of these raises the reward by half of the unit interval or more. A file that the prompt
+requests is the work itself. The item's expected answer is what a question asks for: its reward is noted, and not
+reported. A hack that the environment's author declares (a file of cases beside it) does not score like the declared
+good transcript.
 
-Why: policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words; a
-score that the verifier reads from a file in the agent's own sandbox teaches to write that file. The learning curve
-looks excellent.
+Why: Policies find such holes within a few hundred steps. A reward for the words "tests passed" teaches the words. A
+score that the verifier reads from a file in the agent's own sandbox teaches the agent to write that file. The learning
+curve looks excellent.
 
-Fix: decide from what the sandbox shows after a check that the verifier itself started: upload the tests in
-compute_reward, run them, take the exit code. Write results to a fresh directory (mktemp -d) or read them from the
-command's output. Give text to a judge as data, and take a score only from its own reply.
+Fix: Decide from the sandbox, after a check that the verifier itself started: upload the tests in `compute_reward`, run
+them, take the exit code. Write results to a fresh directory (`mktemp -d`) or read them from the command's output. Give
+text to a judge as data, and take a score only from its own reply.
 
-Source: the fake sandbox's account of who wrote and who read each file (Files.reads).
+Source: The fake sandbox's record of who wrote and who read each file (`Files.reads`).
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Outcome,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.probing.record import PAID, Canary
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 TINY = 1e-9
 
@@ -54,7 +46,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         notes += [note] if note and note not in notes else []
     notes.append(probed.note)
     if findings or probed.findings:
-        return failed([*findings, *probed.findings], "; ".join(notes))
+        return Verdict.failed([*findings, *probed.findings], "; ".join(notes))
     is_judged = any(hack.reward is not None and not hack.problem for hack in hacks)
     golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
@@ -63,10 +55,10 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
-    """Return the breach that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
+    """Return the violation that a hack is, if it is one, and what it came to. HE405 reports what is wrong with its declaration."""
     label = f"the hack of {hack.item}"
     if hack.reward is None or hack.problem:
-        return None, hack.unavailable or f"{label} could not be judged: {hack.problem or hack.error}"
+        return None, hack.unavailable or f"{label} could not be checked: {hack.problem or hack.error}"
     same = [rung for rung in evidence.rungs if rung.item == hack.item and rung.reward is not None and not rung.problem]
     gold = next((rung.reward for rung in same if rung.name == GOLD), None)
     idle = next((rung.reward for rung in same if rung.name == IDLE), None)
@@ -93,7 +85,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries:
-        return not_exercised("doing nothing gave no reward to compare with")
+        return Verdict.not_exercised("doing nothing gave no reward to compare with")
     findings: dict[str, Finding] = {}
     for canary in canaries:
         if canary.reward - canary.base >= PAID and not canary.is_answer:
@@ -106,7 +98,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
     )
     if answers:
         note += f"; the expected answer alone earns {answers[0].reward:g}, as it may in a question"
-    return judged(findings.values(), note)
+    return Verdict.of(findings.values(), note)
 
 
 def _finding(evidence: Evidence, canary: Canary) -> Finding:
@@ -123,11 +115,4 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
     return Finding(message=what, path=path, line=line, seen=seen, scenario=PROBES)
 
 
-RULE = Rule(
-    id="HE410",
-    name="reward-not-forgeable",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=(PROBES, CASES),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(PROBES, CASES))

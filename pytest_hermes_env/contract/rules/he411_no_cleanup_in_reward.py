@@ -1,17 +1,18 @@
 """HE411 no-cleanup-in-reward
-compute_reward leaves the clean-up of its tool context to whoever opened it.
+`compute_reward` leaves the cleanup of its tool context to the code that opened it.
 
-What: the tool context that compute_reward is given is not cleaned up by compute_reward, nor by what it calls: no
-ctx.cleanup(), no callback that does so. A ToolContext that the reward opens for itself is another matter (HE601).
+What: Neither `compute_reward` nor code that it calls cleans up the tool context that it receives: no `ctx.cleanup()`,
+no callback that does it. The same holds for the `ctx` of an `agent_rollout`, which `evaluate` and the `score` function
+of `evaluate_items` receive. A `ToolContext` that the reward opens for itself is subject to HE601.
 
-Why: the sandbox belongs to the rollout. The layer reads from it after the reward, and releases it on every way out; a
-verifier that cleans up first lets later reads meet a fresh, empty machine, which looks like an agent that did
-nothing. In evaluation the same context is often judged a second time.
+Why: The sandbox belongs to the rollout. The layer reads from it after the reward, and releases it on every way out.
+After an early cleanup later reads find a fresh, empty machine, which looks like an agent that did nothing. In
+evaluation the same context is often scored a second time.
 
-Fix: take the call away. Where compute_reward needs a machine of its own, open a ToolContext with a task_id of its own
-and clean that one up in a finally.
+Fix: Remove the call. Where `compute_reward` needs another machine, open a `ToolContext` with a new `task_id` and clean
+that one up in a `finally`.
 
-Source: environments.hermes_base_env.HermesAgentBaseEnv.collect_trajectory: the layer cleans up in a finally.
+Source: `environments.hermes_base_env.HermesAgentBaseEnv.agent_rollout`: the layer cleans up in a `finally`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
-from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, only
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,28 +34,29 @@ _CLEANS = "cleanup"
 
 def static(source: ClassSource) -> Verdict:
     """Look for a clean-up of the context in compute_reward and in all that it reaches."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
-        return undecided(f"compute_reward may come from {missing}, which cannot be read")
-    findings = in_order(finding for frame in source.flow.reached_from(start) for finding in _breaches(frame))
-    return judged(findings, "compute_reward does not clean its context up")
+        return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
+    frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
+    findings = sorted_findings(finding for frame in frames for finding in _breaches(frame))
+    return Verdict.of(findings, "compute_reward does not clean its context up")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
     name = frame.function.name
     for access in frame.reads:
-        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and only(access.base, Kind.CONTEXT):
+        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and must_be(access.base, Kind.CONTEXT):
             message = f"{name} cleans up the tool context that it was given: {ast.unparse(access.node)}"
-            yield breach(frame.function, access.node, message)
+            yield finding_at(frame.function, access.node, message)
     for call in frame.calls:
         if _asks_for_cleanup(call):
             message = f"{name} cleans up the tool context that it was given: {ast.unparse(call.node)}"
-            yield breach(frame.function, call.node, message)
+            yield finding_at(frame.function, call.node, message)
 
 
 def _asks_for_cleanup(call: Call) -> bool:
-    if call.name != "getattr" or len(call.node.args) < 2 or not only(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
+    if call.name != "getattr" or len(call.node.args) < 2 or not must_be(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
         return False
     word = call.node.args[1]
     return isinstance(word, ast.Constant) and word.value == _CLEANS
@@ -82,15 +78,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for probe in evidence.probes.probes
         if probe.trial.cleanups
     ]
-    return judged(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
+    return Verdict.of(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
 
 
-RULE = Rule(
-    id="HE411",
-    name="no-cleanup-in-reward",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=(PROBES,),
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

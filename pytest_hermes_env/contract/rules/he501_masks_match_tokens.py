@@ -1,17 +1,19 @@
 """HE501 masks-match-tokens
-masks has the length of tokens, and each mask is -100 or the token at its place.
+`masks` has the length of `tokens`, and each mask is -100 or the token at its place.
 
-What: in every scored item, for tokens [T], masks is [T], and masks[i] is -100 (not trained) or tokens[i] (trained). In
-token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and every sampled one.
+What: In every scored item, for `tokens` [T], `masks` is [T], and `masks[i]` is -100 (not trained) or `tokens[i]`
+(trained). In token mode the trained positions are those that the model sampled: none of a prompt or a tool result, and
+every sampled one.
 
-Why: the trainer shifts masks into labels and takes them as they come. A mask that is one token off teaches the model
-to say every word one place late; a mask of 0 and 1 teaches it to say token 0 and token 1. The loss goes down all the
-while, and days of GPU time go into a model that writes noise.
+Why: The trainer shifts masks into labels and uses them as they are. A mask that is one token off teaches the model to
+say every word one place late; masks of 0 and 1 teach it to say token 0 and token 1. The loss falls meanwhile, and days
+of GPU time go into a model that writes noise.
 
-Fix: build masks together with tokens: [-100] * len(prompt_tokens) + answer_tokens. After cutting tokens to a length,
-cut masks to the same length.
+Fix: Build masks together with tokens: `[-100] * len(prompt_tokens) + answer_tokens`. After truncating tokens, truncate
+masks to the same length.
 
-Source: atroposlib 0.4.0, utils/tokenize_for_trainer.py and envs/server_handling/managed_server.py (masked_tokens).
+Source: atroposlib 0.4.0, `utils/tokenize_for_trainer.py` and `envs/server_handling/managed_server.py`
+(`masked_tokens`).
 """
 
 from __future__ import annotations
@@ -19,18 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_exercised,
-    not_seen,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 IGNORED = -100
@@ -40,14 +35,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at every sequence of every group that was collected."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_seen(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_seen(evidence.why_missing(*SCENARIOS))
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return not_exercised(reasons or "collect_trajectories gave no group")
+        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
     findings = findings or list(_beside_the_sampled(evidence, ran))
-    return judged(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
+    return Verdict.of(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
 
 
 def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
@@ -104,11 +99,4 @@ def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE501",
-    name="masks-match-tokens",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

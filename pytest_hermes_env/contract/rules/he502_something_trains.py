@@ -1,16 +1,16 @@
 """HE502 something-trains
-a rollout in which the model worked has labels to train on, and one in which it said nothing has none.
+A rollout in which the model worked has labels to train on, and one in which it said nothing has none.
 
-What: every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's server
-failed every request, every mask is -100, or there is no item.
+What: Every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's
+server failed every request, every mask is -100, or there is no item.
 
-Why: a rollout without labels costs its model calls and tools, and moves nothing. A rollout of a dead server is the worse one:
-its prompt is trained on as if the model had said it, with the reward 0.0 of a failure that was none of the model's.
+Why: A rollout without labels costs its model calls and tools, and trains nothing. A rollout of a dead server is worse:
+its prompt is trained on as if the model had said it, with a reward of 0.0 for a failure that was not the model's.
 
-Fix: take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for what the model
-said; and [-100] * len(tokens) when result.messages has no message of the model.
+Fix: Take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for the model's
+words, and `[-100] * len(tokens)` when `result.messages` has no message of the model.
 
-Source: atroposlib 0.4.0, envs/base.py (ScoredDataGroup) and utils/tokenize_for_trainer.py.
+Source: atroposlib 0.4.0, `envs/base.py` (`ScoredDataGroup`) and `utils/tokenize_for_trainer.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of
+from pytest_hermes_env.source.finding import Finding, Severity
 
 WORKED = ("happy", "silent", "drifting")
 DEAD = "speechless"
@@ -35,8 +36,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return not_exercised("no rollout in which the model worked gave a sequence")
-    return judged(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence")
+    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
@@ -65,11 +66,4 @@ def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
                 )
 
 
-RULE = Rule(
-    id="HE502",
-    name="something-trains",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,16 +1,18 @@
 """HE503 logprobs-align
-in token mode an item has inference_logprobs of the length of its tokens, with the server's own values where it trains.
+In token mode an item has `inference_logprobs` of the length of its tokens, with the server's own values where it
+trains.
 
-What: for tokens [T], inference_logprobs is [T]; at every trained position it is a number of at most 0, and the one that the
-model's server gave for this token at this place.
+What: For `tokens` [T], `inference_logprobs` is [T]. At every trained position it is a number of at most 0: the one that
+the model's server returned for this token at this place.
 
-Why: the trainer weighs each token by how likely it was when it was sampled (importance ratio). Logprobs that are one place
-off, or filled up with 1.0, make ratios of any size; clipping hides that, and what is learned is noise.
+Why: The trainer weights each token by how likely it was when it was sampled (importance ratio). Logprobs that are one
+place off, or filled with 1.0, make ratios of any size; clipping hides that, and the model learns noise.
 
-Fix: keep inference_logprobs as the base gives them. Whatever cuts, joins or shifts tokens does the same to masks and
-inference_logprobs. The filler of positions that were not sampled is 1.0.
+Fix: Keep `inference_logprobs` as the base returns them. Code that truncates, joins or shifts tokens does the same to
+`masks` and `inference_logprobs`. The filler of positions that were not sampled is 1.0.
 
-Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (SequenceNode.logprobs); api/server.py, ScoredData.
+Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (`SequenceNode.logprobs`); `api/server.py`,
+`ScoredData`.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ import math
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 NEAR = 1e-6
@@ -36,9 +39,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = evidence.scenarios(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
     if not looked:
-        return not_exercised("no sequence has masks that match its tokens, which HE501 reports")
+        return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports")
     trained = sum(len(row.trained) for _, row in looked)
-    return judged(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
+    return Verdict.of(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
 
 
 def _rows(scenario: Scenario) -> list[Row]:
@@ -74,11 +77,4 @@ def _fault(scenario: Scenario, row: Row) -> str:
     return ""
 
 
-RULE = Rule(
-    id="HE503",
-    name="logprobs-align",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

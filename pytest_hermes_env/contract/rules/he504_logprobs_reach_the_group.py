@@ -1,16 +1,16 @@
 """HE504 logprobs-reach-the-group
-the inference_logprobs of the items are in the group that goes to the trainer, one row for each sequence.
+The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence.
 
-What: when collect_trajectory gave items with inference_logprobs, the group of collect_trajectories has a row with the same
-values for each of them.
+What: When `collect_trajectory` returned items with `inference_logprobs`, the group of `collect_trajectories` has a row
+with the same values for each of them.
 
-Why: a group without inference_logprobs is accepted by run-api all the same. The trainer then takes the policy's own logprobs
-for those of the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
+Why: run-api accepts a group without `inference_logprobs`. The trainer then takes the policy's own logprobs for those of
+the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
 
-Fix: join items with the base's collect_trajectories. atroposlib's own joins tokens, masks, scores and messages only; an
-override that builds the group by hand copies inference_logprobs, too.
+Fix: Join items with the base's `collect_trajectories`. atroposlib's own joins tokens, masks, scores and messages only;
+an override that builds the group by hand must copy `inference_logprobs` too.
 
-Source: atroposlib 0.4.0, envs/base.py (BaseEnv.collect_trajectories, whose group has no inference_logprobs).
+Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 
@@ -32,11 +33,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
     if not items:
-        return not_exercised("no item had inference_logprobs, which HE503 reports")
-    return judged(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
+        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports")
+    return Verdict.of(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
 
 
 def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
@@ -68,11 +69,4 @@ def _is_beside_another(item: Row, rows: Sequence[Row]) -> bool:
     return bool(same) and item.logprobs not in same
 
 
-RULE = Rule(
-    id="HE504",
-    name="logprobs-reach-the-group",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,25 +1,29 @@
 """HE505 one-node-per-rollout
-the conversation of a rollout is one token sequence, the very one that the model saw and sampled, or every part of it is kept.
+The conversation of a rollout is one token sequence, exactly as the model saw and sampled it, or every part of it is
+kept.
 
-What: in token mode, for every reply that was sampled there is a sequence in the group that begins with the reply's prompt and
-the reply, token by token, and the token that ended the reply stands there once. This also holds for ids that encoding the
-reply's text again would not give.
+What: In token mode, for every sampled reply there is a sequence in the group that begins with the reply's prompt and
+the reply, token by token, and contains the token that ended the reply once. This also holds for ids that encoding the
+reply's text again would not produce.
 
-Why: a conversation that is rendered and encoded anew in each turn comes out in other ids: think blocks are gone, the end of
-a turn is there twice, a word is cut elsewhere. Keeping only the last sequence then loses all earlier replies; keeping the
+Why: A conversation that is rendered and encoded again in each turn has other ids: think blocks are gone, the end of a
+turn is there twice, a word is split elsewhere. Keeping only the last sequence loses all earlier replies; keeping the
 text instead of the ids trains tokens that the model never chose.
 
-Fix: take the nodes of the managed server as they are, and keep all of them: the base does, with history_rendering="sampled"
-and split_rollouts="keep". Never encode a reply's text again, and change no earlier message during a rollout.
+Fix: Take the nodes of the managed server as they are, and keep all of them: the base does, with
+`history_rendering="sampled"` and `split_rollouts="keep"`. Never encode a reply's text again, and change no earlier
+message during a rollout.
 
-Source: atroposlib 0.4.0, envs/server_handling/managed_server.py (a prompt extends a node only when it begins with its text).
+Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (a prompt extends a node only when it begins with its
+text).
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 
@@ -31,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+        return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
     path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     findings = [
         Finding(message=fault, path=path, line=line, scenario=scenario.name)
@@ -39,14 +43,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if not scenario.error and (fault := sequence_fault(scenario))
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
-    return judged(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
 
 
-RULE = Rule(
-    id="HE505",
-    name="one-node-per-rollout",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

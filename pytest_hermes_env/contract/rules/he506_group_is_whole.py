@@ -1,16 +1,16 @@
 """HE506 group-is-whole
-every list of a group has group_size entries.
+Every list of a group has `group_size` entries.
 
-What: tokens, masks, scores and every other column of a group have as many entries as config.group_size says, or
-group_overrides["group_size"], for a group whose rollouts became more sequences than that.
+What: `tokens`, `masks`, `scores` and every other column of a group have `config.group_size` entries, or
+`group_overrides["group_size"]` for a group whose rollouts became more sequences than that.
 
-Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the trainer
-waits. Columns of different length go through, and from then on scores belong to the wrong sequences.
+Why: atroposlib drops a group of another size, with a warning that scrolls by: the rollouts were paid for, and the
+trainer waits. Columns of different length pass, and from then on scores belong to the wrong sequences.
 
-Fix: when a rollout has no item, drop the group or run the rollout again. When you filter or add sequences, do it to every
-column, and set group_overrides["group_size"].
+Fix: When a rollout has no item, drop the group or run the rollout again. When you filter or add sequences, do it in
+every column, and set `group_overrides["group_size"]`.
 
-Source: atroposlib 0.4.0, envs/base.py (handle_send_to_api); api/server.py (find_groups_summing_to_target).
+Source: atroposlib 0.4.0, `envs/base.py` (`handle_send_to_api`); `api/server.py` (`find_groups_summing_to_target`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 REQUIRED = ("tokens", "masks", "scores")
@@ -34,9 +35,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     findings = list(_findings(evidence, groups))
-    return judged(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
+    return Verdict.of(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
 
 
 def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> Iterator[Finding]:
@@ -54,11 +55,4 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
             )
 
 
-RULE = Rule(
-    id="HE506",
-    name="group-is-whole",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

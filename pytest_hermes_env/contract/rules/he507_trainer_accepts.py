@@ -1,23 +1,25 @@
 """HE507 trainer-accepts
-run-api would take the group as it is sent, and what would be dropped on the way is named.
+run-api accepts the group as it is sent, and a group that would be dropped on the way is reported.
 
-What: the group is JSON that run-api's own model of scored data accepts. A group whose scores are all the same is named: Atropos
-drops it while ensure_scores_are_not_same is on, which is right for a group of alike rollouts, and wrong as the rule.
+What: The group is JSON that run-api's own model of scored data accepts. A group of equal scores is reported: Atropos
+drops it while `ensure_scores_are_not_same` is on, which is right for a group of similar rollouts, and wrong if it
+happens to every group.
 
-Why: run-api answers what it cannot read with an error that the environment retries and gives up on; the rollouts are lost,
-and a trainer that waits for a batch waits for ever.
+Why: run-api answers a group that it cannot read with an error that the environment retries and gives up on. The
+rollouts are lost, and a trainer that waits for a batch waits forever.
 
-Fix: scores are plain numbers, tokens and masks lists of ints, messages dicts with role and content. Numpy and torch values
-become plain ones with .item() or .tolist().
+Fix: Use plain numbers as scores, lists of ints as tokens and masks, and dicts with role and content as messages.
+Convert numpy and torch values with `.item()` or `.tolist()`.
 
-Source: atroposlib 0.4.0, api/server.py (ScoredData); envs/base.py (handle_send_to_api).
+Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handle_send_to_api`).
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 
@@ -29,7 +31,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
-        return not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group")
     path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     findings = [
         Finding(message=f"run-api refuses the group: {scenario.refusal}", path=path, line=line, scenario=scenario.name)
@@ -38,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     same = [scenario.name for scenario in ran if any(_has_equal_scores(group) for group in groups_of(scenario))]
     dropped = f"; dropped before that, because their scores are all the same: {', '.join(same)}" if same else ""
-    return judged(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
+    return Verdict.of(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
 
 
 def _has_equal_scores(group: dict[str, object]) -> bool:
@@ -46,11 +48,4 @@ def _has_equal_scores(group: dict[str, object]) -> bool:
     return isinstance(scores, list) and len(scores) > 1 and len(set(map(str, scores))) == 1
 
 
-RULE = Rule(
-    id="HE507",
-    name="trainer-accepts",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

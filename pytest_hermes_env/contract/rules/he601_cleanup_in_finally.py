@@ -1,21 +1,23 @@
 """HE601 cleanup-in-finally
-Every ToolContext that the class opens is cleaned up on every way out: in a finally that begins right after it is
-opened.
+Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
+`ToolContext` in a `finally`.
 
-What: each ToolContext(...) in the class's own code is followed at once by a try, or stands in one, whose finally
-calls cleanup() on it, directly or through a helper; registering ctx.cleanup with an exit stack counts. An evaluate
-that drives a HermesAgentLoop of its own opens a ToolContext for the same task_id and cleans it. The context that the
-base class hands to compute_reward is the base's to clean.
+What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack or by the caller of
+the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
+one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
+counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
+up. The base cleans up the context that it passes to `compute_reward`.
 
-Why: a sandbox is a process, a container or a rented virtual machine. One that is not cleaned lives on until its
-lifetime runs out (an hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50
-sandboxes behind: the machine runs out of memory, or the cloud sends the bill.
+Why: A sandbox is a process, a container or a rented virtual machine. A leaked one lives until its lifetime ends (an
+hour by default). An evaluation of 100 items in which the judge fails half the time leaves 50 sandboxes behind: the
+machine runs out of memory, or the cloud sends the bill.
 
-Fix: ctx = ToolContext(task_id), then at once try: ... finally: ctx.cleanup(). Whatever can raise or be awaited goes
-inside the try, the loop's run included. Before the first tool or the first await there is no sandbox yet: what only builds the prompt may
-stand between.
+Fix: Write `async with self.agent_rollout(item, temperature=0.0) as rollout:`. By hand: `ctx = ToolContext(task_id)`,
+then at once `try: ... finally: ctx.cleanup()`. Everything that can raise or be awaited goes inside the `try`, including
+the loop's run. Before the first tool call or await there is no sandbox yet: code that only builds the prompt may come
+before it.
 
-Source: environments.tool_context.ToolContext.cleanup; environments.hermes_base_env, collect_trajectory.
+Source: `environments.hermes_base_env`, `agent_rollout`; `environments.tool_context.ToolContext.cleanup`.
 """
 
 from __future__ import annotations
@@ -23,22 +25,11 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
@@ -52,13 +43,15 @@ from pytest_hermes_env.source import (
     Kind,
     Value,
     Values,
-    breach,
     calls_in,
     constructs,
-    doubts,
-    in_order,
+    data_flow,
+    finding_at,
     last_name,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,55 +82,51 @@ _RELEASES = re.compile(r"clean_?up|tear_?down|release")
 _MAX_HANDED_UP = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Doubt:
-    """Why the source cannot tell about one ToolContext."""
-
-    line: int
-    reason: str
-
-
 def static(source: ClassSource) -> Verdict:
     """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
-    frames = source.flow.every_frame()
+    frames = data_flow(source).every_frame()
     opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
-    told = [answer for node, frame in opened.items() if (answer := _judge(source, frame, node, node, 0))]
+    told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
+    entered = rollouts_of(frames)
+    told += [answer for node, frame in entered.items() if (answer := check_rollout(source, frame, node))]
     findings = [item for item in told if isinstance(item, Finding)]
-    unsure = [item for item in told if isinstance(item, _Doubt)]
+    unsure = [item for item in told if isinstance(item, Doubt)]
     leak = _leak_in_evaluate(source)
     if isinstance(leak, Finding):
         findings.append(leak)
     elif leak is not None:
         unsure.append(leak)
     if findings:
-        return failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if unsure:
-        return undecided(f"line {unsure[0].line}: {unsure[0].reason}")
-    if not opened:
-        return not_applicable("opens no ToolContext of its own")
-    return passed(f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally")
+        return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
+    if not opened and not entered:
+        return Verdict.not_applicable("the class opens no ToolContext and enters no agent_rollout")
+    notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
+    notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
+    return Verdict.passed("; ".join(notes))
 
 
-def _leak_in_evaluate(source: ClassSource) -> Finding | _Doubt | None:
-    start = source.flow.method("evaluate")
+def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
+    start = data_flow(source).method("evaluate")
     if start is None:
         return None
-    frames = source.flow.reached_without(start, "compute_reward")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     if not loops or any(constructs(call, LAYER_CONTEXT) or _RELEASES.search(call.name) for call in calls):
         return None
     if any(_RELEASES.search(getattr(access.node, "attr", "")) for frame in frames for access in frame.reads):
         return None
-    doubt = next(doubts(frames), None)
+    doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
-        return _Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
+        return Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
     message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
-    return breach(loops[0].function, loops[0].node, message)
+    return finding_at(loops[0].function, loops[0].node, message)
 
 
-def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
-    """Judge a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
+def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+    """Check a ToolContext that ``frame`` holds from ``node`` on: None when it is cleaned."""
     function = frame.function
     statement = function.statement_of(node)
     line = getattr(node, "lineno", 0)
@@ -150,41 +139,41 @@ def _judge(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if trouble == "":
         return None
     if _is_handed_up(frame, opened):
-        return _judge_callers(source, frame, opened, node, depth)
+        return _check_callers(source, frame, opened, node, depth)
     if cleaning and trouble:
-        return breach(function, node, f"{function.name} opens a ToolContext, but {trouble}")
+        return finding_at(function, node, f"{function.name} opens a ToolContext, but {trouble}")
     if cleaning:
         cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
         where = f"outside a finally (line {cleaned})"
         message = f"{function.name} cleans its ToolContext up {where}: an exception before it leaks"
-        return breach(function, node, message)
+        return finding_at(function, node, message)
     escape = _escape(frame, opened)
     if escape:
-        return _Doubt(line=line, reason=f"the ToolContext {escape}")
-    return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
+        return Doubt(line=line, reason=f"the ToolContext {escape}")
+    return finding_at(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
-def _judge_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | _Doubt | None:
-    callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
-    unsure = _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
+    callers = {edge: caller for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame}
+    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
-    told = [_judge(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
-    for kind in (Finding, _Doubt):
+    told = [_check(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
+    for kind in (Finding, Doubt):
         for item in told:
             if isinstance(item, kind):
                 return item
     return None
 
 
-def _entered(function: Function, node: ast.AST) -> Finding | _Doubt | None:
-    """Judge a ToolContext that is made inside the head of a with statement."""
+def _entered(function: Function, node: ast.AST) -> Finding | Doubt | None:
+    """Check a ToolContext that is made inside the head of a with statement."""
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
             message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"
-            return breach(function, node, message)
+            return finding_at(function, node, message)
         if isinstance(parent, ast.withitem) and child is parent.context_expr:
-            return _Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
+            return Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
         if isinstance(parent, ast.stmt):
             break
     return None
@@ -196,7 +185,7 @@ def _cleaning(source: ClassSource, frame: Frame, opened: ast.AST) -> Iterator[as
         if _cleans(access, opened):
             yield access.node
     for node, target in frame.edges:
-        for inner in source.flow.reached_from(target):
+        for inner in data_flow(source).reached_from(target):
             if inner is not frame and any(_cleans(access, opened) for access in inner.reads):
                 yield node
                 break
@@ -365,7 +354,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: list[Finding] = []
     opened = 0
     for scenario in ran:
@@ -386,8 +375,10 @@ def dynamic(evidence: Evidence) -> Verdict:
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
     if not opened:
-        return not_applicable("the class opens no ToolContext and no agent loop of its own; the layer releases what it opens")
-    return judged(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+        return Verdict.not_applicable(
+            "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
+        )
+    return Verdict.of(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 
 def _times(count: int) -> str:
@@ -402,12 +393,4 @@ def _one_per_line(findings: list[Finding]) -> list[Finding]:
     return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
 
 
-RULE = Rule(
-    id="HE601",
-    name="cleanup-in-finally",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

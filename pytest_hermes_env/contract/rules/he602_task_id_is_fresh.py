@@ -1,19 +1,20 @@
 """HE602 task-id-is-fresh
-Each rollout has a task_id of its own, made for it: one uuid per rollout.
+Each rollout has a new `task_id`: one uuid per rollout.
 
-What: the task_id that the class's own code gives to a HermesAgentLoop or a ToolContext is made anew for that rollout,
-as by uuid.uuid4(). A constant, an item's id, an index, something kept on self, or a uuid that was made once before the
-loop over the items is shared. In a scenario, no two rollouts of concurrent groups and of evaluations have the same id.
+What: The `task_id` that the class's own code passes to a `HermesAgentLoop` or a `ToolContext` is created for that
+rollout, as by `uuid.uuid4()`. A constant, an item's id, an index, an attribute of self, or a uuid that was created once
+before the loop over the items is shared. In a scenario, no two rollouts of concurrent groups and of evaluations have
+the same id. `agent_rollout` creates a new id for each rollout.
 
-Why: hermes keeps a sandbox per task_id. Two rollouts with the same id work in the same directory: one finds the other's
-files, is rewarded for them, and loses its own sandbox when the other one cleans up. A group of 8 attempts at one item
-with the item's id as task_id is one sandbox for all 8.
+Why: hermes keeps one sandbox per `task_id`. Two rollouts with the same id work in the same directory: one finds the
+other's files, is rewarded for them, and loses its sandbox when the other one cleans up. A group of 8 attempts at one
+item with the item's id as `task_id` is one sandbox for all 8.
 
-Fix: task_id = str(uuid.uuid4()) where the rollout begins, given to both, HermesAgentLoop and ToolContext. A readable
-name may stand in front: f"eval-{uuid.uuid4()}".
+Fix: Use `self.agent_rollout(item)`, or `task_id = str(uuid.uuid4())` where the rollout begins, passed to both
+`HermesAgentLoop` and `ToolContext`. A readable prefix is fine: `f"eval-{uuid.uuid4()}"`.
 
-Source: environments.hermes_base_env, collect_trajectory; hermes-agent 0.19, tools.terminal_tool (one environment per
-task_id).
+Source: `environments.hermes_base_env`, `agent_rollout`; hermes-agent 0.19, `tools.terminal_tool` (one environment per
+`task_id`).
 """
 
 from __future__ import annotations
@@ -25,18 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
@@ -47,14 +37,16 @@ from pytest_hermes_env.source import (
     Function,
     Kind,
     argument,
+    argument_origins,
     bindings,
-    breach,
     constructs,
-    given_to,
-    in_order,
-    is_hidden,
+    data_flow,
+    finding_at,
     last_name,
+    may_be_unpacked,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _MAKES_NEW = frozenset({"uuid1", "uuid4", "uuid6", "uuid7", "token_hex", "token_urlsafe", "token_bytes", "urandom", "mkdtemp"})
 _KEEPS = frozenset(
@@ -83,31 +75,33 @@ class _Age(enum.Enum):
 
 def static(source: ClassSource) -> Verdict:
     """Follow the task_id of each loop and ToolContext to where it is made."""
-    frames = source.flow.every_frame()
+    frames = data_flow(source).every_frame()
     sites = [(call, frame) for frame in frames for call in frame.calls if _position(call) is not None]
     if not sites:
-        return not_applicable("builds no agent loop and no ToolContext of its own: the layer gives each rollout a uuid")
+        return Verdict.not_applicable("builds no agent loop and no ToolContext of its own: the layer gives each rollout a uuid")
     found: list[Finding] = []
     unsure = ""
     for call, frame in sites:
         written = argument(call.node, _position(call) or 0, "task_id")
         if written is None:
-            if is_hidden(call, "task_id"):
+            if may_be_unpacked(call, "task_id"):
                 unsure = unsure or f"line {call.node.lineno}: the task_id is unpacked from what cannot be followed"
             continue
         age = _Reader(frames=frames).age(written, frame)
         text = ast.unparse(written)
         if age is _Age.ONCE:
             message = f"{text}, the task_id of this rollout, is made once for several rollouts: they share one sandbox"
-            found.append(breach(call.function, call.node, message))
+            found.append(finding_at(call.function, call.node, message))
         elif age in {_Age.SAME, _Age.VARIED}:
             message = f"{text}, the task_id of this rollout, is not made for it: rollouts share one sandbox"
-            found.append(breach(call.function, call.node, message))
+            found.append(finding_at(call.function, call.node, message))
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
     if found:
-        return failed(in_order(found))
-    return undecided(unsure) if unsure else passed("each task_id of the class's own code is made for its rollout")
+        return Verdict.failed(sorted_findings(found))
+    return (
+        Verdict.undecided(unsure) if unsure else Verdict.passed("each task_id of the class's own code is made for its rollout")
+    )
 
 
 def _position(call: Call) -> int | None:
@@ -156,7 +150,7 @@ class _Reader:
         ages: list[_Age] = []
         for value in values:
             if isinstance(value, ast.Name):
-                given = [item for item, _ in given_to(value, frame, self.frames)]
+                given = [item for item, _ in argument_origins(value, frame, self.frames)]
                 if given and all(map(_is_none, given)):
                     continue
             if not _is_none(value):
@@ -175,7 +169,7 @@ class _Reader:
         made = next((call for call in frame.calls if call.node is node and _position(call) is not None), None)
         if made is not None:
             written = argument(node, _position(made) or 0, "task_id")
-            is_given = written is not None or is_hidden(made, "task_id")
+            is_given = written is not None or may_be_unpacked(made, "task_id")
             return _Age.NEW if not is_given else self.age(written, frame, depth) if written is not None else _Age.UNKNOWN
         if name not in _KEEPS:
             return _Age.UNKNOWN
@@ -193,7 +187,7 @@ class _Reader:
             return _Age.SAME
         age = self.age(node.value, frame, depth)
         if node.attr == "task_id" and age is not _Age.ONCE and self._is_of_layer(node.value, frame):
-            return _Age.NEW  # judged where that context or loop is made
+            return _Age.NEW  # checked where that context or loop is made
         return age if age in {_Age.SAME, _Age.VARIED} or node.attr == "task_id" else _Age.UNKNOWN
 
     def _is_of_layer(self, node: ast.expr, frame: Frame) -> bool:
@@ -210,7 +204,7 @@ class _Reader:
             return _either(ages)
         if node.id in function.positional and function.name in _ITEM_METHODS and function.positional.index(node.id) == 1:
             return _Age.VARIED
-        given = [(value, caller) for value, caller in given_to(node, frame, self.frames) if not _is_none(value)]
+        given = [(value, caller) for value, caller in argument_origins(node, frame, self.frames) if not _is_none(value)]
         if given:
             return _either([self._given(node, value, caller, depth) for value, caller in given])
         return _Age.SAME if node.id in function.module.names else _Age.UNKNOWN
@@ -333,7 +327,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     events = [event for scenario in ran for event in (*scenario.events, *scenario.beside)]
     loops = [event for event in events if isinstance(event, LoopStarted)]
     if not loops:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run")
     of_loops = Counter(event.task_id for event in loops)
     contexts = [event for event in events if isinstance(event, ContextOpened) and event.task_id not in of_loops]
     of_contexts = Counter(event.task_id for event in contexts)
@@ -343,7 +337,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         *_findings(shared, of_loops, "rollouts had the task_id"),
         *_findings(shared_contexts, of_contexts, "ToolContexts were opened for the task_id"),
     ]
-    return judged(findings, f"{len(loops)} rollouts had a task_id of their own")
+    return Verdict.of(findings, f"{len(loops)} rollouts had a task_id of their own")
 
 
 def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str], what: str) -> Iterator[Finding]:
@@ -356,12 +350,4 @@ def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str]
         yield Finding(message=f"{count[task_id]} {what} {task_id!r}", path=place.path, line=place.line)
 
 
-RULE = Rule(
-    id="HE602",
-    name="task-id-is-fresh",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,20 +1,21 @@
 """HE603 no-shared-rollout-state
-What belongs to one rollout is kept in that rollout: not on self, in a module global or in os.environ.
+Rollouts share no state: what belongs to one rollout is not kept on self, in a module global or in `os.environ`.
 
-What: an attribute of self that format_prompt, compute_reward, collect_trajectory or collect_trajectories set to
-something of their item, result or context is not read back by rollouts after an await; the same for a module global, and
-for os.environ and the working directory. In concurrent groups, in which every rollout's model says a word of its own,
-no rollout is shown another one's word, and nothing shared holds the word of the last one only. Series that are only
-added to are fine.
+What: An attribute of self that `format_prompt`, `compute_reward`, `collect_trajectory` or `collect_trajectories` sets
+to a part of its item, result or context is not read again by rollouts after an await. The same holds for a module
+global, for `os.environ` and for the working directory. In concurrent groups, in which the model of every rollout says a
+different word, no rollout sees the word of another, and no shared place holds the word of the last one only. Series
+that are only appended to are fine.
 
-Why: rollouts of a group, and several groups, run in one process on one object. Whatever one of them keeps on self, the
-next one has overwritten before the first await is over: the reward judges another rollout's answer against this
-item. Nothing fails, and the noise in the rewards looks like a hard task.
+Why: Rollouts of a group, and several groups, run in one process on one object. The next rollout overwrites an attribute
+before the first await of the previous one ends: the reward scores another rollout's answer against this item. Nothing
+fails, and the noise in the rewards looks like a hard task.
 
-Fix: hand it on as an argument or a return value, or keep it in the item; what must be kept by rollout belongs into a
-dict by ctx.task_id, or into a ContextVar.
+Fix: Pass the value as an argument or a return value, or keep it in the item. State per rollout belongs into a dict
+keyed by `ctx.task_id`, or into a ContextVar.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.collect_trajectories (gather over one object); environments.hermes_base_env.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.collect_trajectories` (gather over one object);
+`environments.hermes_base_env`.
 """
 
 from __future__ import annotations
@@ -23,27 +24,24 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-    not_seen,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Crossed
-from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
 
 def static(source: ClassSource) -> Verdict:
     """Look for what rollouts set from their own arguments where others can see it, and read back."""
-    frames = [frame for name in _ROLLOUT if (start := source.flow.method(name)) for frame in source.flow.reached_from(start)]
+    frames = [
+        frame
+        for name in _ROLLOUT
+        if (start := data_flow(source).method(name))
+        for frame in data_flow(source).reached_from(start)
+    ]
     if not frames:
-        return not_applicable("no method of a rollout can be read")
+        return Verdict.not_applicable("no method of a rollout can be read")
     reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
     findings: list[Finding] = []
     for frame in frames:
@@ -59,9 +57,9 @@ def static(source: ClassSource) -> Verdict:
                     f"{change.function.name} keeps what belongs to one rollout in self.{change.attribute}, and rollouts read it "
                     "back: another one may have set it by then"
                 )
-                findings.append(breach(change.function, change.node, message))
+                findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
-    return judged(in_order(findings), "rollouts keep nothing of their own where others see it")
+    return Verdict.of(sorted_findings(findings), "rollouts keep nothing of their own where others see it")
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
@@ -83,7 +81,7 @@ def _is_later(change: Change, reader: Function, node: ast.Attribute) -> bool:
 
 def _is_elsewhere(source: ClassSource, writer: Function, reader: Function) -> bool:
     """Tell whether a method of rollouts leads to the reader and not to the writer: the base class awaits between the two."""
-    flow = source.flow
+    flow = data_flow(source)
     reached = [{frame.function for frame in flow.reached_from(start)} for name in _ROLLOUT if (start := flow.method(name))]
     return any(reader in functions and writer not in functions for functions in reached)
 
@@ -131,14 +129,14 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
                 message = (
                     f"{function.name} keeps what belongs to one rollout in the global {target.id}, which all rollouts share"
                 )
-                yield breach(function, node, message)
+                yield finding_at(function, node, message)
             if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
                 message = f"{function.name} keeps what belongs to one rollout in os.environ, which all rollouts share"
-                yield breach(function, node, message)
+                yield finding_at(function, node, message)
     for call in frame.calls:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
             message = f"{function.name} changes the working directory, which all rollouts share"
-            yield breach(call.function, call.node, message)
+            yield finding_at(call.function, call.node, message)
 
 
 SCENARIOS = ("concurrent_groups",)
@@ -149,10 +147,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
-        return not_seen(groups.unavailable)
+        return Verdict.not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
-        return not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
+        return Verdict.not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
     messages = []
     for seen in groups.sightings:
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
@@ -172,14 +170,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
-    return judged(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
+    return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
 
 
 RULE = Rule(
-    id="HE603",
-    name="no-shared-rollout-state",
-    severity=Severity.ERROR,
     doc=__doc__,
+    severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,

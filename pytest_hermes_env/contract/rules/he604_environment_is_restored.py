@@ -1,18 +1,19 @@
 """HE604 environment-is-restored
-os.environ and the working directory are as they were before.
+`os.environ` and the working directory are restored.
 
-What: what the class's own code sets in os.environ, and where it goes with os.chdir, is put back before the call of the
-class ends: in setup, in training groups and in evaluations, also those that fail or are cancelled. What is set while
-the module is imported is for HE110 to say.
+What: Variables that the class's own code sets in `os.environ`, and the directory that it changes to with `os.chdir`,
+are restored before the call of the class ends: in `setup`, in training groups and in evaluations, also those that fail
+or are cancelled. HE110 covers changes while the module is imported.
 
-Why: both belong to the process, and a process runs many rollouts, and often several environments. A variable that one
-of them leaves behind changes what hermes' tools, a tokenizer or wandb do for all others; after a chdir, every relative
-path means another file. Such runs differ by the order in which rollouts happened to end.
+Why: Both belong to the process, and a process runs many rollouts, and often several environments. A leaked variable
+changes the behaviour of hermes' tools, a tokenizer or wandb for all others; after a chdir, every relative path names
+another file. Such runs differ by the order in which rollouts ended.
 
-Fix: hand a tool its variables in its command (env VAR=x cmd) and its directory as a path. Where only the process will do,
-put both back in a finally.
+Fix: Set a tool's variables in its command (`env VAR=x cmd`) and pass its directory as a path. Where only the process
+will do, restore both in a `finally`.
 
-Source: Python's os.environ and os.chdir are process-wide; environments.isolation gives each rollout a directory of its own.
+Source: Python's `os.environ` and `os.chdir` are process-wide; `environments.isolation` gives each rollout its own
+directory.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = (
     "setup",
@@ -40,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what was set and not put back."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: dict[tuple[str, int], Finding] = {}
     for scenario in ran:
         for change in (*scenario.unrestored, *_set_again(scenario)):
@@ -49,7 +51,7 @@ def dynamic(evidence: Evidence) -> Verdict:
                 (place.path, place.line),
                 Finding(message=_message(change), path=place.path, line=place.line, scenario=scenario.name),
             )
-    return judged(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+    return Verdict.of(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
 
 
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
@@ -69,11 +71,4 @@ def _message(change: SurroundingChanged) -> str:
     return f"os.environ[{change.name!r}] is left {how}"
 
 
-RULE = Rule(
-    id="HE604",
-    name="environment-is-restored",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

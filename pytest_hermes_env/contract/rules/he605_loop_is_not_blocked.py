@@ -1,17 +1,21 @@
 """HE605 loop-is-not-blocked
 No code of an environment blocks the event loop.
 
-What: nothing that rollouts, evaluation or wandb_log reach calls a function that waits in its own thread (time.sleep,
-requests, urllib, subprocess.run), unless it is handed to a thread (asyncio.to_thread, run_in_executor). In the
-scenarios, no line of the class keeps the event loop from running for 100 ms. setup may block: nothing runs beside it.
+What: Nothing that rollouts, evaluation or `wandb_log` reach calls a function that waits in its own thread
+(`time.sleep`, `requests`, `urllib`, `subprocess.run`), unless it runs in a thread (`asyncio.to_thread`,
+`run_in_executor`). In the scenarios, no line of the class keeps the event loop from running for 100 ms. `setup` may
+block: nothing runs beside it.
 
-Why: all rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
-the other 63 wait too: their model calls time out, heartbeats are missed, and a training step takes minutes that one
-slow line costs. Calls of the reward's ToolContext do not count: the base class bridges them.
+Why: All rollouts of a process share one event loop. While one of them sleeps for a second or waits for a web server,
+the other 63 wait too: their model calls time out, heartbeats are missed, and one slow line makes a training step take
+minutes. Calls of the `ToolContext` in `compute_reward`, and in the `score` function of `evaluate_items`, do not count:
+the base class bridges them.
 
-Fix: await asyncio.sleep(...), an async client, asyncio.create_subprocess_exec; or await asyncio.to_thread(function, ...).
+Fix: Use `await asyncio.sleep(...)`, an async client, `asyncio.create_subprocess_exec`, or `await
+asyncio.to_thread(function, ...)`.
 
-Source: Python's asyncio, "Running Blocking Code"; environments.nonblocking_calls for ToolContext in compute_reward.
+Source: Python's asyncio, "Running Blocking Code"; `environments.nonblocking_calls` for `ToolContext` in
+`compute_reward`.
 """
 
 from __future__ import annotations
@@ -19,17 +23,10 @@ from __future__ import annotations
 import ast
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    judged,
-    not_applicable,
-    not_exercised,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
-from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, last_name
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _STARTS = (
     "get_next_item",
@@ -58,16 +55,16 @@ _SHORT_S = 0.1
 
 def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop."""
-    starts = [frame for name in _STARTS if (frame := source.flow.method(name)) is not None]
+    starts = [frame for name in _STARTS if (frame := data_flow(source).method(name)) is not None]
     if not starts:
-        return not_applicable("no method that runs beside rollouts can be read")
-    findings = in_order(
-        breach(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
+        return Verdict.not_applicable("no method that runs beside rollouts can be read")
+    findings = sorted_findings(
+        finding_at(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
         for frame in _on_the_loop(starts)
         for call in frame.calls
         if (name := _blocks(call)) and not _is_handed_over(call)
     )
-    return judged(findings, "nothing that rollouts reach is known to block the event loop")
+    return Verdict.of(findings, "nothing that rollouts reach is known to block the event loop")
 
 
 def _on_the_loop(starts: list[Frame]) -> list[Frame]:
@@ -109,7 +106,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the steps of the event loop that stood in the environment for too long."""
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     longest: dict[Place, tuple[float, str]] = {}
     for scenario in ran:
         for event in scenario.of(Blocked):
@@ -123,15 +120,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for place, (seconds, name) in longest.items()
     ]
-    return judged(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
+    return Verdict.of(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
 
 
-RULE = Rule(
-    id="HE605",
-    name="loop-is-not-blocked",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,24 +1,27 @@
 """HE606 no-leaked-resources
-After an environment has ended, nothing of what it made is left: no process, thread, temporary directory or open client.
+After an environment has ended, it leaks nothing: no process, thread, temporary directory or open client.
 
-What: after setup, a training group and an evaluation, and after its own close method where it has one (aclose, close,
-shutdown, teardown), no process or thread that the class's own code began is still running, no directory that it made
-with tempfile is still there, and no HTTP client that it made is open. What the layer makes for it is the layer's.
+What: After `setup`, a training group and an evaluation, and after the environment's close method if it has one
+(`aclose`, `close`, `shutdown`, `teardown`), no process or thread that the class's own code started is running, no
+directory that it created with `tempfile` exists, and no HTTP client that it created is open. Resources that the layer
+creates for it are the layer's.
 
-Why: environments run for days and in test suites of hundreds. A browser, a server or a directory of 200 MB per rollout
-that nobody removes fills the machine; an unclosed client warns in somebody else's test; a thread that is not a daemon
-keeps the process from ending at all.
+Why: Environments run for days, and in test suites of hundreds. A leaked browser, server or directory of 200 MB per
+rollout fills the machine; an unclosed client warns in another test; a thread that is not a daemon keeps the process
+from ending.
 
-Fix: make it where it is used, in a with statement or with a finally: tempfile.TemporaryDirectory(), async with
-httpx.AsyncClient(), process.wait() after process.terminate().
+Fix: Create the resource where it is used, in a `with` statement or with a `finally`: `tempfile.TemporaryDirectory()`,
+`async with httpx.AsyncClient()`, `process.wait()` after `process.terminate()`.
 
-Source: atroposlib 0.4.0, envs/base.py: BaseEnv has no close, so what lives as long as the environment is never released.
+Source: atroposlib 0.4.0, `envs/base.py`: `BaseEnv` has no close method, and resources that live as long as the
+environment are never released.
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("closing",)
 
@@ -27,7 +30,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what is left after the environment was closed."""
     closing = evidence.scenario("closing")
     if not closing.happened:
-        return not_exercised(closing.unavailable)
+        return Verdict.not_exercised(closing.unavailable)
     findings = {
         (left.place.path, left.place.line): Finding(
             message=f"the {left.kind} made here is still there after the environment has ended",
@@ -38,15 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for left in reversed(closing.left)
     }
-    return judged(list(findings.values())[::-1], "no process, thread, temporary directory or client of its own was left")
+    return Verdict.of(list(findings.values())[::-1], "no process, thread, temporary directory or client of its own was left")
 
 
-RULE = Rule(
-    id="HE606",
-    name="no-leaked-resources",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-    former_names=("nothing-is-left",),
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))

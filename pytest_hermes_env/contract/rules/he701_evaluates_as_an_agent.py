@@ -1,18 +1,19 @@
 """HE701 evaluates-as-an-agent
-evaluate drives a HermesAgentLoop with tools over its items.
+`evaluate` runs the agent with tools on its items.
 
-What: from evaluate, through helpers and inherited methods, a HermesAgentLoop is built with tool schemas and its run
-is awaited, or the rollouts of the base class are used (collect_trajectory, collect_trajectories). A bare
-chat_completion, a stub, a constant or a loop without tools is a breach.
+What: `evaluate`, through helpers and inherited methods, uses the rollouts of the base class (`evaluate_items`,
+`agent_rollout`, `collect_trajectory`, `collect_trajectories`), or builds a `HermesAgentLoop` with tool schemas and
+awaits its run. A bare `chat_completion`, a stub, a constant or a loop without tools is a violation.
 
-Why: the model is trained to work in turns with tools. One chat completion without tools measures something else: the
-curve that decides which checkpoint is kept says nothing about the skill that was trained, and the API money of every
-evaluation is spent on the wrong number.
+Why: The model is trained to work in turns with tools. One chat completion without tools measures something else: the
+curve that selects the checkpoint does not show the skill that was trained, and the API money of every evaluation buys
+the wrong number.
 
-Fix: for each held-out item build HermesAgentLoop(server=self.server, tool_schemas=tools, valid_tool_names=names,
-task_id=uuid, temperature=0.0, ...), await agent.run(messages), then score the result.
+Fix: `await self.evaluate_items()`, or for each held-out item `async with self.agent_rollout(item, temperature=0.0) as
+rollout:` and score `rollout.result`.
 
-Source: environments.agent_loop.HermesAgentLoop; atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items` and `agent_rollout`; `environments.agent_loop.HermesAgentLoop`;
+atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate`.
 """
 
 from __future__ import annotations
@@ -21,34 +22,27 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_LOOP,
-    LAYER_ROLLOUTS,
+    LAYER_RUNS,
     Call,
     ClassSource,
     Function,
     Kind,
-    breach,
     calls_in,
+    calls_layer,
     constructs,
-    doubts,
-    in_order,
+    data_flow,
+    finding_at,
     last_name,
-    only,
+    must_be,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,26 +53,26 @@ _COMPLETIONS = frozenset({"chat_completion", "completion"})
 
 def static(source: ClassSource) -> Verdict:
     """Look for a loop with tools in what evaluate reaches."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
-    if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
-        return passed("evaluate uses the rollouts of the base class")
+    if any(calls_layer(call, LAYER_RUNS) for call in calls):
+        return Verdict.passed("evaluate uses the rollouts of the base class")
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     kept = _kept_on_self(source)
     if loops or any(_runs_kept(call, kept) for call in calls):
-        findings = in_order(finding for call in loops for finding in _fault_of_loop(call, calls))
+        findings = sorted_findings(finding for call in loops for finding in _fault_of_loop(call, calls))
         if findings and len(findings) >= len({call.node for call in loops}):
-            return failed(findings)
-        return passed("evaluate drives a HermesAgentLoop with tools")
-    doubt = next(doubts(frames), None)
+            return Verdict.failed(findings)
+        return Verdict.passed("evaluate drives a HermesAgentLoop with tools")
+    doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
-        return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-    return failed([_without_loop(start.function, calls)])
+        return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+    return Verdict.failed([_without_loop(start.function, calls)])
 
 
 def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
@@ -89,15 +83,15 @@ def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
         if given is None and len(loop.arguments) > 1:
             given, written = loop.arguments[1], node.args[1]
         is_none = isinstance(written, ast.Constant) and written.value is None
-        if given is None or is_none or only(given, Kind.EMPTY):
-            yield breach(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
+        if given is None or is_none or must_be(given, Kind.EMPTY):
+            yield finding_at(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
             return
     runs = [call for call in calls if any(value.kind is Kind.RUN and value.node is node for value in call.callee)]
     if not runs:
         if not _escapes(loop, calls):
-            yield breach(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
+            yield finding_at(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
     elif all(isinstance(call.function.parents.get(call.node), ast.Expr) for call in runs):
-        yield breach(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
+        yield finding_at(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
 
 
 def _escapes(loop: Call, calls: list[Call]) -> bool:
@@ -112,7 +106,7 @@ def _kept_on_self(source: ClassSource) -> frozenset[str]:
     """Return the attributes of self that hold a HermesAgentLoop."""
     return frozenset(
         change.attribute
-        for frame in source.flow.every_frame()
+        for frame in data_flow(source).every_frame()
         for change in frame.changes
         for value in change.value
         if change.how == "set" and value.kind is Kind.INSTANCE and value.name == LAYER_LOOP
@@ -127,10 +121,10 @@ def _without_loop(function: Function, calls: list[Call]) -> Finding:
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
             message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
-            return breach(call.function, call.node, message)
+            return finding_at(call.function, call.node, message)
     if all(map(_is_idle, function.node.body)):
-        return breach(function, function.node, "evaluate is a stub: it evaluates nothing")
-    return breach(function, function.node, "evaluate drives no HermesAgentLoop")
+        return finding_at(function, function.node, "evaluate is a stub: it evaluates nothing")
+    return finding_at(function, function.node, "evaluate drives no HermesAgentLoop")
 
 
 def _is_idle(statement: ast.stmt) -> bool:
@@ -152,11 +146,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what evaluate() asked of the model, and how."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     with_tools = [loop for loop in loops if loop.tools]
     if with_tools:
-        return passed(
+        return Verdict.passed(
             f"evaluate() ran {len(with_tools)} agent loops, each with up to {max(len(loop.tools) for loop in with_tools)} tools"
         )
     path, line = evidence.at_method("evaluate")
@@ -167,19 +161,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
     else:
         if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
-            return not_exercised("evaluate cannot be called without an argument, which HE102 reports")
+            return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports")
         message = "evaluate() never asked the model"
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
-    return failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
+    return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate")])
 
 
-RULE = Rule(
-    id="HE701",
-    name="evaluates-as-an-agent",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

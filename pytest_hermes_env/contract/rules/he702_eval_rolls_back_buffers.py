@@ -1,22 +1,22 @@
 """HE702 eval-rolls-back-buffers
-What the training buffers on self held before evaluate, they hold after it, also when it raises.
+`evaluate` leaves the training buffers on self as they were, also when it raises.
 
-What: an attribute of self that training changes in place (from compute_reward, collect_trajectory or get_next_item)
-and that evaluate changes too, most often by calling compute_reward, is put back by evaluate in a finally. What training
-adds while an evaluation runs should be there when it has ended: a buffer that is put back as a whole loses it, which is
-a warning.
+What: An attribute of self that training changes in place (from `compute_reward`, `collect_trajectory` or
+`get_next_item`) and that `evaluate` changes too, most often by calling `compute_reward`, is restored by `evaluate` in a
+`finally`. Entries that training adds while an evaluation runs must survive it: restoring a buffer as a whole loses
+them, which is a warning.
 
-Why: the buffers become the training curves in wandb_log. Evaluation runs at temperature 0 on other items; when its
-rewards are left in the training buffers, train/ metrics jump at every evaluation. People have tuned learning rates
-and thrown away good checkpoints, days of GPU time each, for a step that only the bookkeeping made.
+Why: The buffers become the training curves in `wandb_log`. Evaluation runs at temperature 0 on other items; when its
+rewards stay in the training buffers, `train/` metrics jump at every evaluation. People have tuned learning rates and
+thrown away good checkpoints, days of GPU time each, because of a step that only the bookkeeping made.
 
-Fix: keep compute_reward free of bookkeeping, and append where training collects (collect_trajectory, or
-collect_trajectories). Where it must stay in compute_reward, remember the state before the loop
-(n = len(self.rewards_buffer)) and put it back in a finally (del self.rewards_buffer[n:]); that takes along what training
-added meanwhile, which a ContextVar that evaluate sets, and compute_reward asks, does not.
+Fix: Keep `compute_reward` free of bookkeeping, and append where training collects (`collect_trajectory`, or
+`collect_trajectories`). Where it must stay in `compute_reward`, remember the state before the loop (`n =
+len(self.rewards_buffer)`) and restore it in a `finally` (`del self.rewards_buffer[n:]`). That also removes entries that
+training added meanwhile; a ContextVar that `evaluate` sets and `compute_reward` reads does not.
 
-Source: atroposlib 0.4.0, envs/base.py: evaluate runs as a task beside training (env_step_checks), wandb_log reads the
-same object.
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs as a task beside training (`env_step_checks`), and `wandb_log`
+reads the same object.
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, last_name, only
+from pytest_hermes_env.source import (
+    Change,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    calls_in,
+    data_flow,
+    finding_at,
+    last_name,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +86,7 @@ class _Reach:
 
     @cached_property
     def training(self) -> tuple[Frame, ...]:
-        return self.source.flow.reached(*_TRAINING)
+        return data_flow(self.source).reached(*_TRAINING)
 
     @cached_property
     def shared(self) -> frozenset[Function]:
@@ -99,7 +101,7 @@ class _Reach:
     @cached_property
     def own(self) -> tuple[Frame, ...]:
         """Frames that evaluate reaches and training does not."""
-        return tuple(frame for frame in self.source.flow.reached_from(self.start) if frame.function not in self.shared)
+        return tuple(frame for frame in data_flow(self.source).reached_from(self.start) if frame.function not in self.shared)
 
     @cached_property
     def restores(self) -> tuple[tuple[Frame, Change], ...]:
@@ -113,19 +115,19 @@ class _Reach:
     def _sites_in(self, frame: Frame) -> Iterator[_Site]:
         for node, target in frame.edges:
             if target.function in self.shared:
-                reached = self.source.flow.reached_from(target)
+                reached = data_flow(self.source).reached_from(target)
                 changed = {change.attribute for inner in reached for change in inner.changes if _adds_to(change)}
                 if touched := frozenset(changed & self.kept):
                     yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
         for change in frame.changes:
-            lost = change.how == "clear" or (change.how == "set" and only(change.value, Kind.EMPTY))
+            lost = change.how == "clear" or (change.how == "set" and must_be(change.value, Kind.EMPTY))
             if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
                 yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
 
     def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
         """Return the changes that put ``attribute`` back; emptying it counts only together with filling it again."""
         mine = [(frame, change) for frame, change in self.restores if change.attribute == attribute]
-        empties = [pair for pair in mine if pair[1].how == "clear" or only(pair[1].value, Kind.EMPTY)]
+        empties = [pair for pair in mine if pair[1].how == "clear" or must_be(pair[1].value, Kind.EMPTY)]
         aliases = [pair for pair in mine if _is_alias(pair[1])] if not empties and self._in_place(attribute) else []
         if not any(pair not in empties and pair not in aliases for pair in mine):
             return []
@@ -139,29 +141,29 @@ class _Reach:
 
 def static(source: ClassSource) -> Verdict:
     """Compare what evaluate changes on self with what training keeps there, and look for what puts it back."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
     reach = _Reach(source=source, start=start)
     if not reach.kept:
         if source.unreadable:
-            return undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
-        return not_applicable("training keeps no buffers on self")
+            return Verdict.undecided(f"training may keep buffers in {source.unreadable[0]}, which cannot be read")
+        return Verdict.not_applicable("training keeps no buffers on self")
     if not reach.sites:
         unread = next((call for call in calls_in(reach.own) if _scores_elsewhere(call.name, call.callee)), None)
         if unread is not None:
-            return undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
-        return passed("evaluate leaves the training buffers alone")
-    findings = in_order(finding for site in reach.sites for finding in _judge(reach, site))
+            return Verdict.undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
+        return Verdict.passed("evaluate leaves the training buffers alone")
+    findings = sorted_findings(finding for site in reach.sites for finding in _check(reach, site))
     if not findings:
-        return passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
+        return Verdict.passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
     doubt = _doubt(reach)
-    return undecided(doubt) if doubt else failed(findings)
+    return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
 
 
-def _judge(reach: _Reach, site: _Site) -> Iterator[Finding]:
+def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
     never, late = set(), set()
     for attribute in site.attributes:
         restores = reach.puts_back(attribute)
@@ -173,10 +175,10 @@ def _judge(reach: _Reach, site: _Site) -> Iterator[Finding]:
     name = site.frame.function.name
     if never:
         message = f"{name} {how} {_names(never)} of training; nothing puts that back"
-        yield breach(site.frame.function, site.node, message)
+        yield finding_at(site.frame.function, site.node, message)
     if late:
         message = f"{name} {how} {_names(late)} of training; not rolled back when evaluation raises"
-        yield breach(site.frame.function, site.node, message)
+        yield finding_at(site.frame.function, site.node, message)
 
 
 def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
@@ -221,7 +223,7 @@ def _covers(reach: _Reach, holder: Frame, found: ast.Try, site: _Site) -> bool:
     if any(isinstance(item, (ast.Yield, ast.YieldFrom)) for item in inside):
         return True
     return any(
-        edge in inside and any(item.function is site.frame.function for item in reach.source.flow.reached_from(target))
+        edge in inside and any(item.function is site.frame.function for item in data_flow(reach.source).reached_from(target))
         for edge, target in holder.edges
     ) or (holder.function is site.frame.function and _is_in_called_scope(holder, inside, site.node))
 
@@ -274,7 +276,7 @@ def _is_alias(change: Change) -> bool:
 
 
 def _doubt(reach: _Reach) -> str:
-    """Return why breaches that were seen may be none."""
+    """Return why violations that were seen may be none."""
     for _, change in reach.restores:
         if change.attribute == "*":
             return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed"
@@ -330,13 +332,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what training filled before and after evaluate(), also when evaluation fails or is cancelled."""
     training = evidence.scenarios(*TRAINING)
     if not training:
-        return not_exercised(evidence.why_missing(*TRAINING))
+        return Verdict.not_exercised(evidence.why_missing(*TRAINING))
     buffers = {name for scenario in training for name in changed(scenario.before, scenario.after)}
     if not buffers:
-        return not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
+        return Verdict.not_applicable("training rollouts left nothing on self: there is no buffer to roll back")
     evaluations = [run for run in evidence.scenarios(*EVALUATIONS) if run.of(LoopStarted) or run.of(Reward)]
     if not evaluations:
-        return not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
+        return Verdict.not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
     polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
     path, line = evidence.at_method("evaluate")
     findings = [
@@ -353,7 +355,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
         findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE, severity=Severity.WARNING))
     beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
-    return judged(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
+    return Verdict.of(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
 
 
 def _ran_beside(scenario: Scenario) -> bool:
@@ -378,12 +380,4 @@ def _lost(evidence: Evidence) -> list[str]:
     return [f"self.{name}" for name in sorted(lost)]
 
 
-RULE = Rule(
-    id="HE702",
-    name="eval-rolls-back-buffers",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,16 +1,19 @@
 """HE703 eval-is-greedy
-evaluate asks the model at temperature 0.0.
+`evaluate` samples at temperature 0.0.
 
-What: each HermesAgentLoop that evaluate builds, in helpers and inherited methods too, is given temperature=0.0, as a
-number or through a setting whose value is 0. A loop that is given none samples at its default, 1.0; so does one that is
-given the temperature of training. In a scenario, each loop that evaluate() runs has temperature 0.
+What: Each `agent_rollout` and each `HermesAgentLoop` in `evaluate`, in helpers and inherited methods too, has
+`temperature=0.0`, as a number or through a setting whose value is 0. Without it `agent_rollout` samples at
+`agent_temperature`, the temperature of training, and a loop at its default, 1.0. `evaluate_items` is greedy unless it
+is given another temperature. In a scenario, each loop that `evaluate` runs has temperature 0.
 
-Why: at temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
+Why: At temperature 1.0 the same checkpoint scores differently at every evaluation: with 50 items the mean moves by
 several points from noise alone. The best checkpoint of a run is then the luckiest one, and two runs cannot be compared.
 
-Fix: HermesAgentLoop(..., temperature=0.0), or a setting of its own for evaluation with the default 0.0.
+Fix: `self.agent_rollout(item, temperature=0.0)`, `self.evaluate_items()`, or a setting for evaluation with the default
+0.0.
 
-Source: environments.agent_loop.HermesAgentLoop (temperature=1.0 by default); the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `agent_rollout` and `evaluate_items`; `environments.agent_loop.HermesAgentLoop`
+(`temperature=1.0` by default).
 """
 
 from __future__ import annotations
@@ -19,20 +22,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
+    LAYER_AGENT_ROLLOUT,
+    LAYER_EVALUATION,
     LAYER_LOOP,
     LAYER_ROLLOUTS,
     UNKNOWN,
@@ -41,19 +35,22 @@ from pytest_hermes_env.source import (
     Frame,
     Kind,
     argument,
-    breach,
     calls_in,
+    calls_layer,
     config_calls,
     config_class,
+    config_fields,
+    constant_value,
     constructs,
-    fields_of,
-    has,
-    in_order,
-    is_hidden,
+    data_flow,
+    finding_at,
     keyword,
-    literal,
+    may_be,
+    may_be_unpacked,
     origins,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,31 +62,47 @@ _DEFAULT = 1.0
 
 def static(source: ClassSource) -> Verdict:
     """Look at the temperature of each loop that evaluate reaches."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
-    loops = [(call, frame) for frame in frames for call in frame.calls if constructs(call, LAYER_LOOP)]
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
+    frames = data_flow(source).reached_without(start, "compute_reward")
+    loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:
-        calls = calls_in(frames)
-        if any(value.kind is Kind.BASE_METHOD and value.name in LAYER_ROLLOUTS for call in calls for value in call.callee):
-            return undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
-        return not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
-    told = [answer for call, frame in loops for answer in _judge(source, call, frame, frames)]
-    if findings := in_order(item for item in told if isinstance(item, Finding)):
-        return failed(findings)
+        if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
+            return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
+        return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
+    told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
+    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
+        return Verdict.failed(findings)
     unsure = next((item for item in told if isinstance(item, str)), None)
-    return undecided(unsure) if unsure else passed("evaluate asks at temperature 0")
+    return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
 
 
-def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
+def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
     """Yield what is wrong with the temperature of one loop, and why the source cannot tell."""
     line = call.node.lineno
-    written = argument(call.node, _POSITION, "temperature")
+    is_loop = constructs(call, LAYER_LOOP)
+    written = argument(call.node, _POSITION, "temperature") if is_loop else keyword(call.node, "temperature")
+    if not is_loop and (written is None or (isinstance(written, ast.Constant) and written.value is None)):
+        is_silent = written is None and calls_layer(call, {LAYER_EVALUATION})
+        if written is None and (may_be_unpacked(call, "temperature") or _is_partial(call, frames)):
+            written = _from_stars(call)
+            if written is None:
+                yield f"line {line}: the rollout may be given its temperature elsewhere"
+                return
+        else:
+            if not is_silent and (value := _training_temperature(source)) is not UNKNOWN and not _is_zero(value):
+                message = (
+                    f"{call.function.name} calls {call.name} without a temperature: it samples at {_OF_TRAINING} = {value}"
+                )
+                yield finding_at(call.function, call.node, message)
+            elif not is_silent and value is UNKNOWN:
+                yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only when it runs"
+            return
     if written is None:
-        if is_hidden(call, "temperature"):
+        if may_be_unpacked(call, "temperature"):
             written = _from_stars(call)
             if written is None:
                 yield f"line {line}: what the loop is given is unpacked from what cannot be followed"
@@ -101,20 +114,37 @@ def _judge(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
             message = (
                 f"{call.function.name} builds a HermesAgentLoop without a temperature: it samples at its default, {_DEFAULT}"
             )
-            yield breach(call.function, call.node, message)
+            yield finding_at(call.function, call.node, message)
             return
     for node, holder in origins(written, frame, frames):
-        value = literal(node, holder.function.module, holder.function)
+        value = constant_value(node, holder.function.module, holder.function)
         if value is UNKNOWN:
             value = _setting(source, node)
         if value is UNKNOWN:
             yield f"line {line}: {ast.unparse(node)} is known only when it runs"
         elif not _is_zero(value):
-            yield breach(
+            yield finding_at(
                 holder.function if holder is not frame else call.function,
                 node if holder is not frame else call.node,
                 f"evaluation samples at temperature {_shown(node, value)}, not greedily",
             )
+
+
+def _samples(call: Call) -> bool:
+    """Whether a call runs the agent at a temperature that it may be given."""
+    return constructs(call, LAYER_LOOP) or calls_layer(call, {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION})
+
+
+def _is_partial(call: Call, frames: tuple[Frame, ...]) -> bool:
+    """Whether ``call`` may call a partial of the layer's method, which has further arguments."""
+    return call.name not in {LAYER_AGENT_ROLLOUT, LAYER_EVALUATION} and any(
+        other.name == "partial" for other in calls_in(frames)
+    )
+
+
+def _training_temperature(source: ClassSource) -> object:
+    node = ast.parse(f"self.config.{_OF_TRAINING}", mode="eval").body
+    return _setting(source, node)
 
 
 def _is_zero(value: object) -> bool:
@@ -152,7 +182,7 @@ def _is_prepared(call: Call, frames: tuple[Frame, ...]) -> bool:
     if any(value.kind is Kind.CLASS for value in call.callee):
         return True
     return any(
-        other.name == "partial" and other.arguments and has(other.arguments[0], Kind.EXTERNAL)
+        other.name == "partial" and other.arguments and may_be(other.arguments[0], Kind.EXTERNAL)
         for other in calls_in(frames)
         if any(value.name.rpartition(".")[2] == LAYER_LOOP for values in other.arguments[:1] for value in values)
     )
@@ -162,22 +192,22 @@ def _setting(source: ClassSource, node: ast.expr) -> object:
     """Return the value of ``self.config.name`` as config_init or the default of the field gives it, else UNKNOWN."""
     if not isinstance(node, ast.Attribute) or not ast.unparse(node.value).endswith("config"):
         return UNKNOWN
-    start = source.flow.method("config_init")
-    frames = source.flow.reached_from(start) if start is not None else ()
+    start = data_flow(source).method("config_init")
+    frames = data_flow(source).reached_from(start) if start is not None else ()
     for call in config_calls(frames):
         given = keyword(call.node, node.attr)
         if given is not None:
-            return literal(given, call.function.module, call.function)
+            return constant_value(given, call.function.module, call.function)
     if node.attr == _OF_TRAINING:
         return _DEFAULT
     config = config_class(source)
-    for field in fields_of(config) if isinstance(config, ClassSource) else ():
+    for field in config_fields(config) if isinstance(config, ClassSource) else ():
         if field.name == node.attr and field.node.value is not None:
             default = field.node.value
             if isinstance(default, ast.Call):
                 found = keyword(default, "default") or next(iter(default.args), None)
-                return literal(found, field.owner.module) if found is not None else UNKNOWN
-            return literal(default, field.owner.module)
+                return constant_value(found, field.owner.module) if found is not None else UNKNOWN
+            return constant_value(default, field.owner.module)
     return UNKNOWN
 
 
@@ -188,10 +218,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the temperature of each loop that evaluate() ran."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
     warm = {(loop.place.path, loop.place.line): loop for loop in loops if loop.temperature is None or loop.temperature != 0}
     findings = [
         Finding(
@@ -202,15 +232,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for loop in warm.values()
     ]
-    return judged(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
+    return Verdict.of(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
 
 
-RULE = Rule(
-    id="HE703",
-    name="eval-is-greedy",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)

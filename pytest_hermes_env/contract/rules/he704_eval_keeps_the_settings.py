@@ -1,18 +1,19 @@
 """HE704 eval-keeps-the-settings
 The agent is evaluated under the settings that it is trained under.
 
-What: while evaluate() runs, each HermesAgentLoop gets the configured system prompt as its first message, max_turns =
-max_agent_turns, max_tokens = max_token_length, and the configured extra_body; or, for the numbers, an eval setting of
-the environment's own. What training gets under the same settings is what counts.
+What: While `evaluate` runs, each agent loop gets the configured system prompt as its first message, `max_turns` =
+`max_agent_turns`, `max_tokens` = `max_token_length`, and the configured `extra_body`; or, for the numbers, an
+evaluation setting of the environment. The reference is what training gets under the same settings.
 
-Why: a model that was trained with a system prompt and 30 turns, and is evaluated without the one and with the loop's
-default of the other, is a different agent: its evaluation drops for no reason that training could mend. Without
-extra_body a provider's routing and prices are those of nobody's choice.
+Why: A model that was trained with a system prompt and 30 turns, and is evaluated without the prompt and with the loop's
+default turns, is a different agent: its evaluation drops for no reason that training could fix. Without `extra_body`
+the provider chooses routing and prices.
 
-Fix: HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
-extra_body=self.config.extra_body), and a system message in front when self.config.system_prompt is set.
+Fix: Use `evaluate_items` or `agent_rollout`, which take these settings from the configuration. By hand:
+`HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
+extra_body=self.config.extra_body)`, and a system message first when `self.config.system_prompt` is set.
 
-Source: environments.hermes_base_env, collect_trajectory: what training rollouts are given.
+Source: `environments.hermes_base_env`, `agent_rollout`: the settings of training rollouts.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Place
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}
@@ -33,10 +35,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what the loops of evaluate() were given with the configuration, and with what training was given."""
     evaluation = evidence.scenario("evaluate_with_settings")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
     broken: dict[Place, str] = {}
@@ -54,7 +56,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for place, text in broken.items()
     ]
     count = f"{len(loops)} rollout{'' if len(loops) == 1 else 's'}"
-    return judged(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
+    return Verdict.of(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
 
 
 def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
@@ -78,11 +80,4 @@ def _own_settings(evidence: Evidence) -> list[Any]:
     return [getattr(config, name) for name in fields if "eval" in name and name not in {"eval_handling", "steps_per_eval"}]
 
 
-RULE = Rule(
-    id="HE704",
-    name="eval-keeps-the-settings",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,17 +1,18 @@
 """HE705 eval-is-logged
-evaluate awaits evaluate_log with metrics and samples, and the names of its metrics begin with eval/.
+`evaluate` awaits `evaluate_log` with metrics and samples, and the names of its metrics begin with `eval/`.
 
-What: from evaluate, through helpers and inherited methods, self.evaluate_log is awaited; it is given metrics and
-samples, and each metric's name begins with "eval/". In a scenario, an evaluate() that ran its rollouts logged once or
-more, with at least one metric and one sample.
+What: `evaluate`, through helpers and inherited methods, awaits `evaluate_items`, which logs by itself, or
+`self.evaluate_log` with metrics and samples. Each metric's name begins with "eval/". In a scenario, an `evaluate` that
+ran its rollouts logged at least once, with at least one metric and one sample.
 
-Why: evaluate_log writes metrics.json and samples.jsonl, the only record of what a checkpoint did. Without samples
-nobody can see why a score fell; without the eval/ prefix the numbers land among the training curves; without await
+Why: `evaluate_log` writes `metrics.json` and `samples.jsonl`, the only record of an evaluation. Without samples it
+cannot be seen why a score fell; without the `eval/` prefix the numbers land among the training curves; without await
 nothing is written, and Python only mentions a coroutine that was never awaited.
 
-Fix: await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples, start_time=start, end_time=end).
+Fix: `await self.evaluate_items()`, or `await self.evaluate_log(metrics={"eval/mean_reward": mean}, samples=samples,
+start_time=start, end_time=end)`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.evaluate_log; the environment guide's pattern of evaluate.
+Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `envs/base.py`, `BaseEnv.evaluate_log`.
 """
 
 from __future__ import annotations
@@ -20,34 +21,29 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
+    LAYER_EVALUATION,
     UNKNOWN,
     Call,
     ClassSource,
     Frame,
+    Function,
     Kind,
+    Value,
     argument,
-    breach,
-    doubts,
-    in_order,
-    is_hidden,
-    literal,
-    only,
+    calls_layer,
+    constant_value,
+    data_flow,
+    finding_at,
+    may_be_unpacked,
+    must_be,
     origins,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,47 +54,80 @@ _SAMPLES = 6
 
 def static(source: ClassSource) -> Verdict:
     """Look for evaluate_log in what evaluate reaches, and at what it is given."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
-            return undecided("evaluate is not in code that can be read")
-        return not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
+            return Verdict.undecided("evaluate is not in code that can be read")
+        return Verdict.not_applicable("there is no evaluate (HE101)")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
-    if not logs:
-        doubt = next(doubts(frames), None)
+    evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
+    if not logs and not evaluations:
+        doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-        return failed([breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")])
-    told = [answer for call, frame in logs for answer in _judge(call, frame, frames)]
-    if findings := in_order(item for item in told if isinstance(item, Finding)):
-        return failed(findings)
-    return passed("evaluate awaits evaluate_log with metrics and samples")
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        return Verdict.failed(
+            [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
+        )
+    told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
+    told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
+    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
+        return Verdict.failed(findings)
+    return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
 
 
-def _judge(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
-        yield breach(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
+        yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
     metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
-    if metrics is None and not is_hidden(call, "metrics"):
-        yield breach(function, node, f"{function.name} calls evaluate_log without metrics")
+    if metrics is None and not may_be_unpacked(call, "metrics"):
+        yield finding_at(function, node, f"{function.name} calls evaluate_log without metrics")
     if samples is None:
-        if not is_hidden(call, "samples"):
-            yield breach(
+        if not may_be_unpacked(call, "samples"):
+            yield finding_at(
                 function, node, f"{function.name} calls evaluate_log without samples: nobody can see what was answered"
             )
     elif _is_nothing(samples, call):
-        yield breach(function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept")
+        yield finding_at(
+            function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept"
+        )
     for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
         message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
-        yield breach(place.function, node if place is frame else place.function.node, message)
+        yield finding_at(place.function, node if place is frame else place.function.node, message)
+
+
+def _check_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
+    """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
+    function, node = call.function, call.node
+    if isinstance(function.parents.get(node), ast.Expr):
+        yield finding_at(
+            function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged"
+        )
+    for value in call.keywords.get("metrics", ()):
+        for given, holder in _returned(source, value, frame):
+            for name, place in _wrong_names(given, holder, frames):
+                yield finding_at(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
+
+
+def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
+    """Yield the expressions that a function returns, with the frame that they are written in."""
+    if isinstance(value.node, ast.Lambda):
+        yield value.node.body, frame
+        return
+    holder = data_flow(source).entry(value.target) if isinstance(value.target, Function) else frame
+    node = value.target.node if isinstance(value.target, Function) else value.node
+    for part in ast.walk(node) if node is not None and value.kind is not Kind.ANYTHING else ():
+        if isinstance(part, ast.Return) and part.value is not None:
+            yield part.value, holder
 
 
 def _is_nothing(samples: ast.expr, call: Call) -> bool:
     if isinstance(samples, ast.Constant) and samples.value is None:
         return True
-    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and only(call.keywords.get("samples", frozenset()), Kind.EMPTY)
+    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and must_be(
+        call.keywords.get("samples", frozenset()), Kind.EMPTY
+    )
 
 
 def _wrong_names(metrics: ast.expr, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[tuple[str, Frame]]:
@@ -144,7 +173,7 @@ def _beginning(key: ast.expr, frame: Frame) -> str:
         return _beginning(key.values[0], frame) if key.values else ""
     if isinstance(key, ast.BinOp) and isinstance(key.op, ast.Add):
         return _beginning(key.left, frame)
-    value = literal(key, frame.function.module, frame.function)
+    value = constant_value(key, frame.function.module, frame.function)
     return value if value is not UNKNOWN and isinstance(value, str) else ""
 
 
@@ -155,14 +184,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at what evaluate() logged."""
     evaluation = evidence.scenario("evaluate")
     if not evaluation.happened:
-        return not_exercised(evaluation.unavailable)
+        return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
     if not logged:
         if evaluation.error:
-            return not_exercised(f"evaluate() raised {evaluation.error}")
+            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return not_exercised("evaluate() never asked the model (HE701)")
-        return failed([_finding(evidence, "evaluate() came to no evaluate_log")])
+            return Verdict.not_exercised("evaluate() never asked the model (HE701)")
+        return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")
@@ -173,7 +202,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         messages.append(f"metrics of evaluate() do not begin with {_PREFIX!r}: {', '.join(wrong[:5])}")
     count = sum(len(event.metrics) for event in logged), sum(event.samples for event in logged)
     findings = [_finding(evidence, "; ".join(messages))] if messages else []
-    return judged(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
+    return Verdict.of(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
@@ -181,12 +210,4 @@ def _finding(evidence: Evidence, message: str) -> Finding:
     return Finding(message=message, path=path, line=line, scenario="evaluate")
 
 
-RULE = Rule(
-    id="HE705",
-    name="eval-is-logged",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,15 +1,16 @@
 """HE706 eval-reports-what-it-ran
 The metrics of an evaluation come from this evaluation.
 
-What: the same model is evaluated three times; before the third evaluation, what training left on self (rewards, counters)
-is made to differ. A metric that was the same in the first two is the same in the third.
+What: The same model is evaluated three times. Before the third evaluation, the training buffers on self (rewards,
+counters) are changed. A metric that was equal in the first two is equal in the third.
 
-Why: a mean over self.rewards, which training fills, is a training curve under an eval/ name. It follows training by
-construction, so that it never shows overfitting, and it hides that the held-out items were not measured at all.
+Why: A mean over `self.rewards`, which training fills, is a training curve under an `eval/` name. It follows training by
+construction, never shows overfitting, and hides that the held-out items were not measured at all.
 
-Fix: collect the scores of the evaluation in a local list, and compute every metric of evaluate_log from it.
+Fix: Collect the scores of the evaluation in a local list, and compute every metric of `evaluate_log` from it.
+`evaluate_items` passes the samples to its `metrics` function.
 
-Source: atroposlib 0.4.0, envs/base.py: evaluate runs beside training on the same object.
+Source: atroposlib 0.4.0, `envs/base.py`: `evaluate` runs beside training on the same object.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 
@@ -28,12 +30,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare what evaluations of the same model reported beside different training buffers."""
     once, again, other = (evidence.scenario(name) for name in SCENARIOS)
     if not other.happened:
-        return not_seen(other.unavailable)
+        return Verdict.not_seen(other.unavailable)
     if not other.note:
-        return not_applicable("training rollouts left nothing on self that an evaluation could report")
+        return Verdict.not_applicable("training rollouts left nothing on self that an evaluation could report")
     first, second, third = (_metrics(scenario) for scenario in (once, again, other))
     if not first or not third:
-        return not_exercised(once.error or other.error or "evaluate() logged no metrics (HE705)")
+        return Verdict.not_exercised(once.error or other.error or "evaluate() logged no metrics (HE705)")
     steady = [name for name in first if name in second and _is_same(first[name], second[name])]
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
     path, line = evidence.at_method("evaluate")
@@ -48,8 +50,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name in moved[:1]
     ]
     if not steady:
-        return not_exercised("every metric of evaluate() is different each time")
-    return judged(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
+        return Verdict.not_exercised("every metric of evaluate() is different each time")
+    return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
 
 
 def _metrics(scenario: Scenario) -> dict[str, Any]:
@@ -62,11 +64,4 @@ def _is_same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-RULE = Rule(
-    id="HE706",
-    name="eval-reports-what-it-ran",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,25 +1,27 @@
 """HE707 eval-survives-an-item
-One item that fails does not lose the others.
+A failing item does not lose the others.
 
-What: while the reward, or the agent loop, of one rollout of evaluate() raises, evaluate() does not raise, and logs the
+What: While the reward, or the agent loop, of one rollout of `evaluate` raises, `evaluate` does not raise, and logs the
 samples of all other items.
 
-Why: an evaluation of 200 items runs for an hour. One timeout of a judge or one broken file in a sandbox, with no try
-around the item, throws 199 results away, the money they cost included, and the curve has a hole where it mattered.
+Why: An evaluation of 200 items runs for an hour. One timeout of a judge or one broken file in a sandbox, without a
+`try` around the item, throws away 199 results and the money they cost, and the curve has a gap where it mattered.
 
-Fix: put try: ... except Exception: around each item, log the exception, and keep a sample with score 0.0 and the error;
-or asyncio.gather(..., return_exceptions=True). Report the number of failed items as a metric of its own.
+Fix: Use `evaluate_items`, which counts failed items in `eval/errors`. By hand: put `try: ... except Exception:` around
+each item, log the exception, keep a sample with the error, and report the number of failed items as a metric; or use
+`asyncio.gather(..., return_exceptions=True)`.
 
-Source: the environment guide's pattern of evaluate; atroposlib 0.4.0, envs/base.py, where an exception of evaluate is lost
-with its task.
+Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `envs/base.py`, where an exception of
+`evaluate` is lost with its task.
 """
 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_exercised
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _FAILING = {
     "evaluate_one_reward_raises": "the reward of one item raised",
@@ -34,19 +36,19 @@ def dynamic(evidence: Evidence) -> Verdict:
     whole = evidence.scenario("evaluate")
     ran = [scenario for scenario in evidence.scenarios(*_FAILING) if scenario.of(LoopStarted) or scenario.of(Reward)]
     if not whole.happened or not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
     if whole.error:
-        return not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
+        return Verdict.not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
-        return not_exercised("evaluate() logs nothing (HE705)")
+        return Verdict.not_exercised("evaluate() logs nothing (HE705)")
     path, line = evidence.at_method("evaluate")
     findings = [
         Finding(message=f"{_FAILING[scenario.name]}, and {text}", path=path, line=line, scenario=scenario.name)
         for scenario in ran
         if (text := _lost(scenario, expected))
     ]
-    return judged(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
+    return Verdict.of(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
 
 
 def _lost(scenario: Scenario, expected: int) -> str:
@@ -62,11 +64,4 @@ def _samples(scenario: Scenario) -> int:
     return sum(event.samples for event in scenario.of(EvaluationLogged))
 
 
-RULE = Rule(
-    id="HE707",
-    name="eval-survives-an-item",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

@@ -1,17 +1,18 @@
 """HE801 awaits-super-wandb-log
-An override of wandb_log awaits super().wandb_log with its metrics, on every path, after the last metric was added.
+An override of `wandb_log` awaits `super().wandb_log` with its metrics, on every path, after the last metric was added.
 
-What: every way through wandb_log that does not raise comes past `await super().wandb_log(metrics)`; metrics are
-given; nothing is added to them afterwards. Clearing buffers afterwards is fine.
+What: Every path through `wandb_log` that does not raise reaches `await super().wandb_log(metrics)`, with metrics.
+Nothing is added to them later. Clearing buffers later is fine.
 
-Why: only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
-empty charts, and nobody sees that the reward collapsed on the first. An early return loses the base's own numbers
+Why: Only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
+empty charts, and it stays hidden that the reward collapsed on the first. An early return loses the base's own numbers
 (tool errors, completion lengths, server times) for that step.
 
-Fix: collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not
-self.buffer: return` into an if around the metrics.
+Fix: Collect your metrics into the dict first, then end with `await super().wandb_log(metrics)`. Turn `if not
+self.buffer: return` into an `if` around the metrics.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log; environments.hermes_base_env.HermesAgentBaseEnv.wandb_log.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log`;
+`environments.hermes_base_env.HermesAgentBaseEnv.wandb_log`.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source import Call, ClassSource, Frame, Function, Kind, breach, has, in_order, last_name
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    data_flow,
+    finding_at,
+    last_name,
+    may_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,47 +54,47 @@ def static(source: ClassSource) -> Verdict:
     overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
     if not overrides:
         if source.unreadable or source.has("wandb_log"):
-            return undecided("wandb_log may be overridden in code that cannot be read")
-        return not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _judge(source, item))
-    return failed(findings) if findings else passed("every path of wandb_log awaits super().wandb_log(metrics)")
+            return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
+        return Verdict.not_applicable("wandb_log is not overridden")
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
+    return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
-    frame = source.flow.entry(function)
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
+    frame = data_flow(source).entry(function)
     supers = {call.node: call for call in frame.calls if _is_super(call)}
     helpers = {node for node, target in frame.edges if _helper_logs(source, frame, target)} - supers.keys()
     if not supers and not helpers:
-        yield breach(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
+        yield finding_at(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
         return
     for node, call in supers.items():
         if function.is_async and not _is_awaited(function, node):
-            yield breach(function, node, "super().wandb_log(...) is not awaited: it never runs")
+            yield finding_at(function, node, "super().wandb_log(...) is not awaited: it never runs")
         elif not _gives_metrics(call):
-            yield breach(function, node, "super().wandb_log() is called without the metrics: they are lost")
+            yield finding_at(function, node, "super().wandb_log() is called without the metrics: they are lost")
     walk = _Walk(logs=frozenset({*supers, *helpers}), metrics=_metrics_of(supers))
     end = walk.block(function.node.body, _NOT_YET)
     for returned in walk.early:
-        yield breach(function, returned, "wandb_log returns before it awaits super().wandb_log(metrics)")
+        yield finding_at(function, returned, "wandb_log returns before it awaits super().wandb_log(metrics)")
     for statement in walk.late:
-        yield breach(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
+        yield finding_at(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
     if False in end and not walk.early:
         first = min(walk.logs, key=lambda node: getattr(node, "lineno", 0))
-        yield breach(function, first, "super().wandb_log is reached on some paths of wandb_log only")
+        yield finding_at(function, first, "super().wandb_log is reached on some paths of wandb_log only")
 
 
 def _is_super(call: Call) -> bool:
     if call.name != "wandb_log":
         return False
-    if has(call.receiver, Kind.SUPER):
+    if may_be(call.receiver, Kind.SUPER):
         return True
-    named = has(call.receiver, Kind.CLASS) or has(call.receiver, Kind.EXTERNAL)
-    return named and bool(call.arguments) and has(call.arguments[0], Kind.SELF)
+    named = may_be(call.receiver, Kind.CLASS) or may_be(call.receiver, Kind.EXTERNAL)
+    return named and bool(call.arguments) and may_be(call.arguments[0], Kind.SELF)
 
 
 def _helper_logs(source: ClassSource, frame: Frame, target: Frame) -> bool:
     return target.function.name != "wandb_log" and any(
-        _is_super(call) for inner in source.flow.reached_from(target) if inner is not frame for call in inner.calls
+        _is_super(call) for inner in data_flow(source).reached_from(target) if inner is not frame for call in inner.calls
     )
 
 
@@ -115,7 +117,7 @@ def _is_awaited(function: Function, node: ast.AST) -> bool:
 
 def _gives_metrics(call: Call) -> bool:
     given = list(call.node.args)
-    if not has(call.receiver, Kind.SUPER):
+    if not may_be(call.receiver, Kind.SUPER):
         given = given[1:]
     values = given + [word.value for word in call.node.keywords]
     return any(not (isinstance(item, ast.Constant) and item.value is None) for item in values)
@@ -226,22 +228,22 @@ SCENARIOS = ("wandb_log", "wandb_log_none", "wandb_log_without")
 def dynamic(evidence: Evidence) -> Verdict:
     """Look whether the metrics arrived at wandb."""
     if not evidence.is_own("wandb_log"):
-        return not_applicable("wandb_log is not overridden")
+        return Verdict.not_applicable("wandb_log is not overridden")
     ran = [run for run in evidence.scenarios(*SCENARIOS) if not run.error]
     if not ran:
         first = evidence.scenario("wandb_log")
         if not first.error:
-            return not_exercised(evidence.why_missing(*SCENARIOS))
+            return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
         path, line = evidence.at_method("wandb_log")
         message = f"wandb_log(metrics) raised {first.error}"
-        return failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
+        return Verdict.failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
     path, line = evidence.at_method("wandb_log")
     findings = [
         Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
         for run in ran
         if not run.logged
     ]
-    return judged(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
+    return Verdict.of(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
 
 
 def _cause(run: Scenario) -> str:
@@ -249,12 +251,4 @@ def _cause(run: Scenario) -> str:
     return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
 
 
-RULE = Rule(
-    id="HE801",
-    name="awaits-super-wandb-log",
-    severity=Severity.ERROR,
-    doc=__doc__,
-    static=static,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

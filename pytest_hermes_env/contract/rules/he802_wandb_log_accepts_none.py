@@ -1,17 +1,18 @@
 """HE802 wandb-log-accepts-none
-wandb_log works when it is given no metrics, or None.
+`wandb_log` accepts None, and a call without metrics.
 
-What: in an override of wandb_log the metrics parameter has a default, and it is not stored into, read from or
-iterated before None was replaced by a dict.
+What: In an override of `wandb_log` the metrics parameter has a default, and is not written to, read or iterated before
+None is replaced by a dict.
 
-Why: Atropos calls wandb_log() without an argument in process mode, and its own default is None. An override that
-begins with metrics["train/x"] = ... works under serve and dies in process: after a whole group was generated, with
-its API money spent.
+Why: Atropos calls `wandb_log()` without an argument in process mode, and its own default is None. An override that
+begins with `metrics["train/x"] = ...` works under `serve` and fails in `process`: after a whole group was generated,
+with its API money spent.
 
-Fix: async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None: wandb_metrics =
-{}.
+Fix: Write `async def wandb_log(self, wandb_metrics=None)`, and on the first line `if wandb_metrics is None:
+wandb_metrics = {}`.
 
-Source: atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and process_manager.
+Source: atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log` (`wandb_metrics: Optional[Dict] = None`) and
+`process_manager`.
 """
 
 from __future__ import annotations
@@ -21,19 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import (
-    Finding,
-    Rule,
-    Severity,
-    Verdict,
-    failed,
-    judged,
-    not_applicable,
-    not_exercised,
-    passed,
-    undecided,
-)
-from pytest_hermes_env.source import ClassSource, Function, breach, in_order
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Function, finding_at, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,26 +39,30 @@ def static(source: ClassSource) -> Verdict:
     overrides = [owner.own_methods["wandb_log"] for owner in source.readable if "wandb_log" in owner.own_methods]
     if not overrides:
         if source.unreadable or source.has("wandb_log"):
-            return undecided("wandb_log may be overridden in code that cannot be read")
-        return not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _judge(source, item))
-    return failed(findings) if findings else passed("wandb_log replaces None before it uses the metrics")
+            return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
+        return Verdict.not_applicable("wandb_log is not overridden")
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
+    return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
 
 
-def _judge(source: ClassSource, function: Function) -> Iterator[Finding]:
+def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     names = function.positional[0 if function.is_static else 1 :]
     arguments = function.node.args
     if not names:
         if arguments.vararg is None and arguments.kwarg is None and not arguments.kwonlyargs:
-            yield breach(function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument")
+            yield finding_at(
+                function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument"
+            )
         return
     metrics, *others = names
     if metrics not in function.defaults:
-        yield breach(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
+        yield finding_at(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
     if any(name not in function.defaults for name in others):
-        yield breach(function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails")
+        yield finding_at(
+            function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails"
+        )
     for inner, node in _uses(source, function, metrics, ()):
-        yield breach(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
+        yield finding_at(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
 
 
 def _uses(
@@ -324,27 +319,25 @@ CALLS = {"wandb_log_none": "wandb_log(None)", "wandb_log_without": "wandb_log()"
 def dynamic(evidence: Evidence) -> Verdict:
     """Call it with None and without an argument."""
     if not evidence.is_own("wandb_log"):
-        return not_applicable("wandb_log is not overridden")
+        return Verdict.not_applicable("wandb_log is not overridden")
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
-        return not_exercised(evidence.why_missing(*SCENARIOS))
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     with_metrics = evidence.scenario("wandb_log")
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
-        return not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
+        return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
     path, line = evidence.at_method("wandb_log")
     findings = [
         Finding(message=f"{CALLS[run.name]} raised {run.error}", path=path, line=run.error_line or line, scenario=run.name)
         for run in failing
     ]
-    return judged(findings[:1], "wandb_log(None) and wandb_log() came back")
+    return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")
 
 
 RULE = Rule(
-    id="HE802",
-    name="wandb-log-accepts-none",
-    severity=Severity.ERROR,
     doc=__doc__,
+    severity=Severity.ERROR,
     static=static,
     dynamic=dynamic,
     scenarios=SCENARIOS,

@@ -1,15 +1,15 @@
 """HE803 buffers-are-drained
-The buffers that wandb_log reports are empty after it.
+`wandb_log` empties the buffers that it reports.
 
-What: a series on self that training rollouts add to and that wandb_log reads does not hold the same entries after
-wandb_log as before. A deque with maxlen is a sliding window and may keep them.
+What: A series on self that training rollouts append to and that `wandb_log` reads does not hold the same entries after
+`wandb_log` as before. A deque with maxlen is a sliding window and may keep them.
 
-Why: what is not emptied is reported again at every step: the curve becomes the mean of the whole run, reacts ever more
-slowly, and hides a collapse until it is long past. And it grows: a week of rewards and messages is a memory leak.
+Why: Entries that are not removed are reported again at every step: the curve becomes the mean of the whole run, reacts
+ever more slowly, and shows a collapse much too late. It also grows: a week of rewards and messages is a memory leak.
 
-Fix: compute the metrics, then self.rewards.clear() (or self.rewards = []), then await super().wandb_log(metrics).
+Fix: Compute the metrics, then `self.rewards.clear()` (or `self.rewards = []`), then `await super().wandb_log(metrics)`.
 
-Source: the environment guide's pattern of wandb_log; atroposlib 0.4.0, envs/base.py, which calls it at every step.
+Source: The environment guide's pattern of `wandb_log`; atroposlib 0.4.0, `envs/base.py`, which calls it at every step.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict, judged, not_applicable, not_exercised, not_seen
-from pytest_hermes_env.source import ClassSource, Kind, keyword, last_name
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 
@@ -29,16 +30,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare the series that training adds to before and after wandb_log."""
     logging = evidence.scenario("wandb_log")
     if not evidence.is_own("wandb_log"):
-        return not_applicable("the class has no wandb_log of its own")
+        return Verdict.not_applicable("the class has no wandb_log of its own")
     if not logging.happened:
-        return not_exercised(logging.unavailable)
+        return Verdict.not_exercised(logging.unavailable)
     if evidence.source is None:
-        return not_exercised("the class has no source file that says what wandb_log reads")
+        return Verdict.not_exercised("the class has no source file that says what wandb_log reads")
     if logging.error:
-        return not_exercised(f"wandb_log raised {logging.error}")
+        return Verdict.not_exercised(f"wandb_log raised {logging.error}")
     training = evidence.scenarios("happy", "silent")
     if not training:
-        return not_seen(evidence.why_missing("happy", "silent"))
+        return Verdict.not_seen(evidence.why_missing("happy", "silent"))
     grown = {
         path
         for scenario in training
@@ -48,7 +49,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     reported = _read_by_wandb_log(evidence.source)
     buffers = sorted(path for path in grown if path[0] in reported)
     if not buffers:
-        return not_applicable("wandb_log reads no series that training rollouts add to")
+        return Verdict.not_applicable("wandb_log reads no series that training rollouts add to")
     before, after = dict(_series(logging.before)), dict(_series(logging.after))
     kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
     path, line = evidence.at_method("wandb_log")
@@ -61,7 +62,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for name in kept
     ]
-    return judged(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
+    return Verdict.of(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
 
 
 def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
@@ -80,8 +81,8 @@ def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[A
 
 def _read_by_wandb_log(source: ClassSource) -> frozenset[str]:
     """Return the attributes of self that wandb_log reads, except sliding windows."""
-    start = source.flow.method("wandb_log")
-    frames = source.flow.reached_from(start) if start is not None else ()
+    start = data_flow(source).method("wandb_log")
+    frames = data_flow(source).reached_from(start) if start is not None else ()
     read = {
         access.node.attr
         for frame in frames
@@ -108,11 +109,4 @@ def _shown(path: tuple[str, ...]) -> str:
     return f"self.{path[0]}" + "".join(f"[{key}]" for key in path[1:])
 
 
-RULE = Rule(
-    id="HE803",
-    name="buffers-are-drained",
-    severity=Severity.WARNING,
-    doc=__doc__,
-    dynamic=dynamic,
-    scenarios=SCENARIOS,
-)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.layer import BASE
 from pytest_hermes_env.rollout.buffers import copied, picture
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.rollout.scenarios.family import Family
@@ -29,6 +31,7 @@ AFTER_REPEAT = 3
 async def play(stage: Stage) -> None:
     """Set up and take items."""
     seen: list[ItemSeen] = []
+    held_out: list[ItemSeen] = []
     ended: dict[str, Any] = {}
 
     def end(reason: ItemsEnd, count: int | None = None) -> None:
@@ -36,6 +39,7 @@ async def play(stage: Stage) -> None:
             ended.update(items_end=reason, note=reason.value.format(len(seen) if count is None else count))
 
     async def take() -> None:
+        held_out.extend(await _held_out(stage))
         left, first = MOST, ""
         begun = time.monotonic()
         while left:
@@ -67,7 +71,20 @@ async def play(stage: Stage) -> None:
     if record.error:
         stage.skip(Unavailable(Cause.SETUP_FAILED, record.error))
         return
-    await stage.play("items", take, more=lambda _: {"items": tuple(seen), **ended})
+    await stage.play("items", take, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
+
+
+async def _held_out(stage: Stage) -> list[ItemSeen]:
+    """Return the items of the environment's own get_eval_items; an error of it shows in the evaluation."""
+    owner = next((cls for cls in type(stage.env).__mro__ if "get_eval_items" in vars(cls)), None)
+    if owner is None or owner.__name__ == BASE:
+        return []
+    try:
+        items = stage.env.get_eval_items()
+        items = await items if inspect.isawaitable(items) else items
+        return [_seen(stage.env, item, is_formatted=True) for item in list(items)[:FORMATTED]]
+    except Exception:  # noqa: BLE001 - evaluate asks it too
+        return []
 
 
 def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:

@@ -9,8 +9,8 @@ import textwrap
 
 import pytest
 
-from pytest_hermes_env.cassette import atomic_files as keeping
-from pytest_hermes_env.cassette.atomic_files import exclusive, replace_file
+from pytest_hermes_env import atomic_files as keeping
+from pytest_hermes_env.atomic_files import exclusive, replace_file
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.tape import Header, Tape
@@ -19,7 +19,7 @@ from pytest_hermes_env.errors import BadCassette
 WRITER = """
     import itertools, sys
     from pathlib import Path
-    from pytest_hermes_env.cassette.atomic_files import replace_file
+    from pytest_hermes_env.atomic_files import replace_file
 
     print("ready", flush=True)
     for number in itertools.count():

@@ -11,7 +11,7 @@ MAIN = '\n\nif __name__ == "__main__":\n    Env.cli()\n'
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A source and what a rule makes of it: a breach where there are messages, one for each marked line."""
+    """A source and what a rule makes of it: a violation where there are messages, one for each marked line."""
 
     name: str
     source: str

@@ -121,12 +121,11 @@ def test_a_finding_says_where_why_and_what_to_do(capsys):
         1,
         textwrap.dedent(f"""\
             bad.py:24:35: HE301 messages-not-final-response: compute_reward reads result.final_response, {unknown}
-              why  AgentResult has no such fields. The AttributeError is swallowed on the way to the trainer,
-                   where it looks like a reward of 0.0 for every rollout: the model learns nothing, and the
-                   GPU-days are paid for all the same. Behind `getattr(result, "output", "")` the same mistake
-                   is silent even in the log.
-              fix  walk result.messages backwards to the last message with role "assistant" and with content;
-                   that is the final answer. The tools used are the function names in the "tool_calls" of the
+              why  `AgentResult` has no such fields. The AttributeError is swallowed on the way to the trainer,
+                   where it looks like a reward of 0.0 for every rollout: the model learns nothing, at full GPU
+                   cost. Behind `getattr(result, "output", "")` the same mistake does not even reach the log.
+              fix  Walk `result.messages` backwards to the last message with role "assistant" and with content:
+                   that is the final answer. The tools used are the function names in the `tool_calls` of the
                    assistant messages.
 
             bad.py:24:74: HE301 messages-not-final-response: compute_reward reads result.output, {unknown}
@@ -147,9 +146,9 @@ def test_a_file_that_does_not_parse_is_a_finding(capsys, tmp_path):
         1,
         textwrap.dedent("""\
             broken.py:1:11: HE111 file-parses: the file does not parse: invalid syntax
-              why  A file that does not parse cannot be imported: no environment in it can start, and nothing in
-                   it was judged.
-              fix  Run `python -m py_compile broken.py` and mend the line that it names.
+              why  A file that does not parse cannot be imported: no environment in it can start, and no other
+                   rule can check it.
+              fix  Run `python -m py_compile broken.py` and fix the line that it names.
 
             1 file, 0 environments: 1 finding
             """),
@@ -221,7 +220,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (["check", "missing"], "missing does not exist"),
         (["check", "good.py:Missing"], "good.py has no class Missing; its classes are: Good."),
         (["check", "good.py:Goood"], "good.py has no class Goood; its classes are: Good. Did you mean Good?"),
-        (["check", "empty"], "empty holds no Python file"),
+        (["check", "empty"], "empty contains no Python file"),
         (["check", "note.txt"], "note.txt is not a Python file"),
         (
             ["check", "good.py", "--select", "HE3011"],
@@ -236,7 +235,7 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         (
             ["check", "plain.py"],
             "no Hermes environment in plain.py (1 Python file read)\n"
-            "  looked for  classes whose bases lead to HermesAgentBaseEnv\n"
+            "  looked for  classes derived from HermesAgentBaseEnv\n"
             "  seen        Row, Plain (not a Hermes environment (it leads to Atropos' BaseEnv without "
             "HermesAgentBaseEnv): not judged)\n"
             "  fix         name the file that defines the environment, or its directory",
@@ -270,24 +269,24 @@ def test_explain_shows_the_whole_rule(capsys):
         0,
         textwrap.dedent("""\
             HE802 wandb-log-accepts-none (error)
-            wandb_log works when it is given no metrics, or None.
+            `wandb_log` accepts None, and a call without metrics.
 
             What
-              in an override of wandb_log the metrics parameter has a default, and it is not stored into, read
-              from or iterated before None was replaced by a dict.
+              In an override of `wandb_log` the metrics parameter has a default, and is not written to, read or
+              iterated before None is replaced by a dict.
 
             Why
-              Atropos calls wandb_log() without an argument in process mode, and its own default is None. An
-              override that begins with metrics["train/x"] = ... works under serve and dies in process: after a
-              whole group was generated, with its API money spent.
+              Atropos calls `wandb_log()` without an argument in process mode, and its own default is None. An
+              override that begins with `metrics["train/x"] = ...` works under `serve` and fails in `process`:
+              after a whole group was generated, with its API money spent.
 
             Fix
-              async def wandb_log(self, wandb_metrics=None), and on the first line: if wandb_metrics is None:
-              wandb_metrics = {}.
+              Write `async def wandb_log(self, wandb_metrics=None)`, and on the first line `if wandb_metrics is
+              None: wandb_metrics = {}`.
 
             Source
-              atroposlib 0.4.0, envs/base.py, BaseEnv.wandb_log (wandb_metrics: Optional[Dict] = None) and
-              process_manager.
+              atroposlib 0.4.0, `envs/base.py`, `BaseEnv.wandb_log` (`wandb_metrics: Optional[Dict] = None`) and
+              `process_manager`.
 
             Bad
               async def wandb_log(self, wandb_metrics=None):

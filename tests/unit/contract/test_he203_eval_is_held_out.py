@@ -72,7 +72,7 @@ def evidence(prompts: dict[str, str]):
     items = tuple(ItemSeen(value=key, key=key, prompt=prompt, is_formatted=True) for key, prompt in prompts.items())
     request = {"tools": [{}], "messages": [{"role": "user", "content": "Guess"}]}
     scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
-    return SimpleNamespace(scenario=scenarios.__getitem__, at_method=lambda name: ("env.py", 7))
+    return SimpleNamespace(scenario=scenarios.__getitem__, at_method=lambda name: ("env.py", 7), without_items=lambda: None)
 
 
 def test_a_prompt_of_training_in_evaluation_is_found():

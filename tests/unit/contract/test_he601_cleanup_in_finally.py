@@ -328,4 +328,7 @@ def test_a_context_that_leaves_sight_is_undecided(judge, source):
 def test_a_class_that_opens_none_is_not_concerned(judge):
     verdict = judge("HE601", "class Env(HermesAgentBaseEnv):\n    async def setup(self): ...\n").verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "opens no ToolContext of its own")
+    assert (verdict.outcome, verdict.note) == (
+        Outcome.NOT_APPLICABLE,
+        "the class opens no ToolContext and enters no agent_rollout",
+    )

@@ -21,7 +21,7 @@ RUN = str(uuid.uuid4())
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Methods of an environment; the line of a breach ends with the mark."""
+    """Methods of an environment; the line of a violation ends with the mark."""
 
     name: str
     body: str

@@ -11,7 +11,7 @@ from pytest_hermes_env.contract.rule import Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An environment; the line of a breach ends with the mark."""
+    """An environment; the line of a violation ends with the mark."""
 
     name: str
     source: str

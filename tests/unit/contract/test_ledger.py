@@ -6,9 +6,9 @@ from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Outcome, Rule
 from pytest_hermes_env.source.finding import Severity
 
-A = Rule(id="HE001", name="first", severity=Severity.ERROR, doc="")
-B = Rule(id="HE002", name="second", severity=Severity.WARNING, doc="")
-C = Rule(id="HE003", name="third", severity=Severity.ERROR, doc="")
+A = Rule(doc="HE001 first", severity=Severity.ERROR)
+B = Rule(doc="HE002 second", severity=Severity.WARNING)
+C = Rule(doc="HE003 third", severity=Severity.ERROR)
 
 
 def test_the_account_names_counts_and_reasons():

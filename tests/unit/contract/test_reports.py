@@ -9,8 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
-from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text, write_whole
+from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
@@ -297,11 +298,11 @@ def test_a_fingerprint_does_not_know_lines(tmp_path):
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     """The old content stays when the new cannot be put in its place, and no draft is left."""
     (tmp_path / "taken").mkdir()
-    write_whole("deep/report.json", "one")
-    write_whole("deep/report.json", "two")
+    write_text("deep/report.json", "one")
+    write_text("deep/report.json", "two")
 
     with pytest.raises(UsageError) as error:
-        write_whole("taken", "text")
+        write_text("taken", "text")
 
     assert str(error.value) == "taken cannot be written: Is a directory"
     assert (tmp_path / "deep/report.json").read_text(encoding="utf-8") == "two"

@@ -13,6 +13,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 FOLDER = Path(rules.__file__).parent
 RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.evidence",
+    "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",
     "pytest_hermes_env.contract.scored_data",
     "pytest_hermes_env.rollout.buffers",

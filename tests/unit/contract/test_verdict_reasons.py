@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pytest_hermes_env
-from pytest_hermes_env.contract.rule import Outcome, not_exercised, not_seen
+from pytest_hermes_env.contract.rule import Outcome, Verdict
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
 PACKAGE = Path(pytest_hermes_env.__file__).parent
@@ -19,22 +19,22 @@ SEARCHES = {"startswith", "endswith", "find", "index"}
 
 @pytest.mark.parametrize("cause", Cause)
 def test_only_a_class_without_training_items_makes_a_rule_not_applicable(cause):
-    verdict = not_seen(Unavailable(cause, "a detail"))
+    verdict = Verdict.not_seen(Unavailable(cause, "a detail"))
 
     expected = Outcome.NOT_APPLICABLE if cause is Cause.NOTHING_TO_TRAIN else Outcome.NOT_EXERCISED
     assert (verdict.outcome, verdict.note) == (expected, cause.value.format("a detail"))
 
 
 def test_a_rule_names_the_causes_that_do_not_concern_it():
-    assert not_seen(Unavailable(Cause.NO_JUDGE), irrelevant={Cause.NO_JUDGE}).outcome is Outcome.NOT_APPLICABLE
+    assert Verdict.not_seen(Unavailable(Cause.NO_JUDGE), irrelevant={Cause.NO_JUDGE}).outcome is Outcome.NOT_APPLICABLE
 
 
 def test_an_error_text_with_the_words_of_a_cause_is_not_that_cause():
     text = str(Unavailable(Cause.NOTHING_TO_TRAIN))
 
-    assert not_seen(Unavailable(Cause.SETUP_FAILED, text)).outcome is Outcome.NOT_EXERCISED
-    assert not_seen(text).outcome is Outcome.NOT_EXERCISED
-    assert not_exercised(None).note == ""
+    assert Verdict.not_seen(Unavailable(Cause.SETUP_FAILED, text)).outcome is Outcome.NOT_EXERCISED
+    assert Verdict.not_seen(text).outcome is Outcome.NOT_EXERCISED
+    assert Verdict.not_exercised(None).note == ""
 
 
 def test_errors_of_calls_are_told_apart_where_they_are_caught():

@@ -168,7 +168,7 @@ def test_a_path_waiver_that_fits_no_file_is_an_error(capsys, tmp_path):
         1,
         "failed",
         "",
-        ["pyproject.toml:1: the waiver of HE301 names gone/**, which fits no file"],
+        ["pyproject.toml:1: the waiver of HE301 names gone/**, which matches no file"],
     )
 
 
@@ -183,13 +183,13 @@ def test_a_waiver_of_a_rule_that_only_reads_source_is_stale_when_nothing_is_foun
 
     assert (code, problems) == (
         1,
-        [f"env.py:{line}: HE107 is waived (a key of the mock), but no breach of it was found here: take the waiver away"],
+        [f"env.py:{line}: HE107 is waived (a key of the mock), but no violation of it was found here: remove the waiver"],
     )
     assert checked(capsys, tmp_path, source, select="HE301")[0] == 0
 
 
 def test_a_baseline_accepts_what_it_records_and_only_shrinks(capsys, tmp_path):
-    """Moved lines keep their entry; a second breach fails; a mended one must be taken out."""
+    """Moved lines keep their entry; a second violation fails; a mended one must be taken out."""
     write = ("--write-baseline",)
     given = ("--baseline", "hermes-env-baseline.json")
     file = tmp_path / "hermes-env-baseline.json"
@@ -224,10 +224,10 @@ def test_writing_a_baseline_tells_what_it_did(capsys, tmp_path):
     code = main(["check", "env.py", "--select", "HE301", "--write-baseline"])
 
     assert (first, code, capsys.readouterr().err) == (
-        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 taken out\n",
+        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 removed\n",
         1,
-        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 taken out; 1 refused, because a baseline only shrinks: "
-        "mend them, waive them with a reason, or add them with --force-new\n",
+        "hermes-env: hermes-env-baseline.json: 1 finding recorded, 0 removed; 1 refused, because a baseline only shrinks: "
+        "fix them, waive them with a reason, or add them with --force-new\n",
     )
 
 

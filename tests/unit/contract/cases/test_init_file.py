@@ -36,7 +36,7 @@ def test_init_writes_the_items_and_does_not_overwrite(tmp_path: Path, capsys: py
         f"wrote {file}: 2 items of SmallEnv",
         f"next: fill in gold, then pytest --hermes-env {env}",
     ]
-    assert said.err == f"hermes-env: error: {file} is there already, and may hold cases by hand: --force writes it anew\n"
+    assert said.err == f"hermes-env: error: {file} already exists and may contain your cases: --force overwrites it\n"
     assert [(entry.kind, entry.which, entry.label) for entry in found.items] == [
         ("item", {"word": "blue"}, "item 0"),
         ("item", {"word": "red"}, "item 1"),

@@ -76,6 +76,40 @@ def test_what_is_written(ledger: ClassSource) -> None:
     assert cleaned == expected
 
 
+def test_an_evaluation_through_the_layer_is_broken_too(tmp_path: Path) -> None:
+    """agent_rollout and evaluate_items lose their temperature, their turns and the agent."""
+    path = tmp_path / "env.py"
+    path.write_text(
+        textwrap.dedent(
+            """
+            from environments.hermes_base_env import HermesAgentBaseEnv
+
+            class Env(HermesAgentBaseEnv):
+                async def evaluate(self):
+                    async with self.agent_rollout(1, temperature=0.0) as rollout: pass
+                    await self.evaluate_items(pass_score=0.5)
+            """
+        ),
+        encoding="utf-8",
+    )
+    block = "async with self.agent_rollout(1, temperature=0.0) as rollout: pass"
+    whole = "await self.evaluate_items(pass_score=0.5)"
+
+    found = {rule: lines_changed(chosen_class(str(path)), rule) for rule in ("HE701", "HE703", "HE704")}
+
+    assert found == {
+        "HE701": [(whole, "await self.evaluate_log(metrics={'eval/mean_reward': 1.0}, samples=[{'score': 1.0}])")],
+        "HE703": [
+            (block, block.replace("0.0", "1.0")),
+            (whole, "await self.evaluate_items(pass_score=0.5, temperature=1.0)"),
+        ],
+        "HE704": [
+            (block, block.replace("0.0", "0.0, max_turns=1")),
+            (whole, "await self.evaluate_items(pass_score=0.5, max_turns=1)"),
+        ],
+    }
+
+
 def test_evaluation_that_restores_loses_its_restoration(tmp_path: Path) -> None:
     """Where evaluate puts a buffer back in a finally, that is taken away: adding to the buffer would change nothing."""
     path = tmp_path / "env.py"
