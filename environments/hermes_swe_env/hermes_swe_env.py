@@ -23,7 +23,7 @@ from pydantic import Field
 
 from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
-from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_items
+from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_coding_items
 from environments.hermes_swe_env.verification import find_python, verify
 from environments.isolation import sandbox_directory
 from environments.tool_context import ToolContext
@@ -100,7 +100,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
         """Load and split the items, and look at what a sandbox holds before anybody worked in it."""
         config = self.config
         items = await asyncio.to_thread(
-            load_items,
+            load_coding_items,
             config.dataset_name,
             split=config.dataset_split,
             prompt_field=config.prompt_field,

@@ -14,8 +14,8 @@ import yaml
 from environments import hermes_base_env
 from environments.agent_loop import HermesAgentLoop
 from environments.hermes_swe_env import hermes_swe_env
+from environments.hermes_swe_env.coding_items import sample_tasks
 from environments.hermes_swe_env.hermes_swe_env import HermesSweEnv, HermesSweEnvConfig, find_solution
-from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, say
 
@@ -149,7 +149,7 @@ def test_items_go_round_and_none_of_them_is_held_out(make_env):
 
     train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=None)
 
-    assert (train + held_out, len(held_out), taken) == (SAMPLE_TASKS, 20, train + train)
+    assert (train + held_out, len(held_out), taken) == (list(sample_tasks()), 20, train + train)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from environments.agent_loop import HermesAgentLoop
 from environments.command_settings import settings_of
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
-from environments.web_research_env.items import SAMPLES
+from environments.web_research_env.items import sample_questions
 from pytest_hermes_env import check_reward
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn
@@ -524,6 +524,6 @@ def test_items_go_round_and_evaluation_is_held_out(make_env):
 
     train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=1000)
 
-    half = len(SAMPLES) // 2
+    half = len(sample_questions()) // 2
     assert (taken, len(train), len(held_out)) == (train + train, half, half)
-    assert sorted(item["question"] for item in train + held_out) == sorted(item["question"] for item in SAMPLES)
+    assert sorted(item["question"] for item in train + held_out) == sorted(item["question"] for item in sample_questions())
