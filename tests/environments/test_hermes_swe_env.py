@@ -207,7 +207,9 @@ def test_image_that_holds_a_solution_is_refused(make_env, fresh_sandbox):
     with pytest.raises(RuntimeError) as raised:
         run(make_env, None, server=NO_MODEL)
 
-    assert str(raised.value) == "A fresh sandbox holds /work/solution.py already: whose work it is could not be told"
+    assert (
+        str(raised.value) == "A new sandbox already contains /work/solution.py, which could not be told from the agent's work"
+    )
 
 
 @pytest.mark.parametrize("said", [{"error": "no Docker", "output": ""}, {"output": "no Docker"}])

@@ -172,9 +172,9 @@ def test_judge_is_asked_once_per_rollout_and_without_tools(make_env, web, mock_s
         (fail(429), "The judge failed, words are compared instead: RateLimitError: "),
         (empty_choices(), "The judge failed, words are compared instead: ValueError: "),
         (garbage("<html>"), "The judge failed, words are compared instead: "),
-        ("It is good.", "The judge gave no score from 0 to 1, words are compared instead"),
-        (verdict(7), "The judge gave no score from 0 to 1, words are compared instead"),
-        (say(""), "The judge gave no score from 0 to 1, words are compared instead"),
+        ("It is good.", "The judge returned no score from 0 to 1, words are compared instead"),
+        (verdict(7), "The judge returned no score from 0 to 1, words are compared instead"),
+        (say(""), "The judge returned no score from 0 to 1, words are compared instead"),
     ],
 )
 def test_words_are_compared_when_the_judge_fails(make_env, web, caplog, judge, warning):
