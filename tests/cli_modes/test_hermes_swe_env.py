@@ -92,5 +92,5 @@ def test_data_set_without_tests_ends_with_a_sentence(run, solving_server, home):
     assert finished.returncode != 0
     assert finished.stderr.strip().splitlines()[-1] == (
         "ValueError: dataset_name 'rows.jsonl' has no tests: none of test, test_code, tests, test_list is among its columns "
-        "['answer', 'prompt']. HermesSweEnv rewards what tests decide."
+        "['answer', 'prompt']. HermesSweEnv computes rewards from tests."
     )
