@@ -1,7 +1,7 @@
-"""The agent loop: ask the model, run the tools that it calls, tell it the results, until it answers or its turns are used up.
+"""The agent loop: ask the model, run the tools it calls, return the results to it, until it answers or runs out of turns.
 
-Place in the flow: `HermesAgentBaseEnv` builds one loop per rollout; `HermesAgentLoop.run` gives an `AgentResult`, from which
-the environment computes a reward. Nothing is scored here.
+Place in the flow: `HermesAgentBaseEnv` builds one loop per rollout; `HermesAgentLoop.run` returns an `AgentResult`, from which
+the environment computes a reward. This module scores nothing.
 
 Source: the interface is that of hermes-agent's former ``environments.agent_loop``.
 """
@@ -47,16 +47,16 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 USER_TASK_LIMIT = 500
-"""Characters of the first user message that tools are given as the task."""
+"""Length, in characters, of the start of the first user message that tools get as the task."""
 
 INTERRUPT_GRACE_S = 5.0
-"""How long a cancelled rollout waits for its running tool to notice the interrupt, in seconds."""
+"""Seconds that a cancelled rollout waits for its running tool to notice the interrupt."""
 
 _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="hermes-tool")
 
 
 def resize_tool_pool(max_workers: int) -> None:
-    """Replace the pool that tools run in. Work already running in the old pool is finished there, not cancelled."""
+    """Replace the pool in which tools run. Work in the old pool finishes there; nothing is cancelled."""
     global _tool_executor  # noqa: PLW0603 - one pool per process, under the name that existing tests replace
     old = _tool_executor
     _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="hermes-tool")
@@ -64,7 +64,7 @@ def resize_tool_pool(max_workers: int) -> None:
 
 
 class _Worker:
-    """What is known about the thread that runs one call, so that a cancelled rollout can interrupt just that call."""
+    """The thread that runs one call, so that a cancelled rollout can interrupt only that call."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,7 +72,7 @@ class _Worker:
         self._is_cancelled = False
 
     def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Run ``function`` in the current thread; raises CancelledError when the rollout was cancelled before it began."""
+        """Run ``function`` in the current thread. Raises: CancelledError when the rollout was cancelled before the call began."""
         with self._lock:
             if self._is_cancelled:
                 raise concurrent.futures.CancelledError
@@ -85,7 +85,7 @@ class _Worker:
                 _set_interrupt(False, threading.get_ident())
 
     def interrupt(self) -> None:
-        """Ask the running tool to stop; a call that has not begun never will."""
+        """Ask the running tool to stop, and keep a call that has not begun from starting."""
         with self._lock:
             self._is_cancelled = True
             if self._thread_id is not None:
@@ -99,7 +99,7 @@ def _set_interrupt(active: bool, thread_id: int) -> None:
 
 
 async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a blocking tool function in the pool. Cancelling the awaiting task interrupts the tool and waits until it stopped.
+    """Run a blocking tool function in the pool. Cancelling the awaiting task interrupts the tool and waits until it has stopped.
 
     Context variables of the caller are visible to ``function``.
     """
@@ -117,8 +117,10 @@ async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any
 
 
 async def _until_stopped(future: asyncio.Future[Any]) -> None:
-    """Wait until an interrupted tool has stopped, at most `INTERRUPT_GRACE_S`; a second cancellation does not cut it short."""
-    future.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen: what was stopped may well have failed
+    """Wait until an interrupted tool has stopped, at most `INTERRUPT_GRACE_S`, even if the task is cancelled again."""
+    future.add_done_callback(
+        lambda done: done.cancelled() or done.exception()
+    )  # marks its exception as retrieved: an interrupted tool often fails
     loop = asyncio.get_running_loop()
     deadline = loop.time() + INTERRUPT_GRACE_S
     while not future.done() and loop.time() < deadline:
@@ -130,7 +132,7 @@ async def _until_stopped(future: asyncio.Future[Any]) -> None:
 
 @dataclass
 class ToolError:
-    """One tool call of a rollout that did not work. ``turn`` counts from 1; the rest is text."""
+    """A tool call that failed. ``turn`` counts from 1; the other fields are text."""
 
     turn: int
     tool_name: str
@@ -141,7 +143,7 @@ class ToolError:
 
 @dataclass
 class AgentResult:
-    """What one rollout of the agent left behind; its reward is computed from this.
+    """The outcome of one run of the agent, from which its reward is computed.
 
     The final answer is the last assistant message with content: walk ``messages`` backwards. The tools used are the names in
     the assistant messages' ``tool_calls``, which are dicts. ``managed_state`` is the ManagedServer's state in token mode.
@@ -158,30 +160,30 @@ class AgentResult:
 def _extract_reasoning_from_message(message: Any) -> str | None:
     """Return the reasoning text of a response message, or None.
 
-    ``reasoning_content`` wins over ``reasoning``, which wins over the first entry of ``reasoning_details`` that has text. An
-    empty string counts as absent, and so does what is no text.
+    ``reasoning_content`` takes precedence over ``reasoning``, then comes the first entry of ``reasoning_details`` with text. An
+    empty string counts as absent, and so does anything that is not text.
     """
     candidates = [_read(message, "reasoning_content"), _read(message, "reasoning")]
     candidates += [_read(detail, "text") for detail in _as_list(_read(message, "reasoning_details"))]
     return next((text for text in candidates if isinstance(text, str) and text), None)
 
 
-def _read(holder: Any, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+def _read(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Return a list as it is and an empty one for anything else: absent, or a double that has every attribute."""
+    """Return a list unchanged, and an empty list for anything else: None, or a mock that has every attribute."""
     return list(value) if isinstance(value, list | tuple) else []
 
 
 class BadArguments(Exception):
-    """The arguments of a tool call are no JSON object; the message says what they are."""
+    """The arguments of a tool call are not a JSON object; the message describes them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Call:
-    """One tool call as the model asked for it; ``raw`` holds its arguments as they came, text or already an object."""
+    """A tool call as the model made it; ``raw`` holds its arguments unchanged, as text or as an object."""
 
     id: str
     name: str
@@ -189,13 +191,13 @@ class _Call:
 
     @property
     def text(self) -> str:
-        """The arguments as text, as the history keeps them."""
+        """The arguments as text, for the history."""
         if isinstance(self.raw, str):
             return self.raw
         return json.dumps(self.raw, ensure_ascii=False, default=str)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments as an object; an empty text means none. Raises: BadArguments otherwise."""
+        """Return the arguments as an object; an empty text means no arguments. Raises: BadArguments."""
         value = self.raw
         if isinstance(value, str):
             try:
@@ -209,7 +211,7 @@ class _Call:
         return value
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the call in the shape that the history holds."""
+        """Return the call in the format of the history."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.text}}
 
 
@@ -245,7 +247,7 @@ class HermesAgentLoop:
         """Prepare a rollout.
 
         ``server`` is anything with ``async chat_completion(**kwargs)``: a ServerManager, a ManagedServer, a double.
-        ``tool_schemas`` are offered to the model; only ``valid_tool_names`` run. ``task_id`` names the rollout's sandbox.
+        ``tool_schemas`` are offered to the model; only ``valid_tool_names`` run. ``task_id`` identifies the rollout's sandbox.
         """
         self.server = server
         self.tool_schemas = tool_schemas
@@ -257,13 +259,13 @@ class HermesAgentLoop:
         self.extra_body = extra_body
         self.budget_config = budget_config or DEFAULT_BUDGET
         self.failure: Exception | None = None
-        """The error of the server that ended the last run early."""
+        """The server's error that ended the last run early, or None."""
         self._todo_store = TodoStore()
 
     async def run(self, messages: list[dict[str, Any]]) -> AgentResult:
         """Run until the model answers without a tool call, the server fails, or the turns are used up.
 
-        ``messages`` is extended in place, and is also the result's.
+        ``messages`` is extended in place and becomes ``result.messages``.
         """
         self.failure = None
         result = AgentResult(messages=messages)
@@ -286,7 +288,7 @@ class HermesAgentLoop:
         return result
 
     async def _ask(self, messages: list[dict[str, Any]], turn: int) -> Any:
-        """Return the model's next message, or None when the server failed or returned no choices, which sets ``failure``."""
+        """Return the model's next message; None, with ``failure`` set, when the server failed or returned no choices."""
         request: dict[str, Any] = {"messages": messages, "n": 1, "temperature": self.temperature}
         if self.tool_schemas:
             request["tools"] = self.tool_schemas
@@ -308,7 +310,7 @@ class HermesAgentLoop:
         return choices[0].message
 
     def _read_answer(self, message: Any) -> tuple[str, list[_Call]]:
-        """Return content and tool calls; calls left as raw text by the server are parsed."""
+        """Return content and tool calls; calls that the server left in the text are parsed."""
         content = message_text(_read(message, "content"))
         calls = _as_list(_read(message, "tool_calls"))
         if not calls and self.tool_schemas and "<tool_call>" in content:
@@ -318,7 +320,7 @@ class HermesAgentLoop:
         return content, [_read_call(call) for call in calls]
 
     async def _answer(self, call: _Call, turn: int, user_task: str | None, result: AgentResult) -> dict[str, Any]:
-        """Run one tool call and return the tool message; what goes wrong is told to the model and recorded."""
+        """Run one tool call and return the tool message; an error goes to the model and into the result."""
         error = ""
         try:
             if call.name not in self.valid_tool_names:
@@ -342,7 +344,7 @@ class HermesAgentLoop:
         return {"role": "tool", "tool_call_id": call.id, "content": text}
 
     async def _run_tool(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
-        """Run a tool that the loop serves itself, or one of hermes' in the tool pool."""
+        """Run one of the loop's own tools, or one of hermes' in the tool pool."""
         if name == "todo":
             todos, merge = arguments.get("todos"), arguments.get("merge", False)
             return str(todo_tool(todos=todos, merge=merge, store=self._todo_store))
@@ -354,13 +356,13 @@ class HermesAgentLoop:
         """Call hermes from a pool thread, in this rollout's own sandbox."""
         open_sandbox(self.task_id)
         extra: dict[str, Any] = {}
-        if name == "execute_code":  # without this, hermes takes the tools of whichever group resolved its own last
+        if name == "execute_code":  # otherwise hermes uses the tools of the group that resolved its tools last
             extra["enabled_tools"] = sorted(self.valid_tool_names)
         answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
         return answer if isinstance(answer, str) else _multimodal_text(answer)
 
     async def _within_result_budget(self, text: str, call: _Call) -> str:
-        """Move a result that is too long for the conversation into the sandbox, leaving a preview."""
+        """Move a result that is too long for the conversation into the sandbox, and leave a preview."""
         if len(text) <= self.budget_config.resolve_threshold(call.name):
             return text
         return await run_in_tool_pool(
@@ -373,7 +375,7 @@ class HermesAgentLoop:
         )
 
     async def _within_turn_budget(self, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Hold the sum of one turn's results below the configured size."""
+        """Keep the total size of one turn's results below the configured limit."""
         if sum(len(answer["content"]) for answer in answers) <= self.budget_config.turn_budget:
             return answers
         return await run_in_tool_pool(
@@ -401,7 +403,7 @@ def _user_task(messages: list[dict[str, Any]]) -> str | None:
 
 
 def message_text(content: Any) -> str:
-    """Return the text of a message's content: a string as it is, content parts joined, None as an empty text."""
+    """Return the text of a message's content: a string unchanged, content parts joined, None as an empty text."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -410,7 +412,7 @@ def message_text(content: Any) -> str:
 
 
 def _error_of(text: str) -> str:
-    """Return the error of a tool result that also has a negative exit code: hermes' sign that the call itself failed."""
+    """Return the error of a tool result that also has a negative exit code, by which hermes marks a failed call."""
     try:
         result = json.loads(text)
     except ValueError:
@@ -423,7 +425,7 @@ def _error_of(text: str) -> str:
 
 
 def _multimodal_text(answer: Any) -> str:
-    """Return a structured tool result as text: a chat-completions tool message holds no images."""
+    """Return a structured tool result as text; a tool message of chat completions cannot contain images."""
     if isinstance(answer, dict) and isinstance(answer.get("content"), list):
         texts = [part["text"] for part in answer["content"] if isinstance(part, dict) and part.get("type") == "text"]
         omitted = len(answer["content"]) - len(texts)

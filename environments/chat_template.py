@@ -1,8 +1,8 @@
-"""The tokenizer's chat template, as token mode needs it: a whole prompt, or only what follows a reply.
+"""The tokenizer's chat template for token mode: renders a whole prompt, or only the text that follows a reply.
 
 Place in the flow: `token_mode.RolloutServer` renders the first prompt of a rollout with `ChatTemplate.render`. From then on the
-prompt is the text so far and what `ChatTemplate.after_reply` says comes after it, so that the tokens that were sampled stay as
-they are, whatever the template would make of them when it renders the whole conversation anew.
+prompt is the text so far plus the result of `ChatTemplate.after_reply`. The sampled tokens thus stay unchanged, even where the
+template would render them differently.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class ChatTemplate:
     def after_reply(
         self, position: int, messages: Sequence[Message], raw: Sequence[Message], tools: Tools, end: str = "", **options: Any
     ) -> str | None:
-        """Return what the template puts after the reply at ``position``: the end of its turn and all later messages.
+        """Return the template's text after the reply at ``position``: the end of its turn and all later messages.
 
-        ``messages`` holds replies with their ``tool_calls``, ``raw`` the same with what was sampled as their content. ``end`` is
-        the token that ended the sampled reply. None when the template does not show where the reply ends; that is the case
-        when it fails on later messages, for example.
+        ``messages`` has replies with their ``tool_calls``, ``raw`` the same replies with the sampled text as content. ``end`` is
+        the token that ended the sampled reply. Returns None when the template does not mark where the reply ends, for example
+        because it fails on later messages.
         """
         marker = _text_not_in(messages)
         ways: list[tuple[Callable[..., str | None], Sequence[Message]]] = [(self._after_content, raw)]
@@ -88,17 +88,17 @@ class ChatTemplate:
     def _after_content(
         self, marker: str, position: int, messages: Sequence[Message], tools: Tools, end: str, options: dict[str, Any]
     ) -> str | None:
-        """Find it behind a reply whose whole content is the marker."""
+        """Find the text after a reply whose whole content is the marker."""
         marked = [*messages[:position], {"role": "assistant", "content": marker}, *messages[position + 1 :]]
         return _after(self.render(marked, tools, **options), marker)
 
     def _after_calls(
         self, marker: str, position: int, messages: Sequence[Message], tools: Tools, end: str, options: dict[str, Any]
     ) -> str | None:
-        """Find it behind a reply whose last call has the marker as its argument.
+        """Find the text after a reply whose last call has the marker as its argument.
 
-        Templates that want to see the calls that a tool message answers (Mistral's, for example) render nothing else. Between
-        the marker and the end of the turn stands the end of the call: what the same reply shows as the last message.
+        Some templates (Mistral's, for example) only render tool messages after their calls. The end of the call is between the
+        marker and the end of the turn: it is the text that the same reply has as the last message.
         """
         calls = messages[position]["tool_calls"]
         last = {**calls[-1], "function": {**calls[-1]["function"], "arguments": {"marker": marker}}}
@@ -118,7 +118,7 @@ class ChatTemplate:
 
     @cached_property
     def closing(self) -> str | None:
-        """What the template puts after the content of a reply: ChatML's is ``<|im_end|>`` and a line break."""
+        """The template's text after the content of a reply; for ChatML ``<|im_end|>`` and a line break."""
         question = {"role": "user", "content": "?"}
         marker = _text_not_in([question])
         try:
@@ -130,7 +130,7 @@ class ChatTemplate:
 
     @cached_property
     def special_tokens(self) -> frozenset[str]:
-        """The tokens that are no text of a message. Think tags are not among them: they say what is reasoning."""
+        """The tokens that are not part of a message's text. Think tags are not among them: they mark reasoning."""
         tokens = {str(token) for token in getattr(self.tokenizer, "all_special_tokens", ())}
         added = getattr(self.tokenizer, "added_tokens_decoder", {})
         tokens |= {str(token) for token in added.values() if getattr(token, "special", False)}
@@ -144,9 +144,9 @@ class ChatTemplate:
         return frozenset({*ids, *getattr(self.tokenizer, "all_special_ids", ())})
 
     def end_of(self, text: str, tokens: Sequence[int]) -> str:
-        """Return the token that ends a sampled text, an empty text when it just stops.
+        """Return the token that ends a sampled text, or an empty text when it has none.
 
-        Where the tokenizer does not know the template's end of a turn as a special token, its text counts as one.
+        If the template's end of a turn is not a special token of the tokenizer, its text counts as one.
         """
         if tokens and tokens[-1] in self.special_ids:
             end = self.tokenizer.decode([tokens[-1]], skip_special_tokens=False)
@@ -154,7 +154,7 @@ class ChatTemplate:
             end = (self.closing or "").strip()
         return end if end and text.endswith(end) else ""
 
-    # ------------------------------------------------------------------ can it be used at all?
+    # ------------------------------------------------------------------ check
 
     def check(self) -> None:
         """Render two rounds of tool calls. Raises: TemplateProblem when the model would not see the results of its calls."""
@@ -183,7 +183,7 @@ def _after(text: str, marker: str) -> str | None:
 
 
 def _text_not_in(messages: Sequence[Message]) -> str:
-    """Return a word that no message contains."""
+    """Return a word that occurs in no message."""
     text = json.dumps(messages, ensure_ascii=False, default=str)
     word = "REPLYENDSHERE"
     while word in text:
@@ -192,7 +192,7 @@ def _text_not_in(messages: Sequence[Message]) -> str:
 
 
 def _with_argument_objects(message: Message) -> Message:
-    """Return a message whose calls have objects as arguments, as chat templates expect; what is no JSON object stays text."""
+    """Return a message whose calls have objects as arguments, as chat templates expect; anything but a JSON object stays text."""
     if not message.get("tool_calls"):
         return message
     return {**message, "tool_calls": [_with_argument_object(call) for call in message["tool_calls"]]}

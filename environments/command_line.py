@@ -1,7 +1,7 @@
 """The three modes of an environment's command line: ``serve``, ``process``, ``evaluate``.
 
 Source: atroposlib 0.4.0 (``BaseEnv.cli``), whose own commands print the API key, write it into ``evaluate_config.yaml``, drop
-the environment's name in ``serve``, and process a failing item for ever. `command_settings` says where settings come from.
+the environment's name in ``serve``, and retry a failing item forever. `command_settings` merges the settings.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ __all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 logger = logging.getLogger(__name__)
 
 EXIT_BY_SIGNAL = 128
-"""Added to a signal's number, this is the exit code of a program that the signal ended."""
+"""The exit code of a program that a signal ended is this plus the signal's number."""
 
 
 def load_dotenv_of_cwd() -> None:
-    """Load ``.env`` of the working directory if there is one; what is already set stays."""
+    """Load ``.env`` of the working directory if there is one, without overriding variables."""
     path = Path.cwd() / ".env"
     if path.is_file():
         load_dotenv(path, override=False)
 
 
 def main(cls: type[BaseEnv]) -> None:
-    """Parse ``sys.argv``, run the mode that it names, and exit the process with its code."""
+    """Parse ``sys.argv``, run the mode, and exit the process with its code."""
     load_dotenv_of_cwd()
     try:
         commands = {mode: command_class(cls, mode) for mode in typing.get_args(Mode)}
@@ -74,9 +74,9 @@ def main(cls: type[BaseEnv]) -> None:
 
 
 def _exit_code_of(error: BaseException) -> int:
-    """Say what is wrong with the call, without a traceback; other errors go on as they are."""
+    """Print a usage error without a traceback and return its exit code; re-raise other errors."""
     if isinstance(error, ValidationError):
-        error = usage_error(f"There are settings that cannot be used:\n{validation_rows(error)}")
+        error = usage_error(f"Some settings are invalid:\n{validation_rows(error)}")
     if isinstance(error, FailedExecutionException):
         sys.stderr.write(f"{error.message}\n")
         return USAGE_ERROR
@@ -84,7 +84,7 @@ def _exit_code_of(error: BaseException) -> int:
 
 
 def command_class(cls: type[BaseEnv], mode: Mode) -> type:
-    """Return the pydantic-cli command of one mode: what it accepts, and what ``--help`` says."""
+    """Return the pydantic-cli command of one mode, with its flags and ``--help`` texts."""
     config, servers = initial_settings(cls)
 
     class Command(
@@ -95,7 +95,7 @@ def command_class(cls: type[BaseEnv], mode: Mode) -> type:
     ):
         """Settings come from the command line, then the YAML file, then config_init."""
 
-        config: str | None = Field(default=None, description="Path of a YAML file; flags win over it.")
+        config: str | None = Field(default=None, description="Path of a YAML file; flags override it.")
 
         def run(self) -> None:
             """Build the environment and run the mode."""
@@ -106,7 +106,7 @@ def command_class(cls: type[BaseEnv], mode: Mode) -> type:
 
 
 def _flags_of(model: Any, prefix: str) -> Any:
-    """Return a model with one field per flag; a list may be given as several words, also where it may be None."""
+    """Return a model with one field per flag; a list takes several words, even if it may be None."""
     flags = get_prefixed_pydantic_model(model, prefix)
     lists: dict[str, Any] = {
         name: (
@@ -134,9 +134,9 @@ def _run(cls: type[BaseEnv], mode: Mode, settings: Settings) -> None:
 
 
 async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
-    """Run one mode; the servers' clients and health checks end with it.
+    """Run one mode, then close the servers' clients and health checks.
 
-    SIGTERM cancels it like SIGINT does, so that running rollouts release their sandboxes.
+    SIGTERM cancels the mode as SIGINT does, so that running rollouts release their sandboxes.
     """
     task = asyncio.current_task()
     if task is not None and threading.current_thread() is threading.main_thread():
@@ -171,7 +171,7 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
         while env.curr_step < env.n_groups_to_process:
             item = await env.get_next_item()
             if item is None:
-                logger.info("get_next_item gave None: no more items to process")
+                logger.info("get_next_item returned None: no more items to process")
                 break
             group, _ = await env.collect_trajectories(item)
             processed = await env.postprocess_histories(group) if group else None
@@ -179,7 +179,7 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
                 failures += 1
                 if failures >= give_up_after:
                     raise RuntimeError(_no_data_message(env, failures))
-                logger.warning("A group gave no data; %d of %d tries", failures, give_up_after)
+                logger.warning("A group returned no data; %d of %d tries", failures, give_up_after)
                 continue
             failures = 0
             await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
@@ -195,9 +195,9 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
 
 def _no_data_message(env: BaseEnv, failures: int) -> str:
     return (
-        f"process gives up: collect_trajectories of {type(env).__name__} gave no data for {failures} items in a row, with "
+        f"process gives up: collect_trajectories of {type(env).__name__} returned no data for {failures} items in a row, with "
         f"{env.curr_step} of {env.n_groups_to_process} groups written. An evaluation-only environment has nothing to process; "
-        "run `evaluate` instead. Otherwise look at the warnings above."
+        "run `evaluate` instead. Otherwise see the warnings above."
     )
 
 
@@ -214,7 +214,7 @@ def _keys(settings: Settings) -> Iterator[str]:
 
 
 def _prepare_evaluation(settings: Settings) -> None:
-    """Write ``evaluate_config.yaml``, or say early that nothing will be saved."""
+    """Write ``evaluate_config.yaml``, or warn early that nothing will be saved."""
     directory = settings.env.data_dir_to_save_evals
     if directory is None:
         warnings.warn(

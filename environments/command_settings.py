@@ -1,6 +1,6 @@
-"""Where an environment's settings come from: the command line, then the YAML file, then ``config_init``.
+"""Merges an environment's settings: the command line overrides the YAML file, which overrides ``config_init``.
 
-Whatever is shown, written or complained about here names settings and never repeats a value that may be an API key.
+No text that is printed, written or raised here repeats a value that may be an API key; it names settings only.
 
 Place in the flow: `command_line` reads the settings of a run with `settings_of` and shows them with `without_secrets`.
 
@@ -48,7 +48,7 @@ ENV_PREFIX = f"{ENV_NAMESPACE}{NAMESPACE_SEP}"
 SERVER_PREFIX = f"{OPENAI_NAMESPACE}{NAMESPACE_SEP}"
 USAGE_ERROR = 2
 SHORTEST_KEY = 8
-"""Characters. A shorter one is a stand-in like "none" or "local", which may well be the value of some other setting."""
+"""Characters. A shorter key is a placeholder like "none" or "local", which may be the value of another setting."""
 
 _SECRET_NAME = re.compile(
     r"(api|access|auth|secret|private|judge|grader)[_-]?key$|secret$|password$|credentials?$|authorization$"
@@ -59,7 +59,7 @@ _SECRET_NAME = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that a run is started with."""
+    """All settings of a run."""
 
     env: Any
     servers: list[APIServerConfig]
@@ -67,12 +67,12 @@ class Settings:
 
 
 def usage_error(message: str) -> FailedExecutionException:
-    """Return the error that ends the program with ``message`` and without a traceback."""
+    """Return the error that ends the program with ``message`` and no traceback."""
     return FailedExecutionException(USAGE_ERROR, message)
 
 
 def initial_settings(cls: Any) -> tuple[BaseModel, list[APIServerConfig]]:
-    """Return what ``config_init`` gives. Raises: FailedExecutionException when it is not (config, [servers])."""
+    """Return the result of ``config_init``. Raises: FailedExecutionException when it is not (config, [servers])."""
     returned = cls.config_init()
     where = f"{cls.__name__}.config_init() must return (config, [APIServerConfig, ...])"
     if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - a pair
@@ -91,7 +91,7 @@ def initial_settings(cls: Any) -> tuple[BaseModel, list[APIServerConfig]]:
 
 
 def settings_of(cls: Any, mode: Mode, yaml_path: str | None, arguments: Sequence[str]) -> Settings:
-    """Return the settings of one run. Raises: FailedExecutionException for what cannot be used."""
+    """Return the settings of one run. Raises: FailedExecutionException for invalid settings."""
     config, servers = initial_settings(cls)
     from_yaml = _read_yaml(yaml_path)
     flags = passed_flags(arguments)
@@ -106,7 +106,7 @@ def settings_of(cls: Any, mode: Mode, yaml_path: str | None, arguments: Sequence
 
 
 def check_arguments(arguments: Sequence[str], known: dict[str, Any]) -> None:
-    """Refuse flags that nothing reads and values that belong to no flag; the message repeats no value.
+    """Reject unknown flags, and values that belong to no flag, without repeating a value.
 
     ``known`` maps each mode to its command class. Raises: FailedExecutionException.
     """
@@ -118,17 +118,17 @@ def check_arguments(arguments: Sequence[str], known: dict[str, Any]) -> None:
     fields = known[arguments[0]].model_fields
     for name, values in _flag_words(arguments[1:]):
         if not name:
-            raise usage_error("A value stands where a flag belongs (its text is not shown). Flags begin with two dashes.")
+            raise usage_error("Expected a flag, found a value (not shown). Flags begin with two dashes.")
         if name not in {*fields, "help"}:
             near = difflib.get_close_matches(name, fields, n=3)
             hint = f" Did you mean {' or '.join(f'--{other}' for other in near)}?" if near else ""
             raise usage_error(f"There is no setting --{name}.{hint}")
         if len(values) > 1 and not is_list(fields[name].annotation):
-            raise usage_error(f"--{name} takes one value and was given {len(values)}; quote a value that holds spaces.")
+            raise usage_error(f"--{name} takes one value and got {len(values)}; quote a value that contains spaces.")
 
 
 def passed_flags(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the flags that were given, without dashes. Several values make a list, none means True, ``None`` is None."""
+    """Return the given flags without dashes. Several values become a list, no value means True, ``None`` means None."""
     flags: dict[str, Any] = {}
     for name, values in _flag_words(arguments):
         if name:
@@ -154,7 +154,7 @@ def _flag_words(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _is_flag(word: str) -> bool:
-    """Tell a flag from a value: a negative number is a value."""
+    """Return whether a word is a flag; a negative number is a value."""
     if not word.startswith("-") or word == "-":
         return False
     try:
@@ -205,7 +205,7 @@ def _section(value: object, name: str) -> dict[str, Any]:
 
 def _warn_unknown(given: Iterable[object], known: Collection[str], where: str) -> None:
     if unknown := sorted(str(name) for name in given if name not in known):
-        warnings.warn(f"{where} has fields that nothing reads: {unknown}", stacklevel=2)
+        warnings.warn(f"{where} has unknown fields: {unknown}", stacklevel=2)
 
 
 # ---------------------------------------------------------------------- configurations
@@ -227,14 +227,14 @@ def _env_config(config: BaseModel, mode: Mode, name: str | None, from_yaml: dict
 
 
 def is_list(annotation: Any) -> bool:
-    """Tell whether a field holds a list, or a list or None."""
+    """Return whether a field's type is a list, or a list or None."""
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
         return any(is_list(part) for part in typing.get_args(annotation))
     return annotation is list or typing.get_origin(annotation) is list
 
 
 def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict[str, Any]) -> list[APIServerConfig]:
-    """Return the model servers; flags can only change a single one."""
+    """Return the model servers; flags can only change one server."""
     given = _within(flags, SERVER_PREFIX)
     raw = from_yaml if isinstance(from_yaml, list) else [from_yaml] if from_yaml else []
     sections = [_section(section, OPENAI_NAMESPACE) for section in raw]
@@ -242,7 +242,7 @@ def _server_configs(defaults: list[APIServerConfig], from_yaml: Any, flags: dict
         _warn_unknown(section, type(defaults[0]).model_fields, f"The YAML file's `{OPENAI_NAMESPACE}`")
     if given and max(len(sections), len(defaults) if not sections else 0) > 1:
         raise usage_error(
-            f"--{SERVER_PREFIX}* flags change one model server, and several are configured; set them in the YAML file."
+            f"--{SERVER_PREFIX}* flags change a single model server, but several are configured; set them in the YAML file."
         )
     if len(sections) > 1:
         return [_validated(type(defaults[0]), section, SERVER_PREFIX) for section in sections]
@@ -259,16 +259,16 @@ def _manager_config(from_yaml: dict[str, Any], flags: dict[str, Any]) -> ServerM
 
 
 def _validated(model: Any, values: dict[str, Any], prefix: str) -> Any:
-    """Build ``model``; errors name the setting and never repeat its value, which may be a key."""
+    """Build ``model``; errors name the setting and never its value, which may be a key."""
     try:
         return model(**values)
     except ValidationError as error:
         rows = validation_rows(error, prefix)
-        raise usage_error(f"{model.__name__} was given settings that it cannot take:\n{rows}") from None
+        raise usage_error(f"{model.__name__} has invalid settings:\n{rows}") from None
 
 
 def validation_rows(error: ValidationError, prefix: str = "") -> str:
-    """Return one line per fault, with the name of the setting and without its value."""
+    """Return one line per error, with the name of the setting and without its value."""
     rows = ((".".join(map(str, row["loc"])), row["msg"]) for row in error.errors())
     return "\n".join(f"  {prefix}{name}: {message}" if name else f"  {message}" for name, message in rows)
 
@@ -277,7 +277,7 @@ def validation_rows(error: ValidationError, prefix: str = "") -> str:
 
 
 def without_secrets(model: BaseModel, keys: Collection[str] = ()) -> dict[str, Any]:
-    """Return a configuration as plain data, without fields that are named like secrets and without the given ``keys``."""
+    """Return a configuration as plain data, without fields named like secrets and without the given ``keys``."""
     secrets = frozenset(key for key in keys if len(key) >= SHORTEST_KEY)
     return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json"), secrets))
 

@@ -1,4 +1,4 @@
-"""Coroutines that belong together: all of a group, and what must run to its end although its task is cancelled."""
+"""Helpers for concurrent coroutines: run a group as a whole, and finish a step despite cancellation."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["all_or_none", "to_the_end"]
 
 
 async def all_or_none(coroutines: list[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Run all; when one raises, cancel and await the others, then raise the first error as it was."""
+    """Run all; when one raises, cancel and await the others, then re-raise the first error."""
     tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
     try:
         return list(await asyncio.gather(*tasks))
     except BaseException:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await to_the_end(asyncio.gather(*tasks, return_exceptions=True))
         raise
 
 
 async def to_the_end(awaitable: Any) -> None:
-    """Await something that must finish even when the awaiting task is cancelled meanwhile; the cancellation then goes on."""
+    """Await something that must finish even if the awaiting task is cancelled meanwhile; then re-raise the cancellation."""
     task = asyncio.ensure_future(awaitable)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

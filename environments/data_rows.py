@@ -1,29 +1,99 @@
-"""The rows of a data set: a name on the Hugging Face hub, a directory written by ``save_to_disk``, or a file."""
+"""Items from a dataset: a name on the Hugging Face hub, a directory written by ``save_to_disk``, or a file.
+
+Place in the flow: an environment's ``setup`` calls `load_items`, with a function that turns rows into its items, mostly by
+`unique_items`.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import urllib.error
 import urllib.request
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-__all__ = ["load_rows"]
+__all__ = ["check_columns", "load_items", "load_rows", "unique_items"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=Mapping[str, Any])
 
 READERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet"}
 """Files that `datasets` reads, by suffix."""
 
 CONVERTED = "refs/convert/parquet"
-"""The branch on which the Hugging Face hub keeps a data set as Parquet files."""
+"""The branch on which the Hugging Face hub keeps a dataset as Parquet files."""
 
 HUB_TIMEOUT_S = 10
-"""Seconds in which the hub must answer at all."""
+"""Seconds within which the hub must answer."""
+
+
+def load_items(
+    name: str | None, split: str, *, items_of: Callable[[Any], list[T]], samples: Sequence[T], **configs: str | None
+) -> list[T]:
+    """Return ``items_of`` the rows of a dataset, or the samples: without a name, or with a warning if the hub cannot be reached.
+
+    ``configs`` go to `load_rows`. Raises: ValueError when the dataset does not exist or cannot be used.
+    """
+    if name is None:
+        return list(samples)
+    try:
+        rows = load_rows(name, split, **configs)
+    except ConnectionError as error:
+        logger.warning(
+            "dataset_name %r cannot be reached (%s): using the %d samples that come with the environment. Set dataset_name to "
+            "null to choose them, or to a local path.",
+            name,
+            str(error)[:200],
+            len(samples),
+        )
+        return list(samples)
+    return items_of(rows)
+
+
+def check_columns(name: str, columns: Iterable[str], **settings: str) -> None:
+    """Raise ValueError when a column that a setting names is not among ``columns``."""
+    known = sorted(columns)
+    for setting, column in settings.items():
+        if column not in known:
+            raise ValueError(f"dataset_name {name!r} has no column {column!r} ({setting}). Its columns: {known}")
+
+
+def unique_items(
+    rows: Iterable[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], T], *, name: str, key: str, needs: str
+) -> list[T]:
+    """Return one item per row; a row that lacks ``key`` or ``needs``, or repeats a ``key``, is left out, with a warning.
+
+    ``read`` returns the item of a row. Raises: ValueError when no row is left.
+    """
+    found: dict[str, T] = {}
+    count = 0
+    for row in rows:
+        count += 1
+        item = read(row)
+        if item[key].strip() and item[needs].strip():
+            found.setdefault(item[key], item)
+    if not found:
+        raise ValueError(f"dataset_name {name!r} has {count} rows, and none with both {key} and {needs}")
+    if len(found) < count:
+        logger.warning(
+            "%d of %d rows of %s have no %s or no %s, or repeat a %s; left out",
+            count - len(found),
+            count,
+            name,
+            key,
+            needs,
+            key,
+        )
+    return list(found.values())
 
 
 def load_rows(name: str, split: str, *, config_name: str | None = None, preferred_config: str | None = None) -> Any:
     """Return the rows of one split, as a Dataset.
 
-    ``preferred_config`` is taken where there are several configurations and ``config_name`` names none.
-    Raises: ConnectionError when the hub cannot be reached, ValueError for what is wrong.
+    ``preferred_config`` is used if there are several configurations and ``config_name`` names none.
+    Raises: ConnectionError when the hub cannot be reached, ValueError when the dataset does not exist or cannot be read.
     """
     import datasets  # noqa: PLC0415 - takes seconds, and items may come from elsewhere
 
@@ -45,7 +115,7 @@ def load_rows(name: str, split: str, *, config_name: str | None = None, preferre
 def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None, preferred: str | None) -> Any:
     """Load from the hub or a local repository; several configurations without a choice mean the preferred one.
 
-    A data set that is a script, which `datasets` no longer runs, is taken from the hub's Parquet copy.
+    A dataset that is a script, which `datasets` no longer runs, is taken from the hub's Parquet copy.
     """
     if not os.path.exists(name):
         _ask_the_hub(name)
@@ -62,7 +132,7 @@ def _load_by_name(datasets: Any, name: str, split: str, config_name: str | None,
 
 
 def _ask_the_hub(name: str) -> None:
-    """Raise ConnectionError when the hub does not answer and the data set was never fetched: `datasets` tries for 25 seconds."""
+    """Raise ConnectionError when the hub does not answer and the dataset is not cached: `datasets` would try for 25 seconds."""
     import datasets  # noqa: PLC0415 - as above
     from huggingface_hub import constants  # noqa: PLC0415
 
@@ -73,7 +143,7 @@ def _ask_the_hub(name: str) -> None:
         with urllib.request.urlopen(request, timeout=HUB_TIMEOUT_S):  # noqa: S310
             return
     except urllib.error.HTTPError:
-        return  # it is there; what is wrong, `datasets` says
+        return  # the hub answers; `datasets` reports what is wrong
     except OSError as error:
         raise ConnectionError(f"{constants.ENDPOINT} does not answer: {error}") from error
 
@@ -83,12 +153,12 @@ def _was_saved_to_disk(path: str) -> bool:
 
 
 def _looks_like_a_file(path: str) -> bool:
-    """Tell a file that is not there from a name on the hub."""
+    """Return whether a path that does not exist is meant as a file, not as a name on the hub."""
     return not os.path.isdir(path) and (path.startswith(("/", "./", "../")) or _suffix_of(path) in READERS)
 
 
 def _split_of(loaded: Any, split: str) -> Any:
-    """Return the split of a directory that holds several; a directory that holds one has no names to choose from."""
+    """Return the named split of a directory with several; a directory with a single split has no names."""
     if not isinstance(loaded, dict):
         return loaded
     if split not in loaded:

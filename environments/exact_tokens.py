@@ -1,8 +1,8 @@
-"""The tokens that an inference server says it sampled, and whether they are exact: an id and a logprob for each.
+"""Reads the sampled tokens of an inference server, and checks that each has an id and a logprob.
 
-Place in the flow: `HermesAgentBaseEnv` talks to `ExactVLLMServer` and `ExactSGLangServer` where atroposlib would use its own
-classes. Those take the ids from the list of logprobs, so that a logprob that is missing takes its token with it, unseen;
-`ManagedServer` fills up what is missing with 1.0. `token_mode.RolloutServer` calls `check_sampled` before that.
+Place in the flow: `HermesAgentBaseEnv` uses `ExactVLLMServer` and `ExactSGLangServer` instead of atroposlib's classes, which
+take the ids from the list of logprobs: a missing logprob silently removes its token, and `ManagedServer` fills the gap with
+1.0. `token_mode.RolloutServer` calls `check_sampled` before that.
 
 Source: the requests are those of atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_server.py``.
 """
@@ -34,7 +34,7 @@ Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 """(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
 
 LARGEST_LOGPROB = 1e-3
-"""Above this, in nats, a number is no log probability; rounding may leave a little more than 0."""
+"""The largest valid logprob, in nats; rounding may produce slightly more than 0."""
 
 _ADVICE = (
     "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
@@ -43,16 +43,16 @@ _ADVICE = (
 
 
 class TokenModeError(RuntimeError):
-    """A rollout has no exact tokens: the inference server, the tokenizer or the chat template does not allow it."""
+    """A rollout has no exact tokens, because of the inference server, the tokenizer or the chat template."""
 
 
 def exact_server_class(server_type: str) -> type[APIServer] | None:
-    """Return the class for a server of that type; None where atroposlib's own is used."""
+    """Return the class for a server of that type; None means atroposlib's own."""
     return {"vllm": ExactVLLMServer, "sglang": ExactSGLangServer}.get(server_type)
 
 
 class ExactVLLMServer(VLLMServer):
-    """A VLLMServer that gives every sampled token, also those that came without a logprob."""
+    """A VLLMServer that returns every sampled token, even without a logprob."""
 
     async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
         prompt = _take_prompt(self.tokenizer, kwargs)
@@ -60,7 +60,7 @@ class ExactVLLMServer(VLLMServer):
             if name in kwargs:
                 kwargs["max_tokens"] = kwargs.pop(name)
         answer = await _generate(self, {"prompt": {"prompt_token_ids": prompt}, "logprobs": 0, **kwargs})
-        with _telling_what_is_wrong(self):
+        with _reading_answer(self):
             finish_reasons = list(answer["finish_reasons"])
             logged = answer.get("logprobs") or [[]] * len(finish_reasons)
             pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
@@ -70,7 +70,7 @@ class ExactVLLMServer(VLLMServer):
 
 
 class ExactSGLangServer(SGLangServer):
-    """An SGLangServer that gives every sampled token, also those that came without a logprob."""
+    """An SGLangServer that returns every sampled token, even without a logprob."""
 
     async def _tokens_and_logprobs_completion_wrapper(self, **kwargs: Any) -> Completions:
         prompt = _take_prompt(self.tokenizer, kwargs)
@@ -78,7 +78,7 @@ class ExactSGLangServer(SGLangServer):
             kwargs["max_new_tokens"] = kwargs.pop("max_tokens")
         body = {"input_ids": prompt, "sampling_params": kwargs, "return_logprob": True, "return_text_in_logprobs": False}
         answer = await _generate(self, body)
-        with _telling_what_is_wrong(self):
+        with _reading_answer(self):
             read = [_read_sglang(self, one) for one in (answer if isinstance(answer, list) else [answer])]
         return prompt, [tokens for tokens, _, _ in read], [logprobs for _, logprobs, _ in read], [end for _, _, end in read]
 
@@ -90,13 +90,13 @@ def _read_sglang(server: Any, answer: Mapping[str, Any]) -> tuple[list[int], lis
     ids = _all_of([entry[1] for entry in entries], answer.get("output_ids") or [])
     if meta.get("completion_tokens", 0) > len(ids):
         raise TokenModeError(
-            f"{described(server)} sampled {meta['completion_tokens']} tokens and gave the ids of {len(ids)}. {_ADVICE}"
+            f"{described(server)} sampled {meta['completion_tokens']} tokens and returned the ids of {len(ids)}. {_ADVICE}"
         )
     return ids, [entry[0] for entry in entries], meta.get("finish_reason")
 
 
 def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
-    """Take the prompt out of ``kwargs`` as ids, with one token that begins the text where template and tokenizer both add it."""
+    """Remove the prompt from ``kwargs`` and return its ids, without a second start token if template and tokenizer both add one."""
     kwargs.pop("model", None)
     text, ids = kwargs.pop("prompt", None), kwargs.pop("input_ids", None)
     prompt = list(tokenizer.encode(text) if ids is None else ids)
@@ -117,28 +117,28 @@ async def _generate(server: Any, body: Mapping[str, Any]) -> Any:
     ):
         if response.status == HTTPStatus.NOT_FOUND:
             raise TokenModeError(
-                f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
+                f"{described(server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that returns "
                 'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat '
                 "mode) for a plain OpenAI-compatible one."
             )
         response.raise_for_status()
-        with _telling_what_is_wrong(server):
+        with _reading_answer(server):
             return await response.json()
 
 
 @contextmanager
-def _telling_what_is_wrong(server: Any) -> Iterator[None]:
-    """Raise a `TokenModeError` for an answer that cannot be read."""
+def _reading_answer(server: Any) -> Iterator[None]:
+    """Raise a `TokenModeError` when an answer cannot be read."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, aiohttp.ContentTypeError) as error:
         raise TokenModeError(
-            f"{described(server)} answered in a shape that cannot be read: {type(error).__name__}: {error}. {_ADVICE}"
+            f"{described(server)} answered in a format that cannot be read: {type(error).__name__}: {error}. {_ADVICE}"
         ) from error
 
 
 def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
-    """Return the ids that were sampled. A server that leaves the end of a turn out of them may still give its logprob."""
+    """Return the sampled ids. A server that omits the end of a turn from them may still return its logprob."""
     for place, (own, other) in enumerate(zip(with_logprobs, sampled, strict=False)):
         if own != other:
             raise TokenModeError(
@@ -147,21 +147,21 @@ def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
     return list(sampled) if len(sampled) > len(with_logprobs) else with_logprobs
 
 
-# ---------------------------------------------------------------------- are they exact?
+# ---------------------------------------------------------------------- checks
 
 
 def check_sampled(server: Any, tokenizer: Any, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
     """Raise TokenModeError unless each sampled token has an id that the tokenizer knows, and a logprob."""
     if len(logprobs) != len(tokens) or not tokens:
         raise TokenModeError(
-            f"{described(server)} gave {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each "
+            f"{described(server)} returned {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each "
             f"token, and at least one token. {_ADVICE}"
         )
     size = len(tokenizer) if hasattr(tokenizer, "__len__") else math.inf
     for index, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
         if not _is_logprob(logprob):
             raise TokenModeError(
-                f"{described(server)} gave {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
+                f"{described(server)} returned {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
                 f"{_ADVICE}"
             )
         if not 0 <= token < size:
@@ -182,5 +182,5 @@ def described(server: Any) -> str:
 
 
 def without_completion(server: Any) -> TokenModeError:
-    """Return the error for an answer that holds no completion."""
+    """Return the error for an answer without a completion."""
     return TokenModeError(f"{described(server)} answered without a completion. {_ADVICE}")

@@ -1,7 +1,7 @@
-"""Moves bytes in and out of a sandbox through its terminal, which is all that every backend has.
+"""Moves bytes in and out of a sandbox through its terminal, the one tool that every backend has.
 
-Files travel as base64 in chunks. Every path is quoted, every chunk's outcome is checked, a target appears only when it is
-complete, and what a sandbox lists cannot make a download write outside its target directory.
+Files are sent as base64 in chunks. Every path is quoted, every chunk is checked, a target file appears only when it is
+complete, and no file name in a sandbox can make a download write outside its target directory.
 
 Place in the flow: `ToolContext` calls these functions with itself as the terminal.
 """
@@ -21,18 +21,18 @@ from typing import Any, Protocol
 __all__ = ["TransferError", "download_dir", "download_file", "read_bytes", "upload_dir", "upload_file"]
 
 UPLOAD_CHARS = 60_000
-"""base64 characters per upload command; one shell argument may hold 128 KB. A multiple of four: chunks decode alone."""
+"""base64 characters per upload command; a shell argument is limited to 128 KB. A multiple of four, so that each chunk decodes."""
 
 DOWNLOAD_BYTES = 33_000
 """Bytes per download command: 44,000 base64 characters stay below hermes' limit of 50,000 characters of output."""
 
 
 class TransferError(Exception):
-    """A transfer did not happen; the message says why."""
+    """A transfer failed; the message has the reason."""
 
 
 class Terminal(Protocol):
-    """The one method that a transfer needs."""
+    """The method that a transfer requires."""
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
         """Run a command and return its exit code and output."""
@@ -98,7 +98,7 @@ def read_bytes(terminal: Terminal, remote: str) -> bytes:
 
 
 def _read_chunk(terminal: Terminal, remote: str, start: int, length: int) -> bytes:
-    """Return ``length`` bytes from ``start``: as base64, or as hexadecimal where hermes took the base64 for a secret."""
+    """Return ``length`` bytes from ``start``, sent as base64, or as hexadecimal if hermes redacted the base64 as a secret."""
     cut = f"tail -c +{start + 1} < {_quoted(remote)} | head -c {length}"
     for encode, decode in ((f"{cut} | base64", _from_base64), (f"{cut} | od -An -v -tx1", _from_hex)):
         chunk = decode(_run(terminal, encode, f"Cannot read {remote} from byte {start}"))
@@ -122,7 +122,7 @@ def _from_hex(text: str) -> bytes | None:
 
 
 def _write_bytes(terminal: Terminal, data: bytes, remote: str) -> None:
-    """Write a sandbox file: into a name of its own first, then moved into place."""
+    """Write a sandbox file: under a temporary name first, then move it into place."""
     partial = f"{remote}.{uuid.uuid4().hex[:8]}.part"
     directory = posixpath.dirname(remote)
     if directory:
@@ -142,7 +142,7 @@ def _write_bytes(terminal: Terminal, data: bytes, remote: str) -> None:
 
 
 def _list_files(terminal: Terminal, remote: str) -> list[str]:
-    """Return the relative names of the regular files under ``remote``, whatever characters they hold."""
+    """Return the relative names of the regular files under ``remote``; names may contain any character."""
     listing = f".hermes-listing-{uuid.uuid4().hex[:12]}"
     try:
         command = f"(CDPATH= cd -- {_quoted(remote)} && find . -type f -print0) > {listing}"
@@ -155,7 +155,7 @@ def _list_files(terminal: Terminal, remote: str) -> list[str]:
 
 
 def _download_into(terminal: Terminal, remote: str, name: str, root: Path) -> dict[str, Any]:
-    """Download one listed file, unless its name would lead out of ``root``."""
+    """Download one listed file, unless its path would lie outside ``root``."""
     target = Path(os.path.realpath(root / name))
     if not target.is_relative_to(root) or target == root:
         return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
@@ -175,7 +175,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 def _quoted(path: str) -> str:
-    """Quote a path for the shell; a leading ``~`` still means the home directory, a leading dash is no option."""
+    """Quote a path for the shell; a leading ``~`` still means the home directory, and a leading dash starts no option."""
     if path == "~":
         return '"$HOME"'
     if path.startswith("~/"):
@@ -184,7 +184,7 @@ def _quoted(path: str) -> str:
 
 
 def _quoted_text(text: str) -> str:
-    """Quote text for bash. Bytes that are no UTF-8 are escaped: not every backend can send them as they are."""
+    """Quote text for bash. Bytes that are not UTF-8 are escaped, because some backends cannot send them."""
     if text.isascii() or not any("\udc80" <= letter <= "\udcff" for letter in text):
         return shlex.quote(text)
     escaped = (f"\\x{byte:02x}" for byte in text.encode(errors="surrogateescape"))
@@ -192,7 +192,7 @@ def _quoted_text(text: str) -> str:
 
 
 def _run(terminal: Terminal, command: str, failure: str) -> str:
-    """Run a command and return its output. Raises: TransferError when it did not succeed."""
+    """Run a command and return its output. Raises: TransferError when it fails."""
     result = terminal.terminal(command)
     exit_code = result.get("exit_code")
     if exit_code != 0 or result.get("error"):

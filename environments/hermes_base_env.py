@@ -1,10 +1,10 @@
 """The base class of Hermes Agent environments on Atropos: configuration and orchestration.
 
-An item becomes a prompt, `HermesAgentLoop` works on it with real tools, ``compute_reward`` looks at the result in the same
-sandbox, `scoring` turns that into what the trainer gets. An environment writes five methods: ``setup``, ``get_next_item``,
+An item becomes a prompt, `HermesAgentLoop` works on it with real tools, ``compute_reward`` checks the result in the same
+sandbox, and `scoring` builds the data for the trainer. An environment implements five methods: ``setup``, ``get_next_item``,
 ``format_prompt``, ``compute_reward``, ``evaluate``.
 
-Source: the interface is that of hermes-agent's former ``environments.hermes_base_env``; atroposlib 0.4.0 stands below.
+Source: the interface is that of hermes-agent's former ``environments.hermes_base_env``, on top of atroposlib 0.4.0.
 """
 
 from __future__ import annotations
@@ -55,37 +55,37 @@ __all__ = ["HermesAgentBaseEnv", "HermesAgentEnvConfig"]
 logger = logging.getLogger(__name__)
 
 _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_tools", default=None)
-"""(id of the environment, its tools) of the group that the current task belongs to."""
+"""(id of the environment, its tools) for the group of the current task."""
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
-"""Where one of these is set, hermes asks a person before it runs what looks dangerous."""
+"""If one of these is set, hermes asks a person before it runs a dangerous command."""
 
 MAX_FAILURES_IN_A_ROW = 3
 """Groups without data after which ``process`` gives up."""
 
 
 class HermesAgentEnvConfig(BaseEnvConfig):
-    """Configuration of a Hermes Agent environment, on top of Atropos' own fields."""
+    """Configuration of a Hermes Agent environment, in addition to Atropos' own fields."""
 
     enabled_toolsets: list[str] | None = Field(
         default=None,
         description="Toolsets to offer to the model. None offers every tool, messaging included, and warns.",
     )
     disabled_toolsets: list[str] | None = Field(
-        default=None, description="Toolsets to take away after enabled_toolsets or distribution have chosen."
+        default=None, description="Toolsets to remove from those of enabled_toolsets or distribution."
     )
     distribution: str | None = Field(
         default=None,
         description="Name in hermes' toolset_distributions, sampled once per group. Excludes enabled_toolsets.",
     )
-    max_agent_turns: int = Field(default=30, description="Model calls per rollout, at most.")
-    system_prompt: str | None = Field(default=None, description="System message put before the item's prompt.")
+    max_agent_turns: int = Field(default=30, description="Maximum number of model calls per rollout.")
+    system_prompt: str | None = Field(default=None, description="System message before the item's prompt.")
     agent_temperature: float = Field(default=1.0, description="Sampling temperature of training rollouts.")
     terminal_backend: str = Field(
         default="local", description="Where tools run: local, docker, modal, daytona, ssh or singularity."
     )
-    terminal_timeout: int = Field(default=120, description="Seconds that one terminal command may take.")
-    terminal_lifetime: int = Field(default=3600, description="Seconds without use after which a sandbox is reaped.")
+    terminal_timeout: int = Field(default=120, description="Timeout of a terminal command, in seconds.")
+    terminal_lifetime: int = Field(default=3600, description="Seconds of inactivity after which a sandbox is removed.")
     dataset_name: str | None = Field(default=None, description="Hugging Face dataset to load items from.")
     dataset_split: str = Field(default="train", description="Split of dataset_name.")
     prompt_field: str = Field(default="prompt", description="Column of dataset_name that holds the prompt.")
@@ -93,12 +93,12 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     tool_call_parser: str = Field(default="hermes", description="Tool-call format of the model, for token mode (vLLM, SGLang).")
     history_rendering: HistoryRendering = Field(
         default="sampled",
-        description="Token mode: 'sampled' continues the text that was sampled, a rollout is one sequence; 'template' renders the "
-        "whole conversation anew each turn, as a chat server does, which may split a rollout into several.",
+        description="Token mode: 'sampled' continues the sampled text, so that a rollout is one sequence; 'template' renders the "
+        "whole conversation again each turn, as a chat server does, which may split a rollout into several.",
     )
     split_rollouts: SplitRollouts = Field(
         default="keep",
-        description="Token mode: 'keep' trains on every sequence of a rollout that became several, 'reject' on none.",
+        description="Token mode: 'keep' trains on every sequence of a split rollout, 'reject' on none.",
     )
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
@@ -107,13 +107,14 @@ class HermesAgentEnvConfig(BaseEnvConfig):
         default=DEFAULT_TURN_BUDGET_CHARS, description="Largest sum of tool results in one turn, in characters."
     )
     preview_size_chars: int = Field(
-        default=DEFAULT_PREVIEW_SIZE_CHARS, description="Preview left in the conversation when a result is moved out."
+        default=DEFAULT_PREVIEW_SIZE_CHARS,
+        description="Size of the preview that stays in the conversation when a result is moved out, in characters.",
     )
     tool_result_overrides: dict[str, int] | None = Field(
-        default=None, description="Largest result per tool name, in characters; wins over default_result_size_chars."
+        default=None, description="Largest result per tool name, in characters; overrides default_result_size_chars."
     )
     extra_body: dict[str, Any] | None = Field(
-        default=None, description="Passed on with chat completions: OpenRouter provider preferences, transforms."
+        default=None, description="Extra fields of chat completion requests: OpenRouter provider preferences, transforms."
     )
 
     @model_validator(mode="after")
@@ -126,7 +127,7 @@ class HermesAgentEnvConfig(BaseEnvConfig):
         return self
 
     def build_budget_config(self) -> BudgetConfig:
-        """Return hermes' own form of the size limits."""
+        """Return the size limits as hermes' BudgetConfig."""
         return BudgetConfig(
             default_result_size=self.default_result_size_chars,
             turn_budget=self.turn_budget_chars,
@@ -138,8 +139,8 @@ class HermesAgentEnvConfig(BaseEnvConfig):
 class HermesAgentBaseEnv(BaseEnv):
     """Collects groups of scored agent rollouts.
 
-    ``compute_reward`` runs so that synchronous `ToolContext` calls in it do not hold up other rollouts. An exception in it, or
-    a value that is no finite number, is logged, scored 0.0 and counted in ``train/reward_errors``.
+    Synchronous `ToolContext` calls in ``compute_reward`` do not block other rollouts. If it raises, or returns a value that is not
+    a finite number, that is logged, scored 0.0 and counted in ``train/reward_errors``.
     """
 
     name: str | None = "hermes-agent"
@@ -159,10 +160,10 @@ class HermesAgentBaseEnv(BaseEnv):
         slurm: bool = False,
         testing: bool = False,
     ) -> None:
-        """Build the environment; exports the terminal settings that hermes' tools read from ``os.environ``.
+        """Build the environment, and export the terminal settings that hermes' tools read from ``os.environ``.
 
-        The variables that make hermes wait for a person's approval are removed: nobody watches a rollout. Raises: ValueError
-        for an unknown parser, and in token mode for a tokenizer whose chat template is missing or cannot show tool results.
+        Removes the variables that make hermes wait for a person's approval. Raises: ValueError for an unknown parser, and in
+        token mode for a tokenizer whose chat template is missing or cannot show tool results.
         """
         command_line.load_dotenv_of_cwd()
         check_parser_name(config.tool_call_parser)
@@ -188,15 +189,15 @@ class HermesAgentBaseEnv(BaseEnv):
         self._reward_errors = 0
         self._counts: Counter[str] = Counter()
 
-    # ------------------------------------------------------------------ written by the environment
+    # ------------------------------------------------------------------ implemented by the environment
 
     @abstractmethod
     async def setup(self) -> None:
-        """Load items; called once before anything else."""
+        """Load the items; called once, before all other methods."""
 
     @abstractmethod
     async def get_next_item(self) -> Item:
-        """Return the next training item, starting again at the end; None means that there is none at the moment."""
+        """Return the next training item, cycling; None means that there is none at the moment."""
 
     @abstractmethod
     def format_prompt(self, item: Item) -> str:
@@ -204,7 +205,7 @@ class HermesAgentBaseEnv(BaseEnv):
 
     @abstractmethod
     async def compute_reward(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward of one rollout. ``ctx`` reaches the agent's own sandbox; the base cleans it up."""
+        """Return the reward of one rollout. ``ctx`` gives access to the agent's sandbox; the base class releases it."""
 
     @abstractmethod
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
@@ -213,18 +214,18 @@ class HermesAgentBaseEnv(BaseEnv):
     # ------------------------------------------------------------------ tools
 
     def _resolve_tools_for_group(self) -> Tools:
-        """Return the tools to offer, sampled anew when the configuration names a distribution.
+        """Return the tools to offer, newly sampled if the configuration names a distribution.
 
-        Raises: ValueError when a toolset is unknown or no tool is left, naming the known ones.
+        Raises: ValueError, listing the known toolsets, when a toolset is unknown or no tool is left.
         """
         config = self.config
         return offered_tools(config.enabled_toolsets, config.disabled_toolsets, config.distribution)
 
     @property
     def _current_group_tools(self) -> Tools | None:
-        """The tools of the group that the running task belongs to; None outside of a group.
+        """The tools of the current task's group; None outside a group.
 
-        An environment with a ``collect_trajectories`` of its own may assign them; that, too, holds for its own group only.
+        An environment that overrides ``collect_trajectories`` may assign them, for its own group only.
         """
         held = _group_tools.get()
         return held[1] if held is not None and held[0] == id(self) else None
@@ -236,9 +237,9 @@ class HermesAgentBaseEnv(BaseEnv):
     # ------------------------------------------------------------------ rollouts
 
     async def collect_trajectories(self, item: Item) -> tuple[ScoredDataGroup | None, list[Item]]:
-        """Run one group: ``group_size`` rollouts of ``item``, with one choice of tools for all.
+        """Run one group: ``group_size`` rollouts of ``item`` with the same tools.
 
-        When a rollout raises, its siblings are cancelled and awaited before the error goes on.
+        When a rollout raises, the others are cancelled and awaited before the error is re-raised.
         """
         token = _group_tools.set((id(self), self._resolve_tools_for_group()))
         try:
@@ -249,15 +250,15 @@ class HermesAgentBaseEnv(BaseEnv):
         items = [scored for scored, _ in results if scored is not None]
         if len(items) < len(results):
             logger.warning(
-                "%d of %d rollouts of a group gave no item; the group is dropped", len(results) - len(items), len(results)
+                "%d of %d rollouts of a group returned no item; the group is dropped", len(results) - len(items), len(results)
             )
             return None, backlog
         return scoring.group_of(items), backlog
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem, list[Item]]:
-        """Run one rollout in a sandbox of its own, score it, and release the sandbox on every way out.
+        """Run one rollout in its own sandbox, and score it; see `agent_rollout`.
 
-        Raises: TokenModeError when the model server gives no exact tokens; what the model did before is not scored.
+        Raises: TokenModeError when the model server returns no exact tokens; the rollout is not scored then.
         """
         try:
             async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
@@ -281,7 +282,7 @@ class HermesAgentBaseEnv(BaseEnv):
         system_prompt: str | None = None,
         server: Any = None,
     ) -> AsyncIterator[AgentRollout]:
-        """Run the agent on one item in a sandbox of its own, which is released however the block ends.
+        """Run the agent on one item in its own sandbox, which is released however the block ends.
 
         ``async with self.agent_rollout(item, temperature=0.0) as rollout:``
         ``    reward = await self.compute_reward(item, rollout.result, rollout.ctx)``
@@ -315,17 +316,17 @@ class HermesAgentBaseEnv(BaseEnv):
             result = await loop.run([*system, {"role": "user", "content": prompt}])
             if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
                 raise token_failure
-            failure = getattr(loop, "failure", None)  # a loop that a test puts in its place has none
+            failure = getattr(loop, "failure", None)  # a test double of the loop may not have it
             yield AgentRollout(item=item, prompt=prompt, result=result, ctx=ctx, server=server, failure=failure)
         finally:
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     @asynccontextmanager
     async def rollout_server(self) -> AsyncIterator[Any]:
-        """Give what one rollout's `HermesAgentLoop` talks to: a managed server of its own in token mode, else ``self.server``.
+        """Yield the model server of one rollout: its own managed server in token mode, else ``self.server``.
 
-        Environments that run the loop themselves may use it too; for evaluation, where no tokens are needed, ``self.server``
-        serves chat completions in both modes.
+        Environments may pass it to `agent_rollout` or to a loop of their own. Evaluations need no tokens: ``self.server`` serves
+        chat completions in both modes.
         """
         async with AsyncExitStack() as stack:
             server = self.server
@@ -344,7 +345,7 @@ class HermesAgentBaseEnv(BaseEnv):
             yield server
 
     def _item_of(self, result: AgentResult, reward: float, rollout_id: str, server: Any) -> dict[str, Any]:
-        """Return the rollout's item: its tokens as they were sampled in token mode, placeholders in chat mode."""
+        """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
         if server is self.server or result.managed_state is None:
             return scoring.chat_item(self.tokenizer, result.messages, reward)
         nodes = result.managed_state.get("nodes") or []
@@ -358,7 +359,7 @@ class HermesAgentBaseEnv(BaseEnv):
         )
 
     async def _reward_of(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward, 0.0 without asking when the model said nothing, and 0.0 counted as an error when it fails."""
+        """Return the reward: 0.0 if the model said nothing, and 0.0, counted as an error, if `compute_reward` fails."""
         if not scoring.did_work(result.messages):
             logger.warning("The model said nothing in rollout %s; reward 0.0, nothing trains on it", ctx.task_id)
             return 0.0
@@ -376,7 +377,7 @@ class HermesAgentBaseEnv(BaseEnv):
         )
 
     def _use_managed_server(self) -> bool:
-        """Tell whether rollouts run in token mode: always, unless the first server is an OpenAI-compatible one."""
+        """Return whether rollouts run in token mode: always, unless the first server is OpenAI-compatible."""
         servers = self.server.servers
         return bool(servers) and not isinstance(servers[0], OpenAIServer)
 
@@ -448,7 +449,7 @@ class HermesAgentBaseEnv(BaseEnv):
     # ------------------------------------------------------------------ logging
 
     async def wandb_log(self, wandb_metrics: dict[str, Any] | None = None) -> None:
-        """Add tool and reward errors to the metrics, log them, and start counting anew."""
+        """Add tool and reward errors to the metrics, log them, and reset the counters."""
         metrics = {} if wandb_metrics is None else wandb_metrics
         metrics["train/tool_errors_count"] = len(self._tool_error_buffer)
         if self._tool_error_buffer:
@@ -461,7 +462,7 @@ class HermesAgentBaseEnv(BaseEnv):
         await super().wandb_log(metrics)
 
     async def add_rollouts_for_wandb(self, scored_data: Any, item: Item = None) -> None:
-        """Keep conversations for wandb's rollout table, readable; decoded tokens where there are no messages."""
+        """Add readable conversations to wandb's rollout table; decoded tokens if there are no messages."""
         kept = self.config.num_rollouts_per_group_for_logging
         count = len(scored_data["tokens"])
         rows = range(count if kept == -1 else min(kept, count))
@@ -488,7 +489,7 @@ class HermesAgentBaseEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Send groups to the trainer, each in the size that its queue takes; see `scoring.layers_of`."""
+        """Send groups to the trainer, in the size that its queue accepts; see `scoring.layers_of`."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
         if abort_on_any_max_length_exceeded:
             for group in filter(None, groups):
@@ -500,7 +501,7 @@ class HermesAgentBaseEnv(BaseEnv):
         await super().handle_send_to_api(scored_data, item, do_send_to_api, abort_on_any_max_length_exceeded)
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
-        """Say which sequences make atroposlib drop a group, and what to do; its own warning names neither."""
+        """Warn which sequences make atroposlib drop a group, and how to fix that; its own warning has neither."""
         if lengths := scoring.too_long(group, self.max_token_len):
             self._counts["train/groups_too_long"] += 1
             logger.warning(
@@ -517,7 +518,7 @@ class HermesAgentBaseEnv(BaseEnv):
     async def process_manager(self) -> None:
         """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page beside it.
 
-        Raises: RuntimeError when several groups in a row gave no data.
+        Raises: RuntimeError when several groups in a row returned no data.
         """
         await command_line.process_groups(self, give_up_after=MAX_FAILURES_IN_A_ROW)
 

@@ -1,8 +1,8 @@
-"""Tells when a project's own module hides one of hermes-agent's top-level modules.
+"""Detects project modules that hide one of hermes-agent's top-level modules.
 
 hermes-agent installs modules with everyday names (``utils``, ``tools``, ``cli``, ``agent``, ``cron``, ``gateway``, ``plugins``,
-``providers``). A project file of the same name that stands earlier on ``sys.path`` makes hermes' tool modules fail on import;
-hermes swallows that and offers fewer tools, or none. `shadowed_modules` finds the cause.
+``providers``). A project file of the same name earlier on ``sys.path`` makes hermes' tool modules fail on import;
+hermes swallows the error and offers fewer tools, or none. `shadowed_modules` finds the cause.
 """
 
 from __future__ import annotations

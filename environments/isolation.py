@@ -1,8 +1,8 @@
-"""Gives every rollout a sandbox of its own, and takes it away again.
+"""Opens a separate sandbox for every rollout, and releases it.
 
 hermes-agent 0.19 maps every task id to one shared session unless an override was registered for it first. `open_sandbox`
-registers one, with a private working directory on the local backend; `close_sandbox` undoes everything a rollout can leave:
-background processes, the terminal session, the override, the read cache, the directories.
+registers one, with a private working directory on the local backend; `close_sandbox` removes everything a rollout can leave
+behind: background processes, the terminal session, the override, the read cache, the directories.
 
 Place in the flow: `HermesAgentLoop.run` and `ToolContext` open on first use; `ToolContext.cleanup` closes.
 """
@@ -30,30 +30,30 @@ logger = logging.getLogger(__name__)
 _directories: dict[str, str] = {}
 """task_id -> working directory that this module made for it."""
 _storage: dict[str, str] = {}
-"""task_id -> directory in its sandbox that takes results too long for the conversation."""
+"""task_id -> directory in its sandbox for results that are too long for the conversation."""
 _open: set[str] = set()
 """Task ids whose sandboxes are open."""
 _lock = threading.Lock()
 
 PROCESSES_PER_ROLLOUT = 64
-"""Background processes that hermes remembers, the ended ones included: for all of its sessions together, unless told otherwise."""
+"""Background processes per rollout that hermes remembers, including ended ones; its default limit covers all sessions together."""
 
 KILL_GRACE_S = 2.0
-"""How long a killed command may take to be gone, in seconds."""
+"""Seconds that a killed command may take to end."""
 
 
 @atexit.register
-def _remove_what_was_left() -> None:
-    """Remove the directories of rollouts that nobody cleaned up, at the latest when the process ends."""
+def _remove_leaked_directories() -> None:
+    """Remove the directories of rollouts that were never cleaned up, when the process ends."""
     for directory in list(_directories.values()):
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def open_sandbox(task_id: str) -> None:
-    """Register a session of its own for ``task_id``, unless the environment already registered one (a Docker image, say).
+    """Register a separate session for ``task_id``, unless the environment already registered one (a Docker image, say).
 
-    Idempotent. On the local backend the session starts in a fresh, empty directory. An override that the environment gave
-    without one of the keys that make hermes isolate a session (a working directory alone, say) is completed.
+    Idempotent. On the local backend the session starts in a new, empty directory. An override by the environment that lacks the
+    keys that make hermes isolate a session (with only a working directory, say) is completed.
     """
     from tools.terminal_tool import (  # noqa: PLC0415 - hermes is heavy
         _resolve_container_task_id,
@@ -77,7 +77,7 @@ def open_sandbox(task_id: str) -> None:
 
 
 def _make_directory(task_id: str) -> str:
-    """Return a new, empty directory: in hermes' own place for sandboxes where the user chose one, else a temporary one."""
+    """Return a new, empty directory: in TERMINAL_SANDBOX_DIR if it is set, else a temporary one."""
     place = os.environ.get("TERMINAL_SANDBOX_DIR") or None
     if place is not None:
         os.makedirs(place, exist_ok=True)
@@ -85,9 +85,9 @@ def _make_directory(task_id: str) -> str:
 
 
 def _let_hermes_remember() -> None:
-    """Give every open rollout the number of background processes that hermes has for one session.
+    """Raise the number of background processes that hermes remembers to that of one session per open rollout.
 
-    Beyond its limit hermes forgets the process that ended first, whosever it is: its output would be lost to that rollout.
+    Beyond its limit hermes forgets the process that ended first, of any rollout, and that rollout would lose its output.
     """
     from tools import process_registry as processes  # noqa: PLC0415 - hermes is heavy
 
@@ -95,14 +95,14 @@ def _let_hermes_remember() -> None:
 
 
 def sandbox_directory(task_id: str) -> str | None:
-    """Return the working directory made for ``task_id``, or None on backends whose files are not on this machine."""
+    """Return the working directory made for ``task_id``, or None on backends whose files are elsewhere."""
     return _directories.get(task_id)
 
 
 class ResultStorage:
-    """A rollout's sandbox as hermes sees it when it moves a long result out: with a temporary directory of the rollout's own.
+    """The sandbox that hermes gets to store long results: with a separate temporary directory per rollout.
 
-    hermes names the file after the tool call's id, in one directory for all; ids of concurrent rollouts may well be equal.
+    hermes names the file after the tool call's id, in one directory for all rollouts; ids of concurrent rollouts may be equal.
     """
 
     def __init__(self, sandbox: Any, directory: str) -> None:
@@ -111,7 +111,7 @@ class ResultStorage:
         self._directory = directory
 
     def get_temp_dir(self) -> str:
-        """Return the directory under which hermes makes one for results."""
+        """Return the directory in which hermes creates one for results."""
         return self._directory
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +120,7 @@ class ResultStorage:
 
 
 def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
-    """Return where long results of ``task_id`` go, or None when it has no sandbox yet. `close_sandbox` removes them."""
+    """Return the storage for long results of ``task_id``, or None when it has no sandbox yet. `close_sandbox` removes it."""
     if sandbox is None:
         return None
     with _lock:
@@ -131,9 +131,9 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
 
 
 def close_sandbox(task_id: str) -> None:
-    """Release all that ``task_id`` holds. Idempotent, never raises; what fails is logged and the rest still happens."""
+    """Release everything that ``task_id`` holds. Idempotent, never raises: a step that fails is logged, and the others still run."""
     if not task_id:
-        return  # hermes takes "no task" for "every task"
+        return  # hermes reads "no task" as "every task"
     for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _forget_reads):
         _attempt(step, task_id)
     with _lock:
@@ -146,20 +146,20 @@ def close_sandbox(task_id: str) -> None:
 
 
 def _kill_detached(directory: str) -> None:
-    """Kill what still works in a rollout's private directory: a command that detached itself is in no list of hermes'.
+    """Kill processes that still run in a rollout's private directory: hermes does not track a command that detached itself.
 
-    Returns when it is gone. Linux only; elsewhere such a command lives on.
+    Returns when they have ended. Linux only; elsewhere such a command keeps running.
     """
     deadline = time.monotonic() + KILL_GRACE_S
     while (found := _working_in(directory)) and time.monotonic() < deadline:
         for process in found:
-            with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+            with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.005)
 
 
 def _working_in(directory: str) -> list[int]:
-    """Return the processes, this one excepted, whose working directory is ``directory`` or below it."""
+    """Return the other processes whose working directory is ``directory`` or below it."""
     found = []
     for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdecimal() and int(entry) != os.getpid():
@@ -184,10 +184,10 @@ def _kill_processes(task_id: str) -> None:
 
 
 def _forget_processes(task_id: str) -> None:
-    """Make hermes forget the background processes of a rollout: it would keep ended ones for half an hour.
+    """Make hermes forget the background processes of a rollout, which it would keep for half an hour.
 
-    What reads their output notes their end once more, so it has to be through. A process that ended at once may stand in both
-    registers: hermes notes that it began when its end is noted already.
+    Their reader threads must have ended first, because these register the end again. A process that ended at once may be in
+    both registers: hermes may register its start after its end.
     """
     from tools.process_registry import process_registry  # noqa: PLC0415
 

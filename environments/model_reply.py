@@ -1,7 +1,7 @@
-"""Reads what a model sampled: reasoning, content and tool calls out of raw text with special tokens.
+"""Reads reasoning, content and tool calls from the raw text that a model sampled.
 
-Place in the flow: `token_mode.RolloutServer` has the raw text of a reply; the agent loop wants the message that a chat server
-would have made of it.
+Place in the flow: `token_mode.RolloutServer` has the raw text of a reply; the agent loop expects the message that a chat server
+would return.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReply:
-    """What a chat server would have answered. ``calls`` are dicts in OpenAI's shape; ``reasoning`` is None when there is none."""
+    """The answer of a chat server. ``calls`` are dicts in OpenAI's format; ``reasoning`` is None when there is none."""
 
     content: str
     calls: list[dict[str, Any]]
@@ -33,7 +33,7 @@ class ModelReply:
 
 
 class ReplyReader:
-    """Reads the replies of one model, whose tool-call format is that of ``parser_name``."""
+    """Reads the replies of one model with the tool-call parser ``parser_name``."""
 
     def __init__(self, template: ChatTemplate, parser_name: str) -> None:
         self._template = template
@@ -45,8 +45,8 @@ class ReplyReader:
     def read(self, text: str, *, end: str, tools: Tools, is_thinking: bool) -> ModelReply:
         """Return the message in ``text``.
 
-        ``end`` is the token that ended it. ``tools`` are those that were offered: without any, nothing is a call.
-        ``is_thinking``: the prompt has already opened the reply's think block, as the templates of some models do.
+        ``end`` is the token that ended it. ``tools`` are the offered tools: without any, nothing is a call.
+        ``is_thinking`` means that the prompt already opened the reply's think block, as the templates of some models do.
         """
         spoken = text[: len(text) - len(end)]
         reasoning, rest = _split_reasoning(spoken, is_thinking=is_thinking)
@@ -56,8 +56,8 @@ class ReplyReader:
     def _calls(self, text: str, whole: str, tools: Tools) -> tuple[str, list[dict[str, Any]]]:
         """Return content and calls.
 
-        Formats whose last tag is a special token may need ``whole``, which has the token that the text ended with. Calls in
-        the Hermes format are understood from every model: the agent loop would run them anyhow, under ids of its own.
+        Formats whose last tag is a special token may need ``whole``, which includes the token that ended the text. Calls in
+        the Hermes format are read from every model: the agent loop would run them anyway, under new ids.
         """
         candidates = [(self._parser, text)]
         if whole != text:
@@ -71,12 +71,12 @@ class ReplyReader:
         return text, []
 
     def _plain(self, text: str) -> str:
-        """Return a text without special tokens."""
+        """Return the text without special tokens."""
         return self._specials.sub("", text) if self._specials is not None else text
 
 
 def _split_reasoning(text: str, *, is_thinking: bool) -> tuple[str, str]:
-    """Return the inside of the think block that a reply begins with, and what follows; an unclosed block goes on to the end."""
+    """Return the content of the think block at the start of a reply, and the text after it; an unclosed block extends to the end."""
     start = text.lstrip()
     if start.startswith(_THINK_OPEN):
         inside = start[len(_THINK_OPEN) :]
@@ -90,7 +90,7 @@ def _split_reasoning(text: str, *, is_thinking: bool) -> tuple[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Parser:
-    """One tool-call parser, ours or vLLM's, behind one method."""
+    """A common interface for our tool-call parsers and vLLM's."""
 
     parser: Any
     takes_tools: bool
@@ -114,7 +114,7 @@ def _as_dict(call: Any) -> dict[str, Any]:
 
 
 def check_parser_name(name: str) -> None:
-    """Raise ValueError when there is no parser of that name, naming those that there are. Which ones vLLM has is not asked."""
+    """Raise ValueError, listing the known names, when no parser has that name. Names of vLLM's parsers are not checked."""
     if name not in list_parsers() and not name.startswith(VLLM_PREFIX):
         raise ValueError(
             f"Unknown tool_call_parser {name!r}. Available parsers: {list_parsers()}, "
@@ -123,7 +123,7 @@ def check_parser_name(name: str) -> None:
 
 
 def check_parser(name: str, tokenizer: Any) -> None:
-    """Raise ValueError when a parser cannot be made; vLLM is imported for one of its own."""
+    """Raise ValueError when a parser cannot be created; one of vLLM's parsers imports vLLM."""
     check_parser_name(name)
     if not name.startswith(VLLM_PREFIX):
         return

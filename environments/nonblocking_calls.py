@@ -1,9 +1,9 @@
-"""Lets synchronous tool calls inside a coroutine wait without stopping the event loop.
+"""Lets synchronous tool calls inside a coroutine wait without blocking the event loop.
 
 A reward function is a coroutine, but `ToolContext` has plain methods: ``ctx.terminal("pytest -q")`` returns a dict, not an
-awaitable. Called on the event loop's thread, such a call would hold up every other rollout until the command ends. Here the
-coroutine runs in a greenlet of its own; a synchronous call inside it hands an awaitable to the surrounding task, which awaits
-it like any other, and the greenlet goes on with the result. SQLAlchemy's asyncio layer works the same way.
+awaitable. Called on the event loop's thread, such a call would block every other rollout until the command ends. Here the
+coroutine runs in its own greenlet; a synchronous call inside it passes an awaitable to the surrounding task, which awaits
+it, and the greenlet continues with the result. SQLAlchemy's asyncio layer works the same way.
 
 Place in the flow: `hermes_base_env` wraps every ``compute_reward`` with `bridged`; `tool_context` calls `wait_for`.
 """
@@ -23,7 +23,7 @@ _YIELD, _AWAIT, _DONE, _RAISED = range(4)
 
 
 class _Carrier(greenlet.greenlet):
-    """The greenlet that steps one coroutine. It shares the context variables of the task that drives it."""
+    """The greenlet that runs one coroutine, with the context variables of the task that drives it."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         driver = greenlet.getcurrent()
@@ -78,14 +78,14 @@ class _Bridged:
 
 
 def is_bridged() -> bool:
-    """Tell whether the current frame runs inside a bridged coroutine."""
+    """Return whether the current frame runs inside a bridged coroutine."""
     return isinstance(greenlet.getcurrent(), _Carrier)
 
 
 def wait_for(awaitable: Awaitable[T]) -> T:
-    """Await ``awaitable`` from a synchronous frame of a bridged coroutine; the event loop goes on meanwhile.
+    """Await ``awaitable`` from a synchronous frame of a bridged coroutine, without blocking the event loop.
 
-    Raises: RuntimeError when the current frame is not inside one (`is_bridged` tells).
+    Raises: RuntimeError when the current frame is not inside one; see `is_bridged`.
     """
     carrier = greenlet.getcurrent()
     if not isinstance(carrier, _Carrier):
@@ -94,9 +94,9 @@ def wait_for(awaitable: Awaitable[T]) -> T:
 
 
 def bridged(function: Callable[..., Coroutine[Any, Any, T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    """Return ``function`` so that synchronous tool calls made while it runs do not stop the event loop.
+    """Return ``function`` wrapped so that synchronous tool calls in it do not block the event loop.
 
-    A function that is not a coroutine function, or is already bridged, is returned as it is.
+    A function that is not a coroutine function, or is already bridged, is returned unchanged.
     """
     if not inspect.iscoroutinefunction(function) or getattr(function, "__bridged__", False):
         return function

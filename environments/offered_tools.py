@@ -1,4 +1,4 @@
-"""Which tools a group of rollouts is offered: from toolsets or a distribution to hermes' schemas."""
+"""Resolves the tools of a group of rollouts: from toolsets or a distribution to hermes' schemas."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Tools", "offered_tools"]
 logger = logging.getLogger(__name__)
 
 Tools = tuple[list[dict[str, Any]], set[str]]
-"""(tool schemas in OpenAI's format, the names that may run)."""
+"""(tool schemas in OpenAI's format, names of the tools that may run)."""
 
 
 def offered_tools(enabled: list[str] | None, disabled: list[str] | None, distribution: str | None) -> Tools:
-    """Return the tools of the enabled toolsets, or of those that the distribution samples, without the disabled ones.
+    """Return the tools of the enabled toolsets, or of those sampled from the distribution, without the disabled ones.
 
     Raises: ValueError when a toolset is unknown or no tool is left, naming the known ones.
     """
@@ -55,7 +55,7 @@ def _no_tools_message(enabled: list[str] | None, disabled: list[str] | None) -> 
 
 
 def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:
-    """Warn when tools are missing that were asked for and a project module shadows one of hermes': that may be why."""
+    """Warn when requested tools are missing and a project module hides one of hermes' modules, the likely cause."""
     wanted = {tool for name in enabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
     unwanted = {tool for name in disabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
     missing = sorted(wanted - unwanted - offered)

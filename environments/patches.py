@@ -1,7 +1,4 @@
-"""Upstream once had to patch libraries before environments could run; this layer needs no patch.
-
-`apply_patches` stays so that environments written against the old layer import and call it unchanged.
-"""
+"""A stub for environments written for the former layer, which patched libraries; this layer needs no patch."""
 
 from __future__ import annotations
 
@@ -9,4 +6,4 @@ __all__ = ["apply_patches"]
 
 
 def apply_patches() -> None:
-    """Do nothing, as often as it is called. Source: the old layer patched an async terminal backend here."""
+    """Do nothing. Source: the former layer patched an async terminal backend here."""

@@ -10,7 +10,7 @@ from environments.agent_loop import message_text
 __all__ = ["render"]
 
 REASONING_LIMIT, ARGUMENTS_LIMIT, RESULT_LIMIT = 300, 200, 500
-"""Characters shown of a turn's reasoning, of a call's arguments, of a tool's result."""
+"""Maximum characters of a turn's reasoning, a call's arguments, a tool's result."""
 
 
 def render(messages: Sequence[dict[str, Any]]) -> str:

@@ -1,7 +1,7 @@
-"""From rollouts and rewards to what the trainer gets: pure functions, no I/O, no state.
+"""Turns rollouts and rewards into data for the trainer: pure functions, no I/O, no state.
 
 Place in the flow: `HermesAgentBaseEnv.collect_trajectory` scores one rollout with `chat_item` or `token_item`;
-`collect_trajectories` joins the items of a group with `group_of`; `handle_send_to_api` lays it out with `layers_of`.
+`collect_trajectories` joins the items of a group with `group_of`; `handle_send_to_api` splits it with `layers_of`.
 
 Shapes: ``tokens [T]`` token ids; ``masks [T]`` -100 where nothing is trained, else the token id; ``inference_logprobs [T]`` in
 nats, 1.0 where masked. A group holds a list of each, one row per rollout; a rollout that became several sequences has several.
@@ -33,19 +33,19 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 IGNORED = -100
-"""The label of a position that nothing is trained on."""
+"""The label of a position that is not trained on."""
 
 FILLER_LOGPROB = 1.0
-"""Stands in ``inference_logprobs`` where nothing was sampled. Source: atroposlib 0.4.0, ManagedServer."""
+"""The value in ``inference_logprobs`` where nothing was sampled. Source: atroposlib 0.4.0, ManagedServer."""
 
 SplitRollouts = Literal["keep", "reject"]
-"""What becomes of a rollout that became several sequences: all of them train, or none."""
+"""Treatment of a rollout that became several sequences: all of them train, or none."""
 
 MORE_ROWS = "more_rows"
-"""The key of an item under which the further sequences of its rollout are kept."""
+"""The key of an item for the further sequences of its rollout."""
 
 PLACEHOLDER = {"placeholder_tokens": True}
-"""Marks an item whose tokens are not those that the model sampled: chat mode is for data and evaluation, not for training."""
+"""Marks an item whose tokens are not the sampled ones: chat mode is for data and evaluation, not for training."""
 
 _PER_ITEM = ("tokens", "masks", "scores")
 _OPTIONAL = (
@@ -64,7 +64,7 @@ _NUMPY_BOOLS = frozenset({"bool", "bool_"})
 
 
 def as_reward(value: object) -> float:
-    """Return ``value`` as a float. Raises: ValueError for what is no reward: None, a bool, text, NaN, infinity."""
+    """Return ``value`` as a float. Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity."""
     what = f"{type(value).__name__} {str(value)[:80]!r}"
     if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
         raise ValueError(f"compute_reward must return a number, got {what}")
@@ -78,15 +78,15 @@ def as_reward(value: object) -> float:
 
 
 def did_work(messages: Sequence[dict[str, Any]]) -> bool:
-    """Tell whether the model said anything: more came back than system and user messages."""
+    """Return whether the model said anything: whether there are messages other than system and user messages."""
     return any(message.get("role") not in {"system", "user"} for message in messages)
 
 
 def chat_item(tokenizer: Any, messages: list[dict[str, Any]], reward: float) -> dict[str, Any]:
     """Return the ScoredDataItem of a chat-mode rollout, with placeholder tokens.
 
-    The whole conversation is tokenised; every label but the first is its token, or none when the model said nothing. The item
-    is marked with ``overrides["placeholder_tokens"]``: these are not the tokens that were sampled.
+    The whole conversation is tokenised; every label but the first is its token, and all are masked when the model said nothing.
+    The item is marked with ``overrides["placeholder_tokens"]``: these are not the sampled tokens.
     """
     tokens = list(tokenizer.encode(transcript(messages)))
     masks = [IGNORED, *tokens[1:]][: len(tokens)] if did_work(messages) else [IGNORED] * len(tokens)
@@ -108,18 +108,18 @@ def token_item(
     prompt_tokens: Sequence[int] = (),
     split_rollouts: SplitRollouts = "keep",
 ) -> dict[str, Any]:
-    """Return the ScoredDataItem of a token-mode rollout: exactly what was sampled, with its logprobs.
+    """Return the ScoredDataItem of a token-mode rollout: exactly the sampled tokens, with their logprobs.
 
-    ``nodes`` are ManagedServer's. Several of them are one item, the first, with the others under ``more_rows``: `group_of` makes
-    a row of each, all with the rollout's reward and marked with its id in ``overrides``; ``split_rollouts="reject"`` keeps the
-    first row with every label masked, so that the rollout still counts in the group's mean. Nothing trains when the model said
-    nothing; ``prompt_tokens`` stand for such a rollout.
+    ``nodes`` are ManagedServer's. If there are several, the item is the first, with the others under ``more_rows``: `group_of`
+    makes a row of each, all with the rollout's reward and with its id in ``overrides``; ``split_rollouts="reject"`` keeps only the
+    first row, with every label masked, so that the rollout still counts in the group's mean. When the model said nothing, the
+    item is ``prompt_tokens``, and nothing trains.
     """
     if not did_work(messages):
         tokens = list(nodes[0].tokens if nodes else prompt_tokens)
         return _masked({"tokens": tokens, "scores": reward, "messages": messages})
     if not nodes:
-        raise ValueError(f"Rollout {rollout_id} has replies of the model, but its server kept no tokens of them")
+        raise ValueError(f"Rollout {rollout_id} has replies of the model, but its server has no tokens of them")
     rows = [_row(node, messages, reward, rollout_id) for node in nodes]
     if len(rows) == 1:
         return rows[0]
@@ -139,7 +139,7 @@ def _row(node: Any, messages: list[dict[str, Any]], reward: float, rollout_id: s
 
 
 def _masked(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row that nothing is trained on."""
+    """Return the row with every label masked."""
     count = len(row["tokens"])
     return {**row, "masks": [IGNORED] * count, "inference_logprobs": [FILLER_LOGPROB] * count}
 
@@ -158,16 +158,16 @@ def transcript(messages: Sequence[dict[str, Any]]) -> str:
 def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Join the items of one group into a ScoredDataGroup; every list has one entry per row.
 
-    An item is one row, and one more for each of its ``more_rows``; ``group_overrides.group_size`` then says how many rows there
-    are, as atroposlib wants to know. An optional column is kept when all rows have it. A column that only some have is an error,
-    because its entries could not be told apart afterwards. A key that a group has no place for is left out, with a warning.
+    An item is one row, plus one for each of its ``more_rows``; ``group_overrides.group_size`` is then the number of rows, which
+    atroposlib requires. An optional column is kept when all rows have it. A column that only some rows have is an error, because
+    its entries could not be assigned to rows. A key that a group cannot hold is left out, with a warning.
     Raises: ValueError.
     """
     rollouts = len(items)
     items = [row for item in items for row in (item, *item.get(MORE_ROWS, ()))]
     unknown = sorted({key for item in items for key, value in item.items() if value is not None} - _JOINED)
     if unknown:
-        logger.warning("A group has no place for %s of its items; it is left out", unknown)
+        logger.warning("A group cannot hold %s of its items; it is left out", unknown)
     group: dict[str, Any] = {name: [item[name] for item in items] for name in _PER_ITEM}
     for name in _OPTIONAL:
         values = [item.get(name) for item in items]
@@ -185,16 +185,15 @@ def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return group
 
 
-# ---------------------------------------------------------------------- what the trainer takes
+# ---------------------------------------------------------------------- groups for the trainer
 
 
 def layers_of(group: dict[str, Any], group_size: int) -> list[dict[str, Any]]:
     """Return the groups to send for ``group``: itself, or several when a rollout in it has several rows.
 
-    The trainer's queue takes groups of ``group_size`` rows only; a larger one would wait in its buffer for ever. So the n-th
-    group holds the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two tokens that nothing
-    is trained on, with its score: each of the groups has the scores of all rollouts, and advantages come out as they would for
-    the whole.
+    The trainer's queue accepts only groups of ``group_size`` rows; a larger one would stay in its buffer forever. So the n-th
+    group holds the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked tokens with
+    its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
     """
     rollouts = _rows_by_rollout(group)
     depth = max((len(rows) for rows in rollouts), default=0)
@@ -216,7 +215,7 @@ def layers_of(group: dict[str, Any], group_size: int) -> list[dict[str, Any]]:
 
 
 def _rows_by_rollout(group: dict[str, Any]) -> list[list[int]]:
-    """Return the row numbers of each rollout; a row without a rollout's id is a rollout of its own."""
+    """Return the row numbers of each rollout; a row without a rollout id is a separate rollout."""
     overrides = group.get("overrides") or [{}] * len(group.get("tokens", ()))
     rollouts: dict[Any, list[int]] = {}
     for row, override in enumerate(overrides):
@@ -229,13 +228,13 @@ def _columns_of(group: dict[str, Any], columns: Sequence[str], row: int) -> dict
 
 
 FILLER_TOKENS = 2
-"""The length of a filler: trainers predict each token from the one before it, so that one alone would leave nothing."""
+"""The length of a filler: trainers predict each token from the one before, so a single token would be an empty sequence."""
 
 _PER_TOKEN = ("tokens", "masks", "inference_logprobs", "advantages", "ref_logprobs", "distill_token_ids", "distill_logprobs")
 
 
 def _filler(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row that stands for a rollout and trains nothing."""
+    """Return a masked row that represents a rollout by its score."""
     short = {
         name: value[:FILLER_TOKENS] if name in _PER_TOKEN and isinstance(value, list) else value for name, value in row.items()
     }
@@ -244,5 +243,5 @@ def _filler(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def too_long(group: dict[str, Any], max_token_len: int) -> list[int]:
-    """Return the lengths, in tokens, of the rows for which the trainer's limit makes atroposlib drop the whole group."""
+    """Return the lengths, in tokens, of the rows whose length makes atroposlib drop the whole group."""
     return [len(row) for row in group.get("tokens", ()) if len(row) >= max_token_len] if max_token_len > 0 else []

@@ -1,12 +1,12 @@
-"""Token mode: rollouts on atroposlib's ManagedServer, with our own tool-call parsers and the very tokens that were sampled.
+"""Token mode: rollouts on atroposlib's ManagedServer, with our own tool-call parsers and exactly the sampled tokens.
 
 Place in the flow: `HermesAgentBaseEnv.rollout_server` opens a managed server per rollout, and `TokenMode.adopt` makes a
-`RolloutServer` of it. The agent loop talks to that as to a chat server; its nodes (tokens, masks, logprobs) become the
-rollout's items in `scoring`.
+`RolloutServer` of it. The agent loop uses that like a chat server; its nodes (tokens, masks, logprobs) become the
+rollout's item in `scoring`.
 
 ManagedServer keeps a rollout in one node as long as each prompt begins with the node's text. Rendering the whole conversation
-anew each turn seldom does: a parser has taken the calls apart, templates strip think blocks, the end of the turn is there
-twice. A `RolloutServer` therefore continues the node's own text; see ``history_rendering`` for the other way.
+again each turn seldom achieves that: a parser has split off the calls, templates strip think blocks, the end of the turn is
+duplicated. A `RolloutServer` therefore continues the node's own text; ``history_rendering`` selects the alternative.
 
 Source: atroposlib 0.4.0, ``envs/server_handling/managed_server.py`` and ``server_manager.py``.
 """
@@ -35,23 +35,23 @@ __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "
 logger = logging.getLogger(__name__)
 
 HistoryRendering = Literal["sampled", "template"]
-"""Where the beginning of a prompt comes from after the first turn: what was sampled, or the template once more."""
+"""Source of the start of a prompt after the first turn: the sampled text, or the template again."""
 
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 
-_SURROUNDINGS = 40
-"""Characters shown on both sides of the place where a rollout split."""
+_CONTEXT = 40
+"""Characters shown on both sides of the position where a rollout split."""
 
 
 class TokenMode:
-    """What the rollouts of one environment share: the parser's name, the way of rendering, what the author was told."""
+    """State shared by the rollouts of an environment: the parser's name, the way of rendering, the warnings already given."""
 
     def __init__(self, parser_name: str, history_rendering: HistoryRendering = "sampled") -> None:
         self.parser_name = parser_name
         self.history_rendering = history_rendering
         self._templates: dict[int, ChatTemplate] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @property
     def preserve_think_blocks(self) -> bool:
@@ -59,35 +59,35 @@ class TokenMode:
         return self.history_rendering == "template"
 
     def template_of(self, tokenizer: Any) -> ChatTemplate:
-        """Return the chat template of a tokenizer, the same for all rollouts."""
+        """Return the chat template of a tokenizer, shared by all rollouts."""
         if id(tokenizer) not in self._templates:
-            self._templates[id(tokenizer)] = ChatTemplate(tokenizer)  # which holds the tokenizer, so that the id stays its own
+            self._templates[id(tokenizer)] = ChatTemplate(tokenizer)  # which references the tokenizer, so its id is not reused
         return self._templates[id(tokenizer)]
 
     def adopt(self, managed: Any) -> Any:
-        """Return a server that does what ``managed`` does, and understands tool calls; what is no ManagedServer stays as it is.
+        """Return a server like ``managed`` that also reads tool calls; anything but a ManagedServer is returned unchanged.
 
-        Raises: NotImplementedError when the server behind it gives no tokens at all.
+        Raises: NotImplementedError when the server behind it returns no tokens at all.
         """
         if not isinstance(managed, ManagedServer) or isinstance(managed, RolloutServer):
             return managed
         if isinstance(managed.server, TrlVllmServer):
-            raise NotImplementedError("trl's vLLM server gives no tokens and logprobs")
+            raise NotImplementedError("trl's vLLM server returns no tokens and logprobs")
         return RolloutServer(managed, self)
 
     def manager(self, manager: ServerManager) -> ServerManager:
-        """Return a server manager whose managed servers understand tool calls; a double stays as it is."""
+        """Return a server manager whose managed servers read tool calls; a test double is returned unchanged."""
         return TokenServerManager(manager, self) if type(manager) is ServerManager else manager
 
     def tell_once(self, about: str, text: str) -> None:
-        """Warn the author of what happens in every rollout, one time."""
-        if about not in self._told:
-            self._told.add(about)
-            logger.warning("%s (said once)", text)
+        """Log a warning once, although its cause occurs in every rollout."""
+        if about not in self._warned:
+            self._warned.add(about)
+            logger.warning("%s (logged once)", text)
 
 
 class TokenServerManager(ServerManager):
-    """A server manager that gives out `RolloutServer`."""
+    """A server manager whose managed servers are `RolloutServer`."""
 
     def __init__(self, manager: ServerManager, mode: TokenMode) -> None:
         # Without super().__init__: it would build the servers again, which this shares with the manager that it replaces
@@ -107,7 +107,7 @@ class TokenServerManager(ServerManager):
 
 @dataclass(frozen=True, kw_only=True)
 class _Turn:
-    """One sampled reply: ``asked`` and ``tools`` are what it answered, ``reply`` is how the conversation shows it."""
+    """One sampled reply: ``asked`` and ``tools`` are its request, ``reply`` is its message in the conversation."""
 
     asked: tuple[str, ...]
     tools: Tools
@@ -118,7 +118,7 @@ class _Turn:
 
     @property
     def position(self) -> int:
-        """Where the reply stands in the conversation, from 0."""
+        """The index of the reply in the conversation."""
         return len(self.asked)
 
     @property
@@ -127,9 +127,9 @@ class _Turn:
         return self.text[: len(self.text) - len(self.end)]
 
     def continued(self, rest: str) -> str:
-        """Return prompt, reply and ``rest``, in which the end of the turn is not there a second time.
+        """Return prompt, reply and ``rest``, without a second end of the turn.
 
-        Where ``rest`` does not begin with the token that the reply ended with, the text keeps what was sampled.
+        If ``rest`` does not begin with the token that ended the reply, the sampled text stays complete.
         """
         start = rest.lstrip()
         if self.end and start.startswith(self.end):
@@ -139,7 +139,7 @@ class _Turn:
 
 @dataclass(kw_only=True)
 class _Sampled:
-    """What the last call of ``_create_sequence_node`` was given, until its response is read."""
+    """The arguments of the last call of ``_create_sequence_node``, kept until its response is read."""
 
     prompt: str
     text: str
@@ -148,9 +148,9 @@ class _Sampled:
 
 
 class RolloutServer(ManagedServer):
-    """A ManagedServer for one rollout: reads tool calls and reasoning, and continues the text that was sampled.
+    """A ManagedServer for one rollout: reads tool calls and reasoning, and continues the sampled text.
 
-    ``failure`` is the first `TokenModeError`: the agent loop takes every exception for a server that was down for a moment.
+    ``failure`` is the first `TokenModeError`, because the agent loop treats every exception as a server that is down.
     ``prompt_tokens`` are those of the last request.
     """
 
@@ -179,7 +179,7 @@ class RolloutServer(ManagedServer):
     async def chat_completion(self, **kwargs: Any) -> ChatCompletion:
         """Sample the next reply. ``extra_body`` is merged into the request, as in OpenAI's client.
 
-        Raises: TokenModeError when the answer has no exact tokens with logprobs, or the conversation cannot be rendered.
+        Raises: TokenModeError when the response has no exact tokens with logprobs, or the conversation cannot be rendered.
         """
         try:
             reply: ChatCompletion = await self._reply(**kwargs)
@@ -198,7 +198,7 @@ class RolloutServer(ManagedServer):
         except TemplateProblem as error:
             raise TokenModeError(str(error)) from error
         except RetryError as error:
-            raise error.last_attempt.exception() or error from error  # which says what happened, unlike tenacity's own
+            raise error.last_attempt.exception() or error from error  # unlike tenacity's error, it has the reason
         if not response.choices:
             raise without_completion(self.server)
         # Nothing is awaited between the nodes and here: the last ones are this response's
@@ -226,13 +226,13 @@ class RolloutServer(ManagedServer):
         return response
 
     def _get_translator(self) -> Any:
-        """Return what ManagedServer needs to offer tools; see `_Untranslated`."""
+        """Return the translator that ManagedServer requires to offer tools; see `_Untranslated`."""
         return _Untranslated()
 
     # ------------------------------------------------------------------ the prompt
 
     def _convert_messages_to_prompt(self, messages: Sequence[Message], tools: Tools = None) -> str:
-        """Return the prompt: the text of the turn that the conversation goes on from, and what comes after it."""
+        """Return the prompt: the text of the turn that the conversation continues, and the text after it."""
         turns = self._turns_in(messages)
         same_tools = [turn for turn in turns.values() if (turn.tools or None) == (tools or None)]
         last = max(same_tools, key=lambda turn: turn.position, default=None)
@@ -254,14 +254,14 @@ class RolloutServer(ManagedServer):
         return turn.continued(prompt[len(so_far) :]) if prompt.startswith(so_far) else prompt
 
     def _turns_in(self, messages: Sequence[Message]) -> dict[int, _Turn]:
-        """Return the turns that are part of a conversation as they were, by the position of their replies."""
+        """Return the turns that are in a conversation unchanged, by the position of their replies."""
         prints = tuple(map(_fingerprint, messages))
         return {turn.position: turn for turn in self._turns if prints[: turn.position + 1] == (*turn.asked, turn.reply)}
 
     def _as_sampled(self, message: Message, turn: _Turn | None) -> Message:
-        """Return a reply with the text that was sampled as its content, other messages as they are.
+        """Return a reply with the sampled text as its content, other messages unchanged.
 
-        A reply is known by its place, and where earlier messages have changed by what it says.
+        A reply is identified by its position, or by its text if earlier messages have changed.
         """
         text = turn.spoken if turn is not None else None
         if text is None and message.get("role") == "assistant":
@@ -269,7 +269,7 @@ class RolloutServer(ManagedServer):
         return message if text is None else {"role": "assistant", "content": text}
 
     def _rendered(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
-        """Return the whole conversation by the template, with the sampled texts where it can do without structured calls."""
+        """Render the whole conversation: with the sampled texts, or with structured calls if the template requires them."""
         if not self._preserve_think_blocks:
             raw = self._protect_think_blocks(raw)
         try:
@@ -281,7 +281,7 @@ class RolloutServer(ManagedServer):
         return prompt.replace(self._THINK_OPEN, "<think>").replace(self._THINK_CLOSE, "</think>")
 
     def _find_extending_node(self, input_text: str) -> SequenceNode | None:
-        """Return the node that a prompt goes on from; of several, the longest."""
+        """Return the longest node that a prompt continues."""
         fitting = [node for node in self.current_nodes if input_text.startswith(node.full_text)]
         return max(fitting, key=lambda node: len(node.full_text), default=None)
 
@@ -302,9 +302,9 @@ class RolloutServer(ManagedServer):
         finish_reason: str = "stop",
         extending_node: SequenceNode | None = None,
     ) -> SequenceNode:
-        """Make the node, with the text of all its tokens; atroposlib leaves special tokens out where no tools are offered.
+        """Return the node, with the text of all its tokens; atroposlib omits special tokens when no tools are offered.
 
-        Raises: TokenModeError where atroposlib would fill up missing logprobs with 1.0.
+        Raises: TokenModeError where atroposlib would replace missing logprobs by 1.0.
         """
         check_sampled(self.server, self.tokenizer, output_tokens, output_logprobs)
         text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
@@ -320,10 +320,10 @@ class RolloutServer(ManagedServer):
             input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node
         )
 
-    # ------------------------------------------------------------------ what the author is told
+    # ------------------------------------------------------------------ warnings
 
     def _tell_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
-        """Say why the next reply begins a node of its own; the rollout then has several sequences."""
+        """Warn that the next reply starts a new node, with the cause; the rollout then has several sequences."""
         text = turn.prompt + turn.text
         at = next(
             (i for i, pair in enumerate(zip(text, prompt, strict=False)) if pair[0] != pair[1]), min(len(text), len(prompt))
@@ -333,47 +333,47 @@ class RolloutServer(ManagedServer):
             cause,
             f"A rollout became several sequences: {cause}. The prompts differ first at character {at}: "
             f"so far {_around(text, at)!r}, now {_around(prompt, at)!r}. {advice} "
-            "split_rollouts says what becomes of such a rollout.",
+            "The setting split_rollouts decides what happens to such a rollout.",
         )
 
     def _cause_of_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools) -> tuple[str, str]:
         changed = self._changed_message(turn, messages)
         if changed is not None:
-            return f"message {changed} is not what it was when the model answered", "Append to a conversation, change nothing."
+            return f"message {changed} has changed since the model answered", "Only append to a conversation."
         if (turn.tools or None) != (tools or None):
-            return "the tools are not those that were offered before", "Offer the same tools in every turn."
+            return "the offered tools have changed", "Offer the same tools in every turn."
         if turn.position >= len(messages) or all(node.full_text != turn.prompt + turn.text for node in self.current_nodes):
-            return "the conversation went back to an earlier turn", "Each way on from there is a sequence of its own."
+            return "the conversation went back to an earlier turn", "Each continuation becomes a separate sequence."
         if self._mode.history_rendering == "template":
             return (
                 f"the chat template of {self._template.name!r} renders earlier turns differently from what was sampled",
-                'history_rendering="sampled" keeps the text that was sampled, in one sequence.',
+                'history_rendering="sampled" keeps the sampled text, in one sequence.',
             )
         return (
-            f"the chat template of {self._template.name!r} does not show where a reply ends",
-            "A template whose last reply is followed by the same text as the others keeps one sequence.",
+            f"the chat template of {self._template.name!r} does not mark where a reply ends",
+            "A template that ends the last reply like the others keeps one sequence.",
         )
 
     def _changed_message(self, turn: _Turn, messages: Sequence[Message]) -> int | None:
-        """Return the number, from 0, of the first message that differs from what the turn saw; None when all are as they were."""
+        """Return the index of the first message that has changed since the turn; None when none has."""
         seen = (*turn.asked, turn.reply)
         now = tuple(map(_fingerprint, messages))
         return next((i for i in range(min(len(seen), len(now))) if seen[i] != now[i]), None)
 
 
 class _Untranslated:
-    """Stands where ManagedServer keeps a ToolCallTranslator, without which it offers no tools.
+    """A ToolCallTranslator for ManagedServer that translates nothing; without one, ManagedServer offers no tools.
 
-    The text goes through as it is: `RolloutServer` reads calls and reasoning from it when the response is complete.
+    It returns the text unchanged: `RolloutServer` reads calls and reasoning from it when the response is complete.
     """
 
     def parse_model_output(self, raw_text: str, tool_choice: str | None = None, tools: Tools = None) -> tuple[str, None, str]:
-        """Return the text, no calls, and that the model stopped."""
+        """Return the text, no calls, and the finish reason "stop"."""
         return raw_text, None, "stop"
 
 
 def _fingerprint(message: Message) -> str:
-    """Return what makes a message the same message. Reasoning does not: the sampled text has it, or the template adds none."""
+    """Return the parts of a message that identify it. Reasoning is left out: the sampled text has it, or the template adds none."""
     calls = [
         (call.get("id"), call.get("function", {}).get("name"), call.get("function", {}).get("arguments"))
         for call in message.get("tool_calls") or ()
@@ -383,4 +383,4 @@ def _fingerprint(message: Message) -> str:
 
 
 def _around(text: str, at: int) -> str:
-    return text[max(0, at - _SURROUNDINGS) : at + _SURROUNDINGS]
+    return text[max(0, at - _CONTEXT) : at + _CONTEXT]

@@ -1,8 +1,8 @@
-"""vLLM's own tool-call parsers, for those who want the very code that serves their model.
+"""vLLM's own tool-call parsers, for users who want the same code that serves their model.
 
-Place in the flow: `model_reply` uses one where ``tool_call_parser`` is ``vllm:<name>``. vLLM is no dependency; it is imported here
-only. atroposlib's own ToolCallTranslator is not used: it knows one layout of vLLM's modules, which have moved since.
-Source: vLLM 0.33, ``vllm/tool_parsers`` and the chat-completion protocol; the second place of each is that of earlier versions.
+Place in the flow: `model_reply` uses one when ``tool_call_parser`` is ``vllm:<name>``. vLLM is not a dependency; only this module
+imports it. atroposlib's ToolCallTranslator is not used, because it only supports an older layout of vLLM's modules.
+Source: vLLM 0.33, ``vllm/tool_parsers`` and the chat-completion protocol; the second path of each is that of earlier versions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["VLLM_PREFIX", "VllmProblem", "VllmToolCallParser"]
 logger = logging.getLogger(__name__)
 
 VLLM_PREFIX = "vllm:"
-"""``tool_call_parser="vllm:hermes"`` is vLLM's parser of that name."""
+"""``tool_call_parser="vllm:hermes"`` selects vLLM's parser of that name."""
 
 _MANAGERS = ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
 _REQUESTS = ("vllm.entrypoints.openai.chat_completion.protocol", "vllm.entrypoints.openai.protocol")
@@ -28,7 +28,7 @@ class VllmProblem(ValueError):
 
 
 class VllmToolCallParser:
-    """One of vLLM's parsers behind the method of ours. Raises: VllmProblem."""
+    """One of vLLM's parsers with the interface of ours. Raises: VllmProblem."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         self._name = name
@@ -41,7 +41,7 @@ class VllmToolCallParser:
             raise VllmProblem(f"vLLM has no tool-call parser {name!r} that can be used here: {error}") from error
 
     def parse(self, text: str, tools: list[dict[str, Any]]) -> tuple[str | None, list[Any] | None]:
-        """Return content and calls; a text that vLLM's parser fails on comes back unchanged, and that is logged."""
+        """Return content and calls; if vLLM's parser fails, log that and return the text unchanged."""
         try:
             request = self._request_class(
                 messages=[{"role": "user", "content": ""}], model="token-mode", tools=tools, tool_choice="auto"
@@ -53,7 +53,7 @@ class VllmToolCallParser:
         return (found.content, found.tool_calls) if found.tools_called and found.tool_calls else (text, None)
 
     def _parser(self, tools: Any) -> Any:
-        """Return a new parser: they keep what they have seen. Older ones do not ask for the tools."""
+        """Return a new parser, because parsers keep state. Older ones do not take the tools."""
         wants_tools = "tools" in inspect.signature(self._parser_class.__init__).parameters
         return self._parser_class(self._tokenizer, tools) if wants_tools else self._parser_class(self._tokenizer)
 

@@ -1,4 +1,4 @@
-"""An environment with five of the mistakes that real ones made. The contract finds every one of them."""
+"""An environment with mistakes that real ones made; the contract finds each of them. `evaluate_items` would replace its loop."""
 
 import os
 import uuid

@@ -1,27 +1,27 @@
-"""Coding items: what one is, how rows of a data set become items, and how items are held out for evaluation.
+"""Coding items: their fields, how to load them from a dataset, and how to hold some out for evaluation.
 
-Place in the flow: ``HermesSweEnv.setup`` loads with `load_items` and splits with `hold_out`.
+Place in the flow: ``HermesSweEnv.setup`` loads with `load_coding_items` and splits with `hold_out`.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from environments.data_rows import load_rows
-from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
+import yaml
 
-__all__ = ["CodingItem", "given_tests", "hold_out", "load_items"]
+from environments.data_rows import check_columns, load_items, unique_items
 
-logger = logging.getLogger(__name__)
+__all__ = ["CodingItem", "given_tests", "hold_out", "load_coding_items", "sample_tasks"]
 
 TEST_COLUMNS = ("test", "test_code", "tests", "test_list")
-"""Where data sets keep their tests: a text, or a list of statements. The first that exists counts."""
+"""Columns in which datasets keep their tests: a text, or a list of statements. The first that exists is used."""
 
 MIN_EVAL_ITEMS = 20
 EVAL_SHARE = 10
-"""One item in so many is held out, once that is more than `MIN_EVAL_ITEMS`."""
+"""One in this many items is held out, if that is more than `MIN_EVAL_ITEMS`."""
 
 PREFERRED_CONFIG = "python"
 
@@ -40,70 +40,46 @@ def given_tests(item: Mapping[str, Any]) -> str:
     return str(item.get("test") or item.get("test_code") or "")
 
 
-# ---------------------------------------------------------------------- loading
-
-
-def load_items(name: str | None, *, split: str, prompt_field: str, config_name: str | None = None) -> list[CodingItem]:
-    """Return the items of a data set: a name on the hub, a directory written by ``save_to_disk``, or a file.
-
-    Without a name, or when the hub cannot be reached, these are the sample tasks; the latter with a warning.
-
-    Raises: ValueError when the data set is there and cannot be used, or is nowhere.
-    """
-    if name is None:
-        return _samples()
-    try:
-        rows = load_rows(name, split, config_name=config_name, preferred_config=PREFERRED_CONFIG)
-    except ConnectionError as error:
-        logger.warning(
-            "dataset_name %r is out of reach (%s): using the %d sample tasks that come with HermesSweEnv. Set dataset_name to "
-            "null to choose them, or to a local path.",
-            name,
-            str(error)[:200],
-            len(SAMPLE_TASKS),
+@functools.cache
+def sample_tasks() -> tuple[CodingItem, ...]:
+    """Return the tasks of ``sample_tasks.yaml``."""
+    text = Path(__file__).with_name("sample_tasks.yaml").read_text(encoding="utf-8")
+    return tuple(
+        CodingItem(
+            prompt=f"Write this Python function:\n\n    def {task['signature']}\n\n{task['text'].strip()}",
+            test=task["tests"],
+            entry_point=task["signature"].partition("(")[0],
         )
-        return _samples()
-    return items_of(rows, name=name, columns=list(rows.column_names), prompt_field=prompt_field)
+        for task in yaml.safe_load(text)
+    )
 
 
-def _samples() -> list[CodingItem]:
-    return [CodingItem(prompt=task["prompt"], test=task["test"], entry_point=task["entry_point"]) for task in SAMPLE_TASKS]
+def load_coding_items(name: str | None, *, split: str, prompt_field: str, config_name: str | None = None) -> list[CodingItem]:
+    """Return the items of a dataset, or the sample tasks; see `data_rows.load_items`."""
 
+    def items_of(rows: Any) -> list[CodingItem]:
+        columns = rows.column_names
+        check_columns(name or "", columns, prompt_field=prompt_field)
+        test_column = next((column for column in TEST_COLUMNS if column in columns), None)
+        if test_column is None:
+            raise ValueError(
+                f"dataset_name {name!r} has no tests: none of {', '.join(TEST_COLUMNS)} is among its columns {sorted(columns)}. "
+                "HermesSweEnv computes rewards from tests."
+            )
 
-# ---------------------------------------------------------------------- rows to items
+        def read(row: Mapping[str, Any]) -> CodingItem:
+            tests = _tests_of(row, test_column)
+            return {"prompt": _prompt_of(row, prompt_field), "test": tests, "entry_point": _text(row, "entry_point")}
 
+        return unique_items(rows, read, name=name or "", key="prompt", needs="test")
 
-def items_of(rows: Iterable[Mapping[str, Any]], *, name: str, columns: Sequence[str], prompt_field: str) -> list[CodingItem]:
-    """Return one item per row that can be verified; a prompt that comes again, and a row without tests, is left out.
-
-    Raises: ValueError when a column is missing or no row is left.
-    """
-    test_column = next((column for column in TEST_COLUMNS if column in columns), None)
-    if prompt_field not in columns:
-        raise ValueError(f"dataset_name {name!r} has no column {prompt_field!r} (prompt_field). Its columns: {sorted(columns)}")
-    if test_column is None:
-        raise ValueError(
-            f"dataset_name {name!r} has no tests: none of {', '.join(TEST_COLUMNS)} is among its columns {sorted(columns)}. "
-            "HermesSweEnv rewards what tests decide."
-        )
-    items: dict[str, CodingItem] = {}
-    count = 0
-    for row in rows:
-        count += 1
-        prompt, tests = _prompt_of(row, prompt_field), _tests_of(row, test_column)
-        if prompt.strip() and tests.strip():
-            items.setdefault(prompt, {"prompt": prompt, "test": tests, "entry_point": _text(row, "entry_point")})
-    if not items:
-        raise ValueError(f"dataset_name {name!r} has {count} rows, and none with both {prompt_field!r} and {test_column!r}")
-    if len(items) < count:
-        logger.warning(
-            "%d of %d rows of %s have no prompt or no tests, or repeat a prompt; left out", count - len(items), count, name
-        )
-    return list(items.values())
+    return load_items(
+        name, split, items_of=items_of, samples=sample_tasks(), config_name=config_name, preferred_config=PREFERRED_CONFIG
+    )
 
 
 def _prompt_of(row: Mapping[str, Any], field: str) -> str:
-    """Return the prompt, with the declaration after it where the prompt does not show that."""
+    """Return the prompt, followed by the declaration unless the prompt contains it."""
     prompt, declaration = _text(row, field), _text(row, "declaration").strip()
     if not prompt.strip() or not declaration or declaration in prompt:
         return prompt
@@ -111,7 +87,7 @@ def _prompt_of(row: Mapping[str, Any], field: str) -> str:
 
 
 def _tests_of(row: Mapping[str, Any], column: str) -> str:
-    """Return the tests, after what they need (columns ``import`` and ``test_setup`` of HumanEvalPack)."""
+    """Return the tests, preceded by their imports and set-up (columns ``import`` and ``test_setup`` of HumanEvalPack)."""
     tests = row[column]
     text = "\n".join(map(str, tests)) if isinstance(tests, (list, tuple)) else str(tests or "")
     before = [part for part in (_text(row, "import"), _text(row, "test_setup")) if part.strip()]
@@ -122,18 +98,15 @@ def _text(row: Mapping[str, Any], column: str) -> str:
     return str(row.get(column) or "")
 
 
-# ---------------------------------------------------------------------- the split
-
-
 def hold_out(items: Sequence[CodingItem], eval_size: int | None) -> tuple[list[CodingItem], list[CodingItem]]:
-    """Return (training items, evaluation items): the last ones are held out, `MIN_EVAL_ITEMS` or a tenth, never over half.
+    """Return (training items, evaluation items): the last ones are held out, `MIN_EVAL_ITEMS` or a tenth, at most half.
 
-    ``eval_size`` asks for another number. Raises: ValueError when one of the two sides would be empty.
+    ``eval_size`` sets another number. Raises: ValueError when one of the two sides would be empty.
     """
     size = min(max(MIN_EVAL_ITEMS, len(items) // EVAL_SHARE), len(items) // 2) if eval_size is None else eval_size
     if not 0 < size < len(items):
         raise ValueError(
-            f"{len(items)} items cannot be split with {size} of them held out for evaluation: both sides need one at least. "
-            "Set eval_size, or give a larger data set."
+            f"{len(items)} items cannot be split with {size} of them held out for evaluation: both sides require at least one. "
+            "Set eval_size, or use a larger dataset."
         )
     return list(items[:-size]), list(items[-size:])

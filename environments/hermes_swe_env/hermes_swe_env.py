@@ -1,7 +1,7 @@
-r"""HermesSweEnv: an agent writes Python, and tests decide in its own sandbox. The environment to copy for verified rewards.
+r"""HermesSweEnv: an agent writes Python, and tests in its sandbox decide the reward. Copy it for verified rewards.
 
-Each item asks for a function in the file ``solution.py``. Reward: 1.0 when the item's tests pass, 0.1 when the agent produced
-some Python file, else 0.0. What the agent says counts for nothing.
+Each item asks for a function in the file ``solution.py``. Reward: 1.0 when the item's tests pass, 0.1 when the agent wrote
+any Python file, else 0.0. The agent's answer does not count.
 
     python hermes_swe_env.py process --env.dataset_name None --env.terminal_backend local --env.total_steps 2 \
         --env.use_wandb false --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
@@ -23,7 +23,7 @@ from pydantic import Field
 
 from environments.agent_loop import AgentResult
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
-from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_items
+from environments.hermes_swe_env.coding_items import CodingItem, given_tests, hold_out, load_coding_items
 from environments.hermes_swe_env.verification import find_python, verify
 from environments.isolation import sandbox_directory
 from environments.tool_context import ToolContext
@@ -35,11 +35,11 @@ SOLUTION = "solution.py"
 PASSED, TRIED, NOTHING = 1.0, 0.1, 0.0
 """The rewards."""
 MOST_FILES = 1000
-"""Python files looked at per sandbox, the newest first."""
+"""Maximum number of Python files listed per sandbox, the newest first."""
 
 SYSTEM_PROMPT = (
     "You are a programmer with a terminal, file tools and the web. Solve the task with your tools: write the code into the file "
-    "that the task names, run it on examples of your own, and mend what does not work. When you are sure of it, say that you are "
+    "that the task names, run it on examples of your own, and fix what does not work. When you are sure of it, say that you are "
     "done. Only what the file does is judged."
 )
 
@@ -48,12 +48,12 @@ class HermesSweEnvConfig(HermesAgentEnvConfig):
     """Settings of HermesSweEnv."""
 
     dataset_config: str | None = Field(
-        default=None, description="Configuration of dataset_name. None: its only one, or 'python' where it has several."
+        default=None, description="Configuration of dataset_name. None: its only one, or 'python' if it has several."
     )
     eval_size: int | None = Field(
         default=None, ge=1, description="Items held out for evaluation. None: 20 or a tenth, at most half of them."
     )
-    test_timeout: int = Field(default=60, ge=1, description="Seconds that the tests of one item may take.")
+    test_timeout: int = Field(default=60, ge=1, description="Timeout of an item's tests, in seconds.")
 
 
 class HermesSweEnv(HermesAgentBaseEnv):
@@ -63,15 +63,15 @@ class HermesSweEnv(HermesAgentBaseEnv):
     env_config_cls = HermesSweEnvConfig
 
     start_directory = ""
-    """Where every sandbox of this backend starts; "" when each rollout has a directory of its own, as on the local backend."""
+    """The start directory of every sandbox of this backend; "" if each rollout has its own, as on the local backend."""
     python = "python3"
-    """How Python is started in these sandboxes; `setup` finds its absolute path."""
+    """The command that starts Python in these sandboxes; `setup` finds its absolute path."""
     files_at_start: frozenset[str] = frozenset()
-    """Python files that a fresh sandbox holds: what an image brings along is not the agent's work."""
+    """Python files in a new sandbox, from its image: they are not the agent's work."""
 
     @classmethod
     def config_init(cls) -> tuple[HermesSweEnvConfig, list[APIServerConfig]]:
-        """Return the settings that flags and YAML start from."""
+        """Return the default settings, which YAML and flags override."""
         config = HermesSweEnvConfig(
             enabled_toolsets=["terminal", "file", "web"],
             max_agent_turns=30,
@@ -97,10 +97,10 @@ class HermesSweEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ items
 
     async def setup(self) -> None:
-        """Load and split the items, and look at what a sandbox holds before anybody worked in it."""
+        """Load and split the items, and inspect a new sandbox."""
         config = self.config
         items = await asyncio.to_thread(
-            load_items,
+            load_coding_items,
             config.dataset_name,
             split=config.dataset_split,
             prompt_field=config.prompt_field,
@@ -109,12 +109,12 @@ class HermesSweEnv(HermesAgentBaseEnv):
         self.train_items, self.eval_items = hold_out(items, config.eval_size)
         self.next_index = 0
         self.reward_buffer: list[float] = []
-        await asyncio.to_thread(self.look_at_fresh_sandbox)
+        await asyncio.to_thread(self.inspect_new_sandbox)
 
-    def look_at_fresh_sandbox(self) -> None:
-        """Remember where sandboxes start, how Python is started in them, and which Python files they bring along.
+    def inspect_new_sandbox(self) -> None:
+        """Record where sandboxes start, the command that starts Python in them, and the Python files of their image.
 
-        Raises: RuntimeError when no command can be run in one: better now than as a reward of 0.0 in every rollout.
+        Raises: RuntimeError when no command runs in one, which would be a reward of 0.0 in every rollout.
         """
         ctx = ToolContext(str(uuid.uuid4()))
         try:
@@ -129,18 +129,20 @@ class HermesSweEnv(HermesAgentBaseEnv):
             self.start_directory = "" if directory == sandbox_directory(ctx.task_id) else directory
             self.files_at_start = frozenset(python_files(ctx, directory))
             if SOLUTION in self.files_at_start:
-                raise RuntimeError(f"A fresh sandbox holds {directory}/{SOLUTION} already: whose work it is could not be told")
+                raise RuntimeError(
+                    f"A new sandbox already contains {directory}/{SOLUTION}, which could not be told from the agent's work"
+                )
         finally:
             ctx.cleanup()
 
     async def get_next_item(self) -> CodingItem:
-        """Return the next training item, round and round."""
+        """Return the next training item, cycling."""
         item = self.train_items[self.next_index % len(self.train_items)]
         self.next_index += 1
         return item
 
     def format_prompt(self, item: CodingItem) -> str:
-        """Return the task, where the solution goes, and how it is judged."""
+        """Return the task, the solution's file, and how it is graded."""
         name = item.get("entry_point")
         function = f"the function `{name}`" if name else "the functions that the task names"
         return (
@@ -153,11 +155,11 @@ class HermesSweEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ the reward
 
     async def compute_reward(self, item: CodingItem, result: AgentResult, ctx: ToolContext) -> float:
-        """Run the item's tests in the agent's own sandbox; the agent's words count for nothing.
+        """Run the item's tests in the agent's sandbox; the agent's answer does not count.
 
-        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+        Writes nothing to ``self``, so that evaluations leave the training metrics unchanged.
 
-        Raises: VerificationError when nothing can be decided; the base counts that, apart from an honest 0.0.
+        Raises: VerificationError when the tests decide nothing; the base class counts that as an error, not as a reward of 0.0.
         """
         start = self.start_directory or sandbox_directory(ctx.task_id) or ctx.terminal("pwd")["output"].strip()
         written = [path for path in python_files(ctx, start) if path not in self.files_at_start]
@@ -177,7 +179,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
         return TRIED if written else NOTHING
 
     async def collect_trajectory(self, item: CodingItem) -> tuple[Any, list[CodingItem]]:
-        """Run one training rollout and remember its reward for `wandb_log`."""
+        """Run one training rollout and record its reward for `wandb_log`."""
         scored, backlog = await super().collect_trajectory(item)
         self.reward_buffer.append(scored["scores"])
         return scored, backlog
@@ -199,16 +201,16 @@ class HermesSweEnv(HermesAgentBaseEnv):
 
 
 def python_files(ctx: ToolContext, directory: str) -> list[str]:
-    """Return the Python files below a directory of the sandbox, relative to it, the newest first; hidden ones are left out."""
+    """Return the Python files below a directory of the sandbox, relative to it, the newest first, without hidden files."""
     arguments = {"pattern": "*.py", "target": "files", "path": directory, "limit": MOST_FILES}
     answer, _ = json.JSONDecoder().raw_decode(ctx.call_tool("search_files", arguments))  # hermes may add a hint after it
     below = f"{directory.rstrip('/')}/"
-    # a line break in a name makes two paths of it: the second one may lead anywhere
+    # a line break in a name splits it into two paths, the second of which may be anywhere
     return [path.removeprefix(below) for path in answer.get("files", ()) if path.startswith(below) and path.endswith(".py")]
 
 
 def find_solution(paths: list[str]) -> str | None:
-    """Return the solution among an agent's files: in its working directory, or else the newest, wherever it had moved to."""
+    """Return the solution among an agent's files: in its working directory, else the newest one anywhere."""
     named = [path for path in paths if posixpath.basename(path) == SOLUTION]
     return SOLUTION if SOLUTION in named else next(iter(named), None)
 

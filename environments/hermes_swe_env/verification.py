@@ -1,11 +1,11 @@
-"""Decides in a rollout's own sandbox whether a solution passes an item's tests.
+"""Runs an item's tests against a solution, in the rollout's sandbox.
 
-Tests and verifier travel as files, into a fresh directory whose name nobody can guess; the shell sees that name and nothing of
-the item. Python is the one that a fresh sandbox has, by its absolute path and with none of the agent's variables: what the agent
-put before it on PATH is not asked. A passed run is one that ends with exit code 0 *and* prints a proof, a hash of a key that the
-request holds: a program that merely exits with 0 has none.
+Tests and verifier are written as files into a new directory with a random name; the shell command contains that name and nothing
+of the item. Python is started by the absolute path that it has in a new sandbox and without the agent's variables, so that the agent
+cannot replace it through PATH. A run passes if it ends with exit code 0 *and* prints a proof, a hash of a key in the request: a
+program that only exits with 0 does not have it.
 
-Place in the flow: `HermesSweEnv.compute_reward` calls `verify`; `verifier` is what runs in the sandbox.
+Place in the flow: `HermesSweEnv.compute_reward` calls `verify`, which runs `verifier` in the sandbox.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ NOT_FOUND = 127
 """The shell's exit code for a command that does not exist."""
 
 GRACE_S = 30
-"""Seconds that the sandbox gets on top of the tests' own limit, to start Python and to end it."""
+"""Seconds in addition to the tests' limit, for starting and ending Python."""
 
 
 class VerificationError(Exception):
-    """Nothing was decided about the solution, because of the sandbox or of the tests themselves."""
+    """The sandbox or the tests themselves failed, so that there is no verdict on the solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What became of the tests; ``reason`` is one line."""
+    """The outcome of the tests; ``reason`` is one line."""
 
     passed: bool
     reason: str
 
 
 def find_python(ctx: ToolContext) -> str:
-    """Return how to start Python in a sandbox like this fresh one: its absolute path, below a clean environment.
+    """Return the command that starts Python in a new sandbox: its absolute path, with a clean environment.
 
-    A sandbox without ``python3`` gives the bare name, which then fails as such. A shim on PATH (pyenv's) leads to the real one.
+    Without ``python3`` it is the bare name, which fails later. A shim on PATH (pyenv's) is resolved to the real path.
     """
     if ctx.terminal("command -v python3").get("exit_code") != 0:
         return "python3"
@@ -65,9 +65,9 @@ def verify(
 ) -> Verdict:
     """Run ``tests`` against the file ``solution`` (an absolute path in the sandbox), with a new directory in ``directory``.
 
-    ``python`` is what `find_python` gave.
+    ``python`` is the result of `find_python`.
 
-    Raises: VerificationError when that decides nothing: the files cannot be written, or the tests cannot be used.
+    Raises: VerificationError without a verdict: the files cannot be written, or the tests are unusable.
     """
     key = secrets.token_hex(16)
     place = posixpath.join(directory, f".verifier-{secrets.token_hex(8)}")

@@ -1,15 +1,15 @@
 """Runs an item's tests against a solution, in a process that never runs the solution's code.
 
-    python3 -I -S verifier.py REQUEST            decides: runs the tests, and prints a proof when all of them passed
-    python3 -I -B verifier.py --serve SOLUTION   serves: imports the solution and answers calls of its functions
+    python3 -I -S verifier.py REQUEST            runs the tests, and prints a proof when all of them passed
+    python3 -I -B verifier.py --serve SOLUTION   imports the solution and answers calls of its functions
 
-The first starts the second. To the tests, a function of the solution is a stand-in: it sends its arguments to the serving
-process and gives back the answer as plain data. So nothing that a solution does reaches the tests (``sys.exit``, ``os._exit``,
-patched builtins, an object that equals everything): all that it can do is answer. The tests and the key to the proof are read
-and removed before the solution is started.
+The first starts the second. The tests see a proxy for each function of the solution: it sends its arguments to the serving
+process and returns the answer as plain data. So nothing that a solution does reaches the tests (``sys.exit``, ``os._exit``,
+patched builtins, an object that equals everything): it can only answer. The tests and the key of the proof are read and deleted
+before the solution is started.
 
-Place in the flow: `verification` copies this file into the rollout's sandbox and runs it there, with whatever ``python3`` the
-sandbox has: Python 3.8 and its standard library are enough.
+Place in the flow: `verification` copies this file into the rollout's sandbox and runs it there with the sandbox's ``python3``, which
+must be 3.8 or later.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 PASSED, FAILED, UNUSABLE = 0, 1, 3
-"""Exit codes: all tests passed; the solution failed; the tests themselves cannot decide. 2 is Python's own."""
+"""Exit codes: all tests passed; the solution failed; the tests are unusable. Python itself uses 2."""
 
 SERVE = "--serve"
 TESTS, SOLUTION = "tests", "solution"
-"""Names of the two modules that a test text meets: its own, and that of the stand-ins."""
+"""Names of the tests' own module, and of the module with the solution's proxies."""
 LONGEST_ANSWER = 1 << 24
-"""Bytes of one answer, at most."""
+"""Maximum bytes of one answer."""
 CONTAINERS: dict[str, type[list[Any] | tuple[Any, ...] | set[Any] | frozenset[Any]]] = {
     "list": list,
     "tuple": tuple,
@@ -49,18 +49,18 @@ CONTAINERS: dict[str, type[list[Any] | tuple[Any, ...] | set[Any] | frozenset[An
 
 
 class Failed(Exception):
-    """The solution did not do what the tests ask, or gave no answer at all."""
+    """The solution failed a test, or did not answer."""
 
 
 class Unusable(Exception):
-    """The tests cannot decide about any solution."""
+    """The tests cannot decide whether any solution is right."""
 
 
-# ---------------------------------------------------------------------- what crosses between the processes
+# ---------------------------------------------------------------------- messages between the processes
 
 
 def encode(value: Any) -> Any:
-    """Return plain data as JSON can hold it. Raises: TypeError for anything else, so that no behaviour crosses over."""
+    """Return plain data in a form that JSON can hold. Raises: TypeError for anything else, so that only data is passed."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, (bytes, bytearray)):
@@ -74,7 +74,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """Return what `encode` was given, with subclasses as their plain base."""
+    """Return the value that `encode` got, with subclasses as their plain base."""
     if not isinstance(value, dict):
         return value
     ((name, inner),) = value.items()
@@ -85,14 +85,14 @@ def decode(value: Any) -> Any:
     return CONTAINERS[name](decode(kept) for kept in inner)
 
 
-# ---------------------------------------------------------------------- the process that decides
+# ---------------------------------------------------------------------- the testing process
 
 
 class Solution:
-    """A solution in a process of its own. ``functions`` are the names that it defines, ``calls`` counts their calls."""
+    """A solution in a separate process. ``functions`` are the names that it defines, ``calls`` counts their calls."""
 
     def __init__(self, path: str, seconds: float) -> None:
-        """Start the process, which lives ``seconds`` at most."""
+        """Start the process, which is killed after ``seconds``."""
         self.calls = 0
         self.functions: list[str] = []
         self._silent = ""
@@ -110,26 +110,26 @@ class Solution:
         self._timer.start()
 
     def load(self) -> None:
-        """Wait until it is imported. Raises: Failed, or what the import raised."""
+        """Wait until it is imported. Raises: Failed, or the error of the import."""
         self.functions = self._answer("importing it")
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return a function's answer, or raise the builtin exception that is nearest to what it raised."""
+        """Return a function's answer, or raise the builtin exception nearest to its error."""
         question = json.dumps({"call": name, "args": encode(args), "kwargs": encode(kwargs)})
         with self._turn:
             self.calls += 1
-            with contextlib.suppress(OSError):  # it has ended; that there is no answer says so
+            with contextlib.suppress(OSError):  # it has ended, so there will be no answer
                 self._stdin.write(question.encode() + b"\n")
                 self._stdin.flush()
             return self._answer(f"{name}()")
 
     def check_alive(self) -> None:
-        """Raises: Failed when an answer was missing, also where the tests took that for an exception that they expected."""
+        """Raises: Failed when an answer was missing, even if the tests took that for an expected exception."""
         if self._silent:
             raise Failed(self._silent)
 
     def close(self) -> None:
-        """End the process and what it started."""
+        """Kill the process and its children."""
         self._timer.cancel()
         self._kill()
         with contextlib.suppress(OSError):
@@ -161,7 +161,7 @@ class Solution:
 
 
 def _nearest_builtin(names: Sequence[str]) -> type[Exception]:
-    """Return the first of an exception's classes that is a builtin, can be made from a text, and does not end a process."""
+    """Return the first of an exception's classes that is a builtin, can be built from a text, and does not end a process."""
     unfit = (UnicodeError, getattr(builtins, "BaseExceptionGroup", UnicodeError))
     for name in names:
         kind = getattr(builtins, str(name), None)
@@ -173,7 +173,7 @@ def _nearest_builtin(names: Sequence[str]) -> type[Exception]:
 def run_tests(source: str, entry_point: str, solution: Any) -> None:
     """Run a test text: its statements, then ``check(candidate)``, test functions, test classes that it defines.
 
-    It meets the solution's functions as names, and in a module ``solution``. Raises: Unusable; anything else is a failure.
+    It sees the solution's functions as globals, and in a module ``solution``. Raises: Unusable; any other error is a failure.
     """
     try:
         code = compile(source, "<tests>", "exec", dont_inherit=True)
@@ -181,25 +181,25 @@ def run_tests(source: str, entry_point: str, solution: Any) -> None:
         raise Unusable(f"the tests cannot be compiled: {error}") from error
     if entry_point and entry_point not in solution.functions:
         raise Failed(f"there is no function {entry_point}")
-    module, stand_ins = types.ModuleType(TESTS), types.ModuleType(SOLUTION)
+    module, proxies = types.ModuleType(TESTS), types.ModuleType(SOLUTION)
     for name in solution.functions:
         if not hasattr(builtins, name):  # its own `all` must not become that of the tests
-            setattr(stand_ins, name, _stand_in(name, solution))
-            setattr(module, name, getattr(stand_ins, name))
-    sys.modules[TESTS], sys.modules[SOLUTION] = module, stand_ins
+            setattr(proxies, name, _proxy(name, solution))
+            setattr(module, name, getattr(proxies, name))
+    sys.modules[TESTS], sys.modules[SOLUTION] = module, proxies
     try:
         exec(code, vars(module))  # noqa: S102 - the data set's code, in the sandbox
     except ModuleNotFoundError as error:
         if error.name in {None, SOLUTION}:
             raise
         raise Unusable(f"the tests need the module {error.name}, which this Python does not have") from error
-    _run_what_is_defined(module, entry_point, called=bool(solution.calls))
+    _run_defined_tests(module, entry_point, called=bool(solution.calls))
     solution.check_alive()
     if not solution.calls:
         raise Unusable("the tests never called a function of the solution")
 
 
-def _stand_in(name: str, solution: Solution) -> Callable[..., Any]:
+def _proxy(name: str, solution: Solution) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         return solution.call(name, args, kwargs)
 
@@ -207,8 +207,8 @@ def _stand_in(name: str, solution: Solution) -> Callable[..., Any]:
     return call
 
 
-def _run_what_is_defined(module: types.ModuleType, entry_point: str, *, called: bool) -> None:
-    """Run the functions and classes that hold tests; what was imported, or is a stand-in, is none of them."""
+def _run_defined_tests(module: types.ModuleType, entry_point: str, *, called: bool) -> None:
+    """Run the test functions and classes that the module itself defines."""
     own = {name: value for name, value in vars(module).items() if getattr(value, "__module__", "") == TESTS}
     if "check" in own and entry_point and not called:
         own["check"](getattr(module, entry_point))
@@ -237,11 +237,11 @@ def _run_case(case: type[unittest.TestCase]) -> None:
 
 
 def decide(request_path: str) -> int:
-    """Run the tests of a request and say how they ended; return the exit code."""
+    """Run the tests of a request, print the outcome, and return the exit code."""
     with open(request_path, encoding="utf-8") as file:
         request = json.load(file)
     os.remove(request_path)
-    sys.path += site.getsitepackages()  # what is installed can be imported, but -S runs no hook that was installed
+    sys.path += site.getsitepackages()  # installed packages can be imported, but -S runs no installed hook
     solution = Solution(request["solution"], request["seconds"])
     try:
         solution.load()
@@ -249,7 +249,7 @@ def decide(request_path: str) -> int:
         code, text = PASSED, f"proof {hashlib.sha256(request['key'].encode()).hexdigest()}"
     except Unusable as error:
         code, text = UNUSABLE, str(error)
-    except BaseException as error:  # noqa: BLE001 - also SystemExit: whatever ends the tests early is a failure
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: ending the tests early is a failure
         code, text = FAILED, _reason(error)
     finally:
         solution.close()
@@ -258,21 +258,21 @@ def decide(request_path: str) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """Return one line: where in the tests, and what."""
+    """Return the error in one line, with the line of the tests."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "<tests>"]
     where = f"line {lines[-1]} of the tests: " if lines else ""
     return f"{where}{type(error).__name__}: {error}"[:2000]
 
 
-# ---------------------------------------------------------------------- the process that serves
+# ---------------------------------------------------------------------- the serving process
 
 
 def serve(path: str) -> None:
-    """Import the solution and answer calls until the other side hangs up. What the solution prints goes nowhere."""
+    """Import the solution and answer calls until stdin closes. The output of the solution is discarded."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 0)
-    os.dup2(nowhere, 1)
+    devnull = os.open(os.devnull, os.O_RDWR)
+    os.dup2(devnull, 0)
+    os.dup2(devnull, 1)
     sys.path.insert(0, os.path.dirname(path))
     module: list[Any] = []
 
@@ -294,7 +294,7 @@ def serve(path: str) -> None:
 def _answer_of(act: Callable[[], Any]) -> bytes:
     try:
         text = json.dumps({"value": encode(act())})
-    except BaseException as error:  # noqa: BLE001 - also SystemExit: the solution is not the one to say that it is over
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: a solution must not end this process
         text = json.dumps({"raised": [kind.__name__ for kind in type(error).__mro__], "text": str(error)[:500]})
     return text.encode()
 
@@ -302,7 +302,7 @@ def _answer_of(act: Callable[[], Any]) -> bytes:
 def _load(path: str) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(SOLUTION, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[SOLUTION] = module
     spec.loader.exec_module(module)

@@ -1,6 +1,6 @@
-r"""TerminalTestEnv: an agent creates a file, and the reward looks into its sandbox. The environment to copy.
+r"""TerminalTestEnv: an agent creates a file, and the reward reads it in the agent's sandbox. Copy it to start your own.
 
-Each item asks for one file with given content. Reward: 1.0 when the file holds exactly that, 0.5 when it holds more, else 0.0.
+Each item asks for a file with given content. Reward: 1.0 when the file has exactly that content, 0.5 when it has more, else 0.0.
 
     python terminal_test_env.py process --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model --openai.health_check false
@@ -37,18 +37,18 @@ class TerminalTestEnvConfig(HermesAgentEnvConfig):
     """Settings of TerminalTestEnv."""
 
     eval_size: int = Field(default=3, ge=1, le=len(TASKS) - 1, description="Tasks held out for evaluation.")
-    partial_credit: float = Field(default=0.5, description="Reward when the file holds the text among other text.")
+    partial_credit: float = Field(default=0.5, description="Reward when the file contains the text among other text.")
 
 
 class TerminalTestEnv(HermesAgentBaseEnv):
-    """Tests that an agent can use a terminal: create a file with the content that was asked for."""
+    """Tests that an agent can use a terminal: create a file with the requested content."""
 
     name = "terminal-test"
     env_config_cls = TerminalTestEnvConfig
 
     @classmethod
     def config_init(cls) -> tuple[TerminalTestEnvConfig, list[APIServerConfig]]:
-        """Return the settings that flags and YAML start from."""
+        """Return the default settings, which YAML and flags override."""
         config = TerminalTestEnvConfig(
             enabled_toolsets=["terminal", "file"],
             max_agent_turns=10,
@@ -67,7 +67,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         return config, [server]
 
     async def setup(self) -> None:
-        """Split the tasks; evaluation tasks are never trained on."""
+        """Split the tasks; evaluation tasks are never used for training."""
         held_out = self.config.eval_size
         self.train_items = TASKS[:-held_out]
         self.eval_items = TASKS[-held_out:]
@@ -75,7 +75,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         self.reward_buffer: list[float] = []
 
     async def get_next_item(self) -> Task:
-        """Return the next training task, round and round."""
+        """Return the next training task, cycling."""
         item = self.train_items[self.next_index % len(self.train_items)]
         self.next_index += 1
         return item
@@ -88,9 +88,9 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         )
 
     async def compute_reward(self, item: Task, result: AgentResult, ctx: ToolContext) -> float:
-        """Look at the file in the agent's own sandbox; the agent's words count for nothing.
+        """Read the file in the agent's sandbox; the agent's answer does not count.
 
-        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+        Writes nothing to ``self``, so that evaluations leave the training metrics unchanged.
         """
         found = ctx.read_file(item["path"]).get("content", "")
         if found.rstrip("\n") == item["content"]:
@@ -98,7 +98,7 @@ class TerminalTestEnv(HermesAgentBaseEnv):
         return self.config.partial_credit if item["content"] in found else 0.0
 
     async def collect_trajectory(self, item: Task) -> tuple[Any, list[Task]]:
-        """Run one training rollout and remember its reward for `wandb_log`."""
+        """Run one training rollout and record its reward for `wandb_log`."""
         scored, backlog = await super().collect_trajectory(item)
         self.reward_buffer.append(scored["scores"])
         return scored, backlog

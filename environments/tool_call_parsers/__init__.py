@@ -1,10 +1,10 @@
-"""Turns the raw text of a model family into tool calls: a registry and one file per family.
+"""Parses the raw text of a model family into tool calls: a registry and one file per family.
 
-`get_parser(name).parse(text, tools)` gives the remaining content (or None) and the calls (or None).
+`get_parser(name).parse(text, tools)` returns the remaining content (or None) and the calls (or None).
 
-A family's file names its markers and reads one call at a marker. What they share: `marked_text` walks from marker to marker and
-skips what is thought, `json_extent` finds the end of a JSON value, `envelope` reads calls that are one JSON object, `argument_types`
-types values that the format writes as plain text.
+A family's file defines its markers and reads one call at a marker. They share `marked_text`, which walks from marker to marker and
+skips thoughts, `json_extent`, which finds the end of a JSON value, `envelope`, which reads calls that are one JSON object, and
+`argument_types`, which converts values that the format writes as plain text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ P = TypeVar("P", bound=type[ToolCallParser])
 
 
 def register_parser(name: str) -> Callable[[P], P]:
-    """Return a class decorator that puts a parser of your own under ``name``."""
+    """Return a class decorator that registers a parser under ``name``."""
 
     def register(parser: P) -> P:
         PARSER_REGISTRY[name] = parser
@@ -62,7 +62,7 @@ def register_parser(name: str) -> Callable[[P], P]:
 
 
 def get_parser(name: str) -> ToolCallParser:
-    """Return a new parser. Raises: KeyError listing the available names when there is none under ``name``."""
+    """Return a new parser. Raises: KeyError, listing the available names, when ``name`` is unknown."""
     try:
         parser = PARSER_REGISTRY[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""What the offered tools say: their names, and the types of their parameters.
+"""Names of the offered tools, and conversion of arguments to the types of their parameters.
 
 Formats that write every argument as plain text leave its type to the tool's schema. Which types win where a schema allows several,
 and how each is read, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
@@ -26,16 +26,16 @@ _OTHER_NAMES = {
     "bool": "boolean",
     "dict": "object",
 }
-"""Type names that real tools use beside those of JSON Schema."""
+"""Type names that real tools use in addition to those of JSON Schema."""
 
 
 def offered_names(tools: ToolSchemas) -> frozenset[str] | None:
-    """Return the names of the offered tools; None when it is not known what is offered."""
+    """Return the names of the offered tools; None when they are not known."""
     return None if tools is None else frozenset(name for name, _ in _functions(tools))
 
 
 def parameters_of(tools: ToolSchemas, name: str) -> Mapping[str, Any]:
-    """Return parameter name -> schema of an offered tool; empty when the tool or its parameters are not known."""
+    """Return the schemas of a tool's parameters by name; empty when the tool or its parameters are not known."""
     for known, schema in _functions(tools or ()):
         if known == name:
             properties = schema.get("properties") if isinstance(schema, dict) else None
@@ -51,12 +51,12 @@ def _functions(tools: Iterable[Any]) -> Iterable[tuple[str, Any]]:
 
 
 def typed_arguments(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with every value read as the type that its parameter has; others stay as they are."""
+    """Return the arguments with every value converted to the type of its parameter; unknown ones stay unchanged."""
     return {key: _typed(value, parameters[key]) if key in parameters else value for key, value in arguments.items()}
 
 
 def corrected_arguments(text: str, parameters: Mapping[str, Any]) -> str | None:
-    """Return JSON arguments with the types of the parameters, as they were written when nothing changes; None if no JSON."""
+    """Return JSON arguments with the types of the parameters, unchanged if the types match; None if they are not JSON."""
     value, is_json = read_json(text)
     if not is_json:
         return None
@@ -67,7 +67,7 @@ def corrected_arguments(text: str, parameters: Mapping[str, Any]) -> str | None:
 
 
 def _typed(value: Any, schema: Any) -> Any:
-    """Return the value as its schema wants it. None stays None: a model that says null does not mean the word."""
+    """Return the value converted by its schema. None stays None: null does not mean the word."""
     if not isinstance(schema, dict) or value is None:
         return value
     if isinstance(value, dict):
@@ -79,7 +79,7 @@ def _typed(value: Any, schema: Any) -> Any:
 
 
 def _types_of(schema: Any) -> frozenset[str]:
-    """Return the types that a schema allows; text when it does not say."""
+    """Return the types that a schema allows; string when it has none."""
     found = set(_named_types(schema))
     return frozenset(_OTHER_NAMES.get(name.strip().lower(), name.strip().lower()) for name in found) or frozenset({"string"})
 
@@ -103,7 +103,7 @@ def _type_of(value: object) -> str:
 
 
 def _read_as(text: str, types: frozenset[str]) -> Any:
-    """Return text as the first of its possible types that it can be read as; as any JSON, or text, when it is none of them."""
+    """Return text as the first of its possible types that it can be parsed as; else as any JSON value, else as text."""
     for name, read in _READERS.items():
         if name in types and (value := read(text)) is not _NOT_THIS_TYPE:
             return value
@@ -159,4 +159,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "array": _json,
     "string": lambda text: text,
 }
-"""How each type is read, in the order in which they are tried."""
+"""The parser of each type, in the order in which they are tried."""

@@ -27,7 +27,7 @@ class _DeepSeekParser(ToolCallParser):
     """What both formats share: the section, and calls that end with a token."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
-        """Return content and calls. The values have the types that the JSON gives them, so ``tools`` are not needed."""
+        """Return content and calls. JSON types the values, so ``tools`` are not needed."""
         is_in_section = False
 
         def read(marker: str, start: int, end: int) -> Reading | None:
@@ -56,15 +56,15 @@ class _DeepSeekParser(ToolCallParser):
 
     @abstractmethod
     def _read_header(self, text: str, position: int) -> tuple[str, int] | None:
-        """Return the name, and where the arguments begin; None when there is no header."""
+        """Return the name and the start of the arguments; None when there is no header."""
 
     @abstractmethod
     def _end_of_call(self, text: str, position: int) -> int | None:
-        """Return the position behind a call whose arguments have ended; None when the call does not end there."""
+        """Return the position after a call whose arguments have ended; None when the call does not end there."""
 
 
 class DeepSeekV3ToolCallParser(_DeepSeekParser):
-    """Reads the calls of V3 and R1: the arguments stand in a fenced block, on one line or on many."""
+    """Reads the calls of V3 and R1: the arguments are in a fenced block, on one or several lines."""
 
     _KIND = f"function{_SEPARATOR}"
     _FENCE_BEGIN, _FENCE_END = "\n```json\n", f"```{_CALL_END}"

@@ -18,10 +18,10 @@ _KEYS_BESIDE_ARGUMENTS = {"name", "id"}
 def read_envelope(
     text: str, *, argument_keys: tuple[str, ...] = ("arguments",), needs_arguments: bool = False, call_id: str | None = None
 ) -> ChatCompletionMessageToolCall | None:
-    """Return the call that a JSON text is, or None.
+    """Return the call in a JSON text, or None.
 
-    With a name alone it is a call without arguments, unless it ``needs_arguments``. With other keys it is none: they could be
-    misspelt arguments.
+    An object with only a name is a call without arguments, unless ``needs_arguments`` is set. An object with other keys is no
+    call: they could be misspelt arguments.
     """
     value, _ = read_json(text)
     if not isinstance(value, dict):
@@ -35,7 +35,7 @@ def read_envelope(
 
 
 def _object_in(arguments: Any) -> str | None:
-    """Return arguments that were written as a JSON object inside a JSON string; None for all others."""
+    """Return arguments that are a JSON object inside a JSON string; None for all others."""
     if not isinstance(arguments, str):
         return None
     value, _ = read_json(arguments)

@@ -24,7 +24,7 @@ _NAME = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*")
 
 
 class GlmToolCallParser(ToolCallParser):
-    """Reads ``<tool_call>`` blocks. A call that was cut off is none: what is missing could be an argument."""
+    """Reads ``<tool_call>`` blocks. A truncated call is no call: an argument could be missing."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls; values are typed by the schemas in ``tools``."""
@@ -55,7 +55,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
 
 
 def _element(text: str, start: int, closing: str) -> tuple[str | None, int]:
-    """Return the text up to a closing tag, and the position behind it and its white space.
+    """Return the text up to a closing tag, and the position after it and its white space.
 
     None and where it ends, when another tag or the end of the text comes first.
     """
@@ -66,7 +66,7 @@ def _element(text: str, start: int, closing: str) -> tuple[str | None, int]:
 
 
 def _end_of_call(text: str, position: int, *, has_arguments: bool) -> int | None:
-    """Return where a call ends whose last argument has ended; None when that is not sure."""
+    """Return the end of a call after its last argument; None when that is uncertain."""
     if text.startswith(_CLOSE, position):
         return position + len(_CLOSE)
     if ends_in_tag(text, position, _CLOSE, fewest=len("</")):

@@ -1,4 +1,4 @@
-"""What a tool-call parser is, and how the calls it finds are made."""
+"""The interface of tool-call parsers, and functions that build calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ParseResult: TypeAlias = tuple[str | None, list[ChatCompletionMessageToolCall] |
 """(content or None, tool calls or None)."""
 
 ToolSchemas: TypeAlias = Sequence[dict[str, Any]] | None
-"""The offered tools in OpenAI's format; None where they are not known."""
+"""The offered tools in OpenAI's format; None when they are not known."""
 
 
 class ToolCallParser(ABC):
@@ -24,20 +24,20 @@ class ToolCallParser(ABC):
 
     @abstractmethod
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
-        """Return content and calls. Never raises; text without a call comes back unchanged, with None.
+        """Return content and calls; text without a call is returned unchanged, with None. Never raises.
 
-        ``tools`` are the offered tools, where they are known: they type the values of formats that write every value as plain
-        text, and tell a call from an ordinary JSON answer in formats that mark neither.
+        ``tools`` are the offered tools, if known: their schemas type the values of formats that write every value as plain text,
+        and their names distinguish a call from an ordinary JSON answer in formats without markers.
         """
 
 
 def new_id() -> str:
-    """Return an id for a call whose format has none."""
+    """Return an id for a call of a format without ids."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
 def tool_call(name: object, arguments: str | None, call_id: str | None = None) -> ChatCompletionMessageToolCall | None:
-    """Return the call; None when the name is no name, or when there are no arguments because they were malformed."""
+    """Return the call; None when the name is invalid, or ``arguments`` is None because they were malformed."""
     if not isinstance(name, str) or not name or arguments is None or not (is_unicode(name) and is_unicode(arguments)):
         return None
     return ChatCompletionMessageToolCall(
@@ -46,7 +46,7 @@ def tool_call(name: object, arguments: str | None, call_id: str | None = None) -
 
 
 def json_text(value: object) -> str | None:
-    """Return a value as JSON, readable where it can be; None when JSON cannot say it (infinity, not a number)."""
+    """Return a value as JSON, unescaped if possible; None when JSON cannot represent it (infinity, NaN)."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         return text if is_unicode(text) else json.dumps(value, allow_nan=False)
@@ -55,7 +55,7 @@ def json_text(value: object) -> str | None:
 
 
 def is_unicode(text: str) -> bool:
-    """Say whether text can be written as UTF-8, which half of a surrogate pair cannot."""
+    """Return whether text can be encoded as UTF-8, which a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

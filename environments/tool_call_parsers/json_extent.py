@@ -1,4 +1,4 @@
-"""Where a JSON value ends in a longer text, in linear time and without exceptions.
+"""Finds the end of a JSON value in a longer text, in linear time and without exceptions.
 
 ``json.JSONDecoder.raw_decode`` would do, but every error that it raises counts the line breaks of the text before it: a megabyte
 of opening braces would take hours. And it says where a value ends, not which braces a broken value had already used.
@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["BROKEN", "CUT_OFF", "end_of_json", "read_json", "skip_space"]
 
 MAX_DEPTH = 200
-"""Nesting beyond which a text is taken as malformed. Python's own reader gives up near 1000, or earlier inside deep calls."""
+"""Nesting beyond which a text counts as malformed. Python's parser fails near 1000, or earlier inside deep calls."""
 
 _NOT_SPACE = re.compile(r"[^ \t\n\r]")
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -28,13 +28,13 @@ CUT_OFF = -2
 
 
 def skip_space(text: str, position: int) -> int:
-    """Return the position of the first character that is no JSON whitespace, or the length of the text."""
+    """Return the position of the first character that is not JSON whitespace, or the length of the text."""
     found = _NOT_SPACE.search(text, position)
     return found.start() if found else len(text)
 
 
 def end_of_json(text: str, start: int, braces: set[int] | None = None) -> int:
-    """Return where the JSON value that begins at ``start`` ends; `BROKEN` or `CUT_OFF`, both negative, when it does not.
+    """Return the end of the JSON value that begins at ``start``; `BROKEN` or `CUT_OFF`, both negative, when it has none.
 
     The positions of the objects that were opened on the way are added to ``braces``. Escapes inside strings are not checked.
     """
@@ -65,7 +65,7 @@ def end_of_json(text: str, start: int, braces: set[int] | None = None) -> int:
 
 
 def _after_key(text: str, position: int) -> int:
-    """Return where the value of the key at ``position`` begins."""
+    """Return the start of the value of the key at ``position``."""
     if not text.startswith('"', position):
         return _missing(text, position)
     end = _end_of_string(text, position)
@@ -76,12 +76,12 @@ def _after_key(text: str, position: int) -> int:
 
 
 def _missing(text: str, position: int) -> int:
-    """Return what it means that something else was expected at ``position``."""
+    """Return the error for an unexpected character at ``position``: `CUT_OFF` at the end of the text, else `BROKEN`."""
     return CUT_OFF if position == len(text) else BROKEN
 
 
 def _after_value(text: str, position: int, closers: list[str]) -> int:
-    """Close the brackets that end here. Return where the next value begins; the end, when no bracket is left open."""
+    """Close the brackets that end here. Return the start of the next value; the end, if no bracket is open."""
     while closers:
         position = skip_space(text, position)
         if text.startswith(",", position):
@@ -120,7 +120,7 @@ def _end_of_string(text: str, quote: int) -> int:
 
 
 def _is_escaped(text: str, quote: int) -> bool:
-    """Say whether a quote inside a string follows an odd number of backslashes."""
+    """Return whether a quote inside a string follows an odd number of backslashes."""
     first = quote
     while text[first - 1] == "\\":
         first -= 1
@@ -128,7 +128,7 @@ def _is_escaped(text: str, quote: int) -> bool:
 
 
 def read_json(text: str) -> tuple[Any, bool]:
-    """Return the value of a JSON text, and whether it is one. Not a number and infinity are none."""
+    """Return the value of a JSON text, and whether it is valid. NaN and infinity are not."""
     try:
         return json.loads(text, parse_constant=_refuse), True
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The Kimi K2 format: a section of calls, each with the model's own id ``functions.name:index``, which is kept.
+"""The Kimi K2 format: a section of calls, each with the model's own id ``functions.name:index``, which stays.
 
 The history is rendered with these ids, and the model counts them on: any other id would be one that it never wrote.
 """
@@ -26,7 +26,7 @@ _ID = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*")
 
 
 class KimiK2ToolCallParser(ToolCallParser):
-    """Reads the calls of a section. The end token of the last one may be missing when its arguments are whole."""
+    """Reads the calls of a section. The end token of the last one may be missing if its arguments are complete."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls. Arguments are corrected by the tool's schema, as vLLM does."""
@@ -62,7 +62,7 @@ class _Reader:
         return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
 
     def _end_of_call(self, position: int) -> int | None:
-        """Return the position behind a call whose arguments have ended; None when something else follows."""
+        """Return the position after a call whose arguments have ended; None when something else follows."""
         if self._text.startswith(_CALL_END, position):
             return position + len(_CALL_END)
         if position == len(self._text) or ends_in_tag(self._text, position, _CALL_END):
@@ -71,13 +71,13 @@ class _Reader:
 
 
 def _name_in(call_id: str) -> str:
-    """Return the tool's name in ``functions.name:index``; an empty text when it is no such id."""
+    """Return the tool's name in ``functions.name:index``; an empty text for any other id."""
     name, _, index = call_id.rpartition(":")
     return name.partition(":")[0].removeprefix("functions.") if _INDEX.fullmatch(index) else ""
 
 
 def _count_on(calls: Iterable[ChatCompletionMessageToolCall]) -> None:
-    """Give a call whose id the model has already used the next free index."""
+    """Assign the next free index to a call whose id the model has already used."""
     used: set[str] = set()
     free: dict[str, int] = {}
     for call in calls:

@@ -19,14 +19,14 @@ __all__ = ["LlamaToolCallParser"]
 _TAG = "<|python_tag|>"
 _OTHER_MARKERS = one_of([_TAG, *(tag for pair in THINK_TAGS for tag in pair)]).pattern
 _MARKERS = re.compile(rf'\{{(?=[ \t\n\r]*")|{_OTHER_MARKERS}')
-"""Braces only where an object with something in it can begin."""
+"""Matches only braces at which a non-empty object can begin."""
 _ARGUMENT_KEYS = ("arguments", "parameters")
 _BETWEEN_CALLS = "[],; \t\r\n"
-"""What may stand around and between calls without being content: their list, and their separators."""
+"""Text around and between calls that is not content: their list and separators."""
 
 
 class LlamaToolCallParser(ToolCallParser):
-    """Reads bare JSON calls. Objects that are none stay in the content, and are not searched for calls inside."""
+    """Reads bare JSON calls. Other objects stay in the content, and are not searched for calls inside."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls. An object that names no offered tool is an ordinary answer."""

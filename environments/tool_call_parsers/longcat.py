@@ -1,4 +1,4 @@
-"""The LongCat format: that of Hermes, in tags of its own."""
+"""The LongCat format: that of Hermes with different tags."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Walks a model's output from marker to marker: skips what is thought, lets a family read its calls, keeps the rest as content.
+"""Walks a model's output from marker to marker: skips thoughts, lets a family read its calls, keeps the rest as content.
 
-A thought reaches from its opening tag to the next closing tag, or to the end of the text. Where the chat template has opened it in
-the prompt, only the closing tag is seen: then all that stands before the first one was thought.
+A thought extends from its opening tag to the next closing tag, or to the end of the text. If the chat template opened it in the
+prompt, the text only has the closing tag: then everything before the first one is thought.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ THINK_TAGS = (("<think>", "</think>"),)
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a family read at a marker: the calls, where reading goes on, and the spans that are no content.
+    """The result of reading at a marker: the calls, the position to continue from, and the spans that are not content.
 
-    Think tags before ``data_until`` are none: they stand in the arguments of what was, but for its end, a call.
+    Think tags before ``data_until`` are data: they are in the arguments of a call without an end.
     """
 
     calls: Sequence[ChatCompletionMessageToolCall] = ()
@@ -36,19 +36,18 @@ class Reading:
 
 
 ReadAtMarker: TypeAlias = Callable[[str, int, int], Reading | None]
-"""(marker, its start, its end) -> what was read there; None when it is no call, and stays text."""
+"""(marker, its start, its end) -> the result; None when there is no call, and the marker stays text."""
 
 
 def one_of(markers: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that finds the next of some literal texts; of two that begin alike, the longer one."""
+    """Return a pattern that finds the next of some literal texts; if two match, the longer one."""
     return re.compile("|".join(re.escape(marker) for marker in sorted(markers, key=len, reverse=True)))
 
 
 def no_call(text: str, inside: int, end_of_arguments: int) -> Reading:
-    """Return that there is no call at the marker that ends at ``inside``, though there may be arguments.
+    """Return the reading of a marker that ends at ``inside`` and starts no call, though arguments may follow.
 
-    ``end_of_arguments`` is their end as `end_of_json` tells it: arguments that are broken hold no data, those in which the text
-    ends hold all the rest.
+    ``end_of_arguments`` is the result of `end_of_json` for them: broken arguments contain no data, truncated ones all the rest.
     """
     return Reading(end=inside, data_until=len(text) if end_of_arguments == CUT_OFF else end_of_arguments)
 
@@ -58,7 +57,7 @@ def find_calls(
 ) -> ParseResult:
     """Return content and calls. ``markers`` finds the family's markers and all ``think_tags``.
 
-    What ``read`` took as a call is opaque: a tag inside its arguments is data. Where ``read`` gave up, reading goes on right
+    A call that ``read`` returns is opaque: a tag inside its arguments is data. If ``read`` returns none, reading continues right
     after the marker, so that a malformed call does not hide the next one.
     """
     opening = dict(think_tags)
@@ -102,6 +101,6 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def ends_in_tag(text: str, position: int, tag: str, *, fewest: int = 1) -> bool:
-    """Say whether the text ends within this tag, with at least the ``fewest`` of its characters."""
+    """Return whether the text ends within this tag, after at least ``fewest`` of its characters."""
     rest = text[position : position + len(tag)]
     return position + len(rest) == len(text) and len(rest) >= fewest and tag.startswith(rest)

@@ -75,7 +75,7 @@ def _read_named(text: str, tools: ToolSchemas, start: int, inside: int) -> Readi
 
 
 def _read_array(text: str, start: int, bracket: int) -> Reading | None:
-    """Read an array of calls. Where an element is broken, the whole ones around it are read all the same."""
+    """Read an array of calls. If an element is broken, the complete ones around it are still read."""
     array = _Array(text)
     end = array.read(skip_space(text, bracket + 1))
     calls = [call for *_, call in array.found]
@@ -95,7 +95,7 @@ class _Array:
         self.data_until = 0
 
     def read(self, position: int) -> int | None:
-        """Read from the first element on. Return where the array ends; None when it is broken."""
+        """Read all elements. Return the end of the array; None when it is broken."""
         while self._text.startswith("{", position):
             end = self._read_element(position, needs_arguments=False)
             if end is None:
@@ -119,7 +119,7 @@ class _Array:
                 position = self._read_element(position, needs_arguments=True) or position
 
     def _read_element(self, start: int, *, needs_arguments: bool) -> int | None:
-        """Return where the object at ``start`` ends, when it is a call."""
+        """Return the end of the object at ``start`` if it is a call."""
         end = end_of_json(self._text, start, self._braces)
         self.data_until = max(self.data_until, len(self._text) if end == CUT_OFF else end)
         call = None if end < 0 else read_envelope(self._text[start:end], call_id=_new_id(), needs_arguments=needs_arguments)

@@ -26,7 +26,7 @@ _KEY = re.compile(r"([^<>\n]+)>")
 
 
 class Qwen3CoderToolCallParser(ToolCallParser):
-    """Reads ``<function=...>`` blocks. A call that was cut off is none: what is missing could be a parameter."""
+    """Reads ``<function=...>`` blocks. A truncated call is no call: a parameter could be missing."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls; values are typed by the schemas in ``tools``."""
@@ -54,7 +54,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
 
 
 def _read_parameters(text: str, position: int) -> tuple[dict[str, str], int, bool]:
-    """Return the whole parameters, where they end, and whether the text ends in the value of one more."""
+    """Return the complete parameters, their end, and whether the text ends within the value of another."""
     arguments: dict[str, str] = {}
     while text.startswith(_PARAMETER, position):
         key = _KEY.match(text, position + len(_PARAMETER))
@@ -67,7 +67,7 @@ def _read_parameters(text: str, position: int) -> tuple[dict[str, str], int, boo
 
 
 def _end_of_value(text: str, start: int) -> int:
-    """Return where a value ends: at its closing tag, or at the next parameter of the same function."""
+    """Return the end of a value: its closing tag, or the next parameter of the same function."""
     tag = _VALUE_TAGS.search(text, start)
     if not tag:
         return CUT_OFF
@@ -76,7 +76,7 @@ def _end_of_value(text: str, start: int) -> int:
 
 
 def _end_of_function(text: str, position: int) -> int | None:
-    """Return where a function ends whose last parameter has ended; None when that is not sure."""
+    """Return the end of a function after its last parameter; None when that is uncertain."""
     if text.startswith(_FUNCTION_END, position):
         return position + len(_FUNCTION_END)
     if ends_in_tag(text, position, _FUNCTION_END, fewest=len("</")):
@@ -85,7 +85,7 @@ def _end_of_function(text: str, position: int) -> int | None:
 
 
 def _end_of_block(text: str, position: int) -> int:
-    """Return the position behind the closing tag of the block, where there is one behind the function."""
+    """Return the position after the closing tag of the block, if one follows the function."""
     tag = skip_space(text, position)
     if text.startswith(_BLOCK_END, tag):
         return tag + len(_BLOCK_END)

@@ -1,7 +1,7 @@
-"""Calls as JSON between an opening and a closing tag, for the families that differ in the tag alone.
+"""Calls as JSON between an opening and a closing tag, for the families that differ only in the tag.
 
-The JSON decides where a call ends: a closing tag inside one of its strings is data. The closing tag may be missing at the end of
-the text and before the next opening tag, when the JSON is whole.
+The JSON determines where a call ends: a closing tag inside one of its strings is data. If the JSON is complete, the closing tag
+may be missing at the end of the text and before the next opening tag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TaggedJsonParser(ToolCallParser):
     think_tags: ClassVar[Sequence[tuple[str, str]]] = THINK_TAGS
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
-        """Return content and calls. The values have the types that the JSON gives them, so ``tools`` are not needed."""
+        """Return content and calls. JSON types the values, so ``tools`` are not needed."""
         tags = [tag for pair in self.think_tags for tag in pair]
         return find_calls(text, one_of([self.opening, *tags]), lambda *at: self._read(text, *at), self.think_tags)
 
@@ -40,7 +40,7 @@ class TaggedJsonParser(ToolCallParser):
         return Reading(calls=[call], end=end, spans=[(start, end)])
 
     def _end_of_block(self, text: str, position: int) -> int | None:
-        """Return where a block ends whose JSON has ended; None when something else follows."""
+        """Return the end of a block after its JSON; None when something else follows."""
         if text.startswith(self.closing, position):
             return position + len(self.closing)
         if position == len(text) or ends_in_tag(text, position, self.closing):

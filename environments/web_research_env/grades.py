@@ -1,8 +1,8 @@
-"""What one rollout of WebResearchEnv was worth, part by part, and the metrics of many.
+"""The parts of a reward of WebResearchEnv, and their metrics over many rollouts.
 
-Place in the flow: ``compute_reward`` returns a float, so the parts take another way. Whoever runs a rollout opens
-`collecting_grades` around it, and ``compute_reward`` hands its `Grade` in; nothing of it is kept on the environment, so that an
-evaluation and the training beside it never mix.
+Place in the flow: ``compute_reward`` returns only a float. The caller runs the rollout inside `collecting_grades`, and
+``compute_reward`` passes its `Grade` to `record`. The environment stores no grade, so that an evaluation and concurrent training
+never mix.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DIVERSE", "Grade", "collecting_grades", "hand_in", "parts_of"]
+__all__ = ["DIVERSE", "Grade", "collecting_grades", "parts_of", "record"]
 
 DIVERSE = 2
-"""Domains from which on sources are called diverse."""
+"""Minimum number of domains that counts as diverse."""
 CORRECT = 0.8
-"""Correctness from which on an answer is called correct."""
+"""Minimum correctness of an answer that counts as correct."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grade:
-    """What one rollout's reward is made of."""
+    """The parts of one rollout's reward."""
 
     reward: float
     correctness: float
     judged_by: str
-    """``judge``, ``keywords`` when the judge gave no score, or ``nobody`` when there was no answer."""
+    """``judge``, ``keywords`` when the judge returned no score, or ``nobody`` when there was no answer."""
     used_web: bool
     tool_calls: int
     efficiency: float
@@ -36,18 +36,18 @@ class Grade:
 
 
 _grades: ContextVar[list[Grade] | None] = ContextVar("web_research_grades", default=None)
-"""Where the rollout of the current task wants its grade."""
+"""The list for grades of the current task's rollout."""
 
 
-def hand_in(grade: Grade) -> None:
-    """Give the grade of the current rollout to whoever collects it."""
+def record(grade: Grade) -> None:
+    """Add the grade to the list of the surrounding `collecting_grades`, if there is one."""
     if (grades := _grades.get()) is not None:
         grades.append(grade)
 
 
 @contextmanager
 def collecting_grades() -> Iterator[list[Grade]]:
-    """Give the list that gets the grades of the rollouts in this task: a rollout's own, however many run beside it."""
+    """Yield a list for the grades of this task's rollouts; concurrent tasks have their own."""
     grades: list[Grade] = []
     token = _grades.set(grades)
     try:

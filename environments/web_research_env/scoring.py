@@ -1,7 +1,7 @@
-"""How WebResearchEnv scores: what a transcript shows, what a judge is asked, and what its reply says. Pure functions.
+"""Scoring of WebResearchEnv: reads the transcript, builds the judge's prompt, and reads its reply. Pure functions.
 
-Nothing that the agent *says* counts for more than the text to be judged: calls and domains are read from what the tools answered,
-and a score only from the judge's own reply.
+The agent's text is only the answer to be graded: calls and domains are read from tool results, and a score only from the
+judge's own reply.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 WEB_TOOLS = frozenset({"web_search", "web_extract", "browser_navigate"})
-"""hermes' tools that bring something from the web."""
+"""hermes' tools that return something from the web."""
 
 LONGEST_ANSWER = 8000
-"""Characters of an answer that the judge is shown: the beginning and the end of a longer one."""
+"""Maximum characters of an answer in the judge's prompt: the start and the end of a longer one."""
 
 JUDGE_PROMPT = """\
 You grade answers to research questions. The user message is one JSON object: "question", "reference_answer", and "answer", which an \
@@ -49,11 +49,11 @@ _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _AMOUNT = re.compile(rf"(?P<value>{_NUMBER})\s*(?:(?P<percent>%)|(?:/|\bout of\b)\s*(?P<whole>{_NUMBER}))?(?![\w%])")
 _LABEL = re.compile(r"\bscore\b[*_`]*\s*(?:[:=]|\bis\b)[\s*_`]*", re.IGNORECASE)
-"""Of a score in prose."""
+"""The label of a score in prose."""
 _KEY = re.compile(r"""(?<!\\)"score"\s*:\s*"?|\A[^"]*\{\s*'score'\s*:\s*'?""")
-"""Of a score in an object that was cut or is Python's: inside a JSON string, its quotes would be escaped."""
+"""The key of a score in a truncated object or a Python dict; inside a JSON string, its quotes would be escaped."""
 _ADDRESS = re.compile(r'(?<!\\)"url":\s*"(?P<url>[^"\\]+)"')
-"""A field of JSON that was cut; text inside a JSON string cannot look so, because its quotes are escaped."""
+"""A field of truncated JSON; text inside a JSON string cannot match, because its quotes are escaped."""
 _WORD = re.compile(r"\w+(?:[.,]\d+)*")
 _EMPTY_WORDS = frozenset(
     _WORD.findall(
@@ -63,7 +63,7 @@ _EMPTY_WORDS = frozenset(
 )
 
 
-# ---------------------------------------------------------------------- what the transcript shows
+# ---------------------------------------------------------------------- the transcript
 
 
 def final_answer(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -88,9 +88,9 @@ def tool_calls(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def web_results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the web tools answered; an answer that is an error is left out.
+    """Return the results of the web tools, without errors.
 
-    A call is matched with the tool message that follows it, so that an id that comes again means the later call.
+    A tool message belongs to the last call with its id before it, so that repeated ids work.
     """
     names: dict[str, str] = {}
     found = []
@@ -106,18 +106,18 @@ def web_results(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def domains_of(results: Sequence[str]) -> tuple[str, ...]:
-    """Return the hosts that web tools brought something from, without ``www.``, sorted; pages that failed do not count."""
+    """Return the hosts from which web tools returned something, without ``www.``, sorted; failed pages do not count."""
     hosts = {_host(url) for text in results for url in _addresses(text)}
     return tuple(sorted(hosts - {""}))
 
 
 def efficiency_of(calls: int, *, efficient: int, heavy: int) -> float:
-    """Return 1.0 up to ``efficient`` calls, 0.0 from ``heavy`` on, and a straight line between."""
+    """Return 1.0 up to ``efficient`` calls, 0.0 from ``heavy`` calls, linear in between."""
     return min(1.0, max(0.0, (heavy - calls) / (heavy - efficient)))
 
 
 def _is_error(text: str) -> bool:
-    """Tell whether a web tool brought nothing: an error, or pages that all failed."""
+    """Return whether a web tool's result is an error, or has only failed pages."""
     result = _json(text)
     if not isinstance(result, dict):
         return False
@@ -133,7 +133,7 @@ def _is_page(page: object) -> bool:
 
 def _addresses(text: str) -> Iterator[str]:
     result = _json(text)
-    if not isinstance(result, dict):  # hermes moves a long result out of the conversation and leaves its beginning
+    if not isinstance(result, dict):  # hermes moves a long result out of the conversation and leaves its start
         yield from (match["url"] for match in _ADDRESS.finditer(text))
         return
     data = result.get("data")
@@ -152,7 +152,7 @@ def _host(url: str) -> str:
 
 
 def _json(text: str) -> Any:
-    """Return the JSON value that a text begins with (hermes may add a hint after it); None without one."""
+    """Return the JSON value at the start of a text (hermes may add a hint after it), or None."""
     try:
         return json.JSONDecoder().raw_decode(text.lstrip())[0]
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def _json(text: str) -> Any:
 
 
 def judge_messages(question: str, reference: str, answer: str) -> list[dict[str, str]]:
-    """Return what the judge is asked. The answer is a JSON string: there is no mark that it could close."""
+    """Return the judge's prompt. The answer is a JSON string, so it cannot close its own quotation."""
     if len(answer) > LONGEST_ANSWER:
         half = LONGEST_ANSWER // 2
         answer = f"{answer[:half]}\n[...]\n{answer[-half:]}"
@@ -175,11 +175,10 @@ def judge_messages(question: str, reference: str, answer: str) -> list[dict[str,
 
 
 def score_in(reply: str) -> float | None:
-    """Return the score from 0 to 1 that a judge's reply gives, or None when it gives none, another scale, or several.
+    """Return the score from 0 to 1 in a judge's reply, or None if it has none, another scale, or several.
 
-    It may stand in a JSON object (also fenced, or among prose, or cut off), after the word "score", or alone; ``"0.8/1"``,
-    ``8/10`` and ``80%`` are read as what they mean. A reply with two different scores decides nothing: one of them may be quoted
-    from the answer.
+    It may be in a JSON object (also fenced, in prose, or truncated), after the word "score", or alone; ``"0.8/1"``, ``8/10`` and
+    ``80%`` are converted. Two different scores count as none: one of them may be quoted from the answer.
     """
     text = _THOUGHT.sub("", reply).strip()
     objects, rest = _objects(text)
@@ -194,7 +193,7 @@ def score_in(reply: str) -> float | None:
 
 
 def _objects(text: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the JSON objects of a text that stand in no other, and the text without them."""
+    """Return the top-level JSON objects of a text, and the text without them."""
     decoder = json.JSONDecoder()
     objects, rest = [], []
     position, start = 0, text.find("{")
@@ -212,7 +211,7 @@ def _objects(text: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _amount(value: object) -> float | None:
-    """Return a number from 0 to 1, or None for what is none."""
+    """Return a number from 0 to 1, or None for anything else."""
     if isinstance(value, str) and (match := _AMOUNT.fullmatch(value.strip())):
         whole = 100.0 if match["percent"] else float(match["whole"] or 1)
         value = float(match["value"]) / whole if whole else None
@@ -222,9 +221,9 @@ def _amount(value: object) -> float | None:
 
 
 def keyword_overlap(question: str, reference: str, answer: str) -> float:
-    """Return the share of the reference's words that the answer has: what is left when no judge decides.
+    """Return the share of the reference's words that the answer contains, the fallback without a judge.
 
-    Words that the question has already show nothing, unless the reference has no others.
+    Words of the question do not count, unless the reference has no others.
     """
     wanted = _words(reference) - _EMPTY_WORDS or _words(reference)
     wanted = wanted - _words(question) or wanted

@@ -25,7 +25,7 @@ from environments.agent_loop import AgentResult, message_text
 from environments.agent_rollout import AgentRollout
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
-from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, hand_in, parts_of
+from environments.web_research_env.grades import DIVERSE, Grade, collecting_grades, parts_of, record
 from environments.web_research_env.items import Question, hold_out, load_questions
 from environments.web_research_env.scoring import (
     WEB_TOOLS,
@@ -52,23 +52,27 @@ class WebResearchEnvConfig(HermesAgentEnvConfig):
 
     dataset_name: str | None = Field(
         default="google/frames-benchmark",
-        description="Questions: a name on the hub, a local data set, or null for the samples.",
+        description="Questions: a name on the hub, a local dataset, or null for the samples.",
     )
     dataset_split: str = Field(default="test", description="Split of dataset_name.")
     prompt_field: str = Field(default="Prompt", description="Column of dataset_name that holds the question.")
     answer_field: str = Field(default="Answer", description="Column of dataset_name that holds the expected answer.")
     correctness_weight: float = Field(default=0.6, ge=0, description="Weight of the answer's correctness in the reward.")
-    tool_usage_weight: float = Field(default=0.2, ge=0, description="Reward when a web tool brought something.")
+    tool_usage_weight: float = Field(default=0.2, ge=0, description="Reward when a web tool returned something.")
     efficiency_weight: float = Field(default=0.2, ge=0, description="Weight of efficiency, for rollouts that end in an answer.")
     diversity_bonus: float = Field(default=0.1, ge=0, description="Reward added for results from two or more domains.")
     efficient_max_calls: int = Field(default=5, ge=0, description="Tool calls up to which efficiency is 1.0.")
-    heavy_penalty_calls: int = Field(default=10, ge=1, description="Tool calls from which on efficiency is 0.0.")
-    eval_size: int = Field(default=20, ge=1, description="Held-out questions that an evaluation asks, at most.")
+    heavy_penalty_calls: int = Field(default=10, ge=1, description="Tool calls at which efficiency reaches 0.0.")
+    eval_size: int = Field(default=20, ge=1, description="Maximum number of held-out questions in an evaluation.")
     eval_split_ratio: float = Field(
-        default=0.1, ge=0, lt=1, description="Share of the questions that is held out, if over eval_size."
+        default=0.1, ge=0, lt=1, description="Share of the questions that is held out, if more than eval_size."
     )
-    judge_max_tokens: int = Field(default=1024, ge=1, description="Tokens of the judge's reply, its thoughts included.")
-    judge_timeout: float = Field(default=120.0, gt=0, description="Seconds for the judge; then words are compared instead.")
+    judge_max_tokens: int = Field(
+        default=1024, ge=1, description="Maximum tokens of the judge's reply, including its thoughts."
+    )
+    judge_timeout: float = Field(
+        default=120.0, gt=0, description="Timeout of the judge in seconds; then words are compared instead."
+    )
 
     @model_validator(mode="after")
     def _efficiency_falls(self) -> WebResearchEnvConfig:
@@ -81,14 +85,14 @@ class WebResearchEnvConfig(HermesAgentEnvConfig):
 
 
 class WebResearchEnv(HermesAgentBaseEnv):
-    """Tests that an agent can answer questions whose parts stand on different pages."""
+    """Tests that an agent can answer questions whose parts are on different pages."""
 
     name = "web-research"
     env_config_cls = WebResearchEnvConfig
 
     @classmethod
     def config_init(cls) -> tuple[WebResearchEnvConfig, list[APIServerConfig]]:
-        """Return the settings that flags and YAML start from."""
+        """Return the default settings, which YAML and flags override."""
         config = WebResearchEnvConfig(
             enabled_toolsets=["web", "file"],  # file: hermes keeps long pages in files and tells the agent to read on there
             max_agent_turns=15,
@@ -112,7 +116,7 @@ class WebResearchEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ items
 
     async def setup(self) -> None:
-        """Load and split the questions, and warn when there is no web to search."""
+        """Load and split the questions, and warn when no web tool is offered."""
         config = self.config
         questions = await asyncio.to_thread(
             load_questions,
@@ -136,13 +140,13 @@ class WebResearchEnv(HermesAgentBaseEnv):
             )
 
     async def get_next_item(self) -> Question:
-        """Return the next training question, round and round."""
+        """Return the next training question, cycling."""
         item = self.train_items[self.next_index % len(self.train_items)]
         self.next_index += 1
         return item
 
     def format_prompt(self, item: Question) -> str:
-        """Return the question and what to do."""
+        """Return the question with instructions."""
         return (
             f"{item['question']}\n\n"
             "Find out on the web: the question has several parts, each of which may need a page of its own. "
@@ -152,16 +156,16 @@ class WebResearchEnv(HermesAgentBaseEnv):
     # ------------------------------------------------------------------ the reward
 
     async def compute_reward(self, item: Question, result: AgentResult, ctx: ToolContext) -> float:
-        """Grade the rollout by its transcript; the sandbox shows nothing about an answer.
+        """Grade the rollout by its transcript; the sandbox has no information about an answer.
 
-        Writes nothing to ``self``: that is what lets `evaluate` call it without a trace in the training metrics.
+        Writes nothing to ``self``, so that evaluations leave the training metrics unchanged.
         """
         grade = await self.grade(item, result)
-        hand_in(grade)
+        record(grade)
         return grade.reward
 
     async def grade(self, item: Question, result: AgentResult) -> Grade:
-        """Return the reward with its parts. Without an answer, nothing is correct or efficient, and no judge is asked."""
+        """Return the reward with its parts. Without an answer, correctness and efficiency are 0, and no judge is called."""
         config = self.config
         answer = final_answer(result.messages)
         results = web_results(result.messages)
@@ -188,21 +192,21 @@ class WebResearchEnv(HermesAgentBaseEnv):
         )
 
     async def correctness_of(self, item: Question, answer: str) -> tuple[float, str]:
-        """Return the judge's score and ``judge``, or, when it fails or gives none, the overlap of words and ``keywords``."""
+        """Return the judge's score and ``judge``; if it fails or returns none, the overlap of words and ``keywords``."""
         try:
             score = score_in(await self.ask_judge(item, answer))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with the judge, the rollout itself was fine
+        except Exception as error:  # noqa: BLE001 - a failing judge does not make the rollout fail
             logger.warning("The judge failed, words are compared instead: %s: %s", type(error).__name__, error)
             score = None
         else:
             if score is None:
-                logger.warning("The judge gave no score from 0 to 1, words are compared instead")
+                logger.warning("The judge returned no score from 0 to 1, words are compared instead")
         if score is None:
             return keyword_overlap(item["question"], item["answer"], answer), "keywords"
         return score, "judge"
 
     async def ask_judge(self, item: Question, answer: str) -> str:
-        """Return what the judge says, asked once: the model server of the rollouts itself, without tools."""
+        """Return the judge's reply: one request to the rollouts' own model server, without tools."""
         settings = {} if self.config.extra_body is None else {"extra_body": self.config.extra_body}
         async with asyncio.timeout(self.config.judge_timeout):
             completion = await self.server.chat_completion(
@@ -215,7 +219,7 @@ class WebResearchEnv(HermesAgentBaseEnv):
         return message_text(completion.choices[0].message.content)
 
     async def collect_trajectory(self, item: Question) -> tuple[Any, list[Question]]:
-        """Run one training rollout and remember its reward and grade for `wandb_log`."""
+        """Run one training rollout and record its reward and grade for `wandb_log`."""
         with collecting_grades() as grades:
             scored, backlog = await super().collect_trajectory(item)
         self.reward_buffer.append(scored["scores"])

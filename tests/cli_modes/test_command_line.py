@@ -50,7 +50,7 @@ def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
     finished = start(home, environ, hermes_tokenizer, "process", LIST)
 
     assert finished.returncode == 1
-    assert "process gives up: collect_trajectories of Env gave no data for 3 items in a row" in finished.stderr
+    assert "process gives up: collect_trajectories of Env returned no data for 3 items in a row" in finished.stderr
     assert "run `evaluate` instead" in finished.stderr
 
 

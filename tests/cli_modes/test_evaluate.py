@@ -19,7 +19,15 @@ def test_evaluation_is_saved(run, solving_server, home, key):
     samples = [json.loads(line) for line in (home / "evals" / "samples.jsonl").read_text().splitlines()]
     settings = yaml.safe_load((home / "evals" / "evaluate_config.yaml").read_text())
     assert finished.returncode == 0, finished.stderr
-    assert metrics["results"]["all"] == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert metrics["results"]["all"] == {
+        "eval/items": 2,
+        "eval/errors": 0,
+        "eval/mean_reward": 1.0,
+        "eval/pass_rate": 1.0,
+        "eval/mean_turns": 2.0,
+        "eval/finished_rate": 1.0,
+        "eval/mean_tool_errors": 0.0,
+    }
     assert metrics["config_general"]["model_name"] == "mock-model"
     assert [(sample["score"], sample["turns"]) for sample in samples] == [(1.0, 2)] * 2
     assert (settings["env"]["eval_size"], settings["openai"][0]["model_name"]) == (2, "mock-model")

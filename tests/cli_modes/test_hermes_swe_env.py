@@ -49,15 +49,23 @@ def solving_server() -> Iterator[Any]:
 
 
 def test_evaluation_is_saved_and_says_that_the_data_set_is_out_of_reach(run, solving_server, home):
-    """Without a network, the YAML file's data set gives way to the sample tasks, loudly."""
+    """Without a network, the sample tasks replace the YAML file's dataset, with a warning."""
     finished = run("evaluate", "--env.eval_size", "2", "--env.data_dir_to_save_evals", "evals", server=solving_server)
 
     metrics = json.loads((home / "evals" / "metrics.json").read_text())["results"]["all"]
     samples = [json.loads(line) for line in (home / "evals" / "samples.jsonl").read_text().splitlines()]
     assert finished.returncode == 0, finished.stderr
-    assert metrics == {"eval/mean_reward": 1.0, "eval/pass_rate": 1.0, "eval/errors": 0}
+    assert metrics == {
+        "eval/items": 2,
+        "eval/errors": 0,
+        "eval/mean_reward": 1.0,
+        "eval/pass_rate": 1.0,
+        "eval/mean_turns": 2.0,
+        "eval/finished_rate": 1.0,
+        "eval/mean_tool_errors": 0.0,
+    }
     assert [(sample["score"], sample["turns"]) for sample in samples] == [(1.0, 2)] * 2
-    assert "dataset_name 'bigcode/humanevalpack' is out of reach" in finished.stderr
+    assert "dataset_name 'bigcode/humanevalpack' cannot be reached" in finished.stderr
 
 
 def test_process_writes_verified_groups_of_a_data_set_on_disk(run, solving_server, home):
@@ -84,5 +92,5 @@ def test_data_set_without_tests_ends_with_a_sentence(run, solving_server, home):
     assert finished.returncode != 0
     assert finished.stderr.strip().splitlines()[-1] == (
         "ValueError: dataset_name 'rows.jsonl' has no tests: none of test, test_code, tests, test_list is among its columns "
-        "['answer', 'prompt']. HermesSweEnv rewards what tests decide."
+        "['answer', 'prompt']. HermesSweEnv computes rewards from tests."
     )

@@ -17,7 +17,6 @@ FOUND = {"results": [{"title": host, "url": f"https://{host}/", "content": "c"} 
 @pytest.fixture
 def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
     """``command(mode, *flags, server=None)``: the words that start WebResearchEnv."""
-    from environments import web_research_env
 
     def words(mode: str, *flags: str, server: Any = None) -> list[str]:
         settings = {
@@ -26,8 +25,14 @@ def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
             "--openai.base_url": server.base_url,
             "--openai.model_name": "mock-model",
         }
-        script = str(web_research_env.__file__)
-        return [sys.executable, script, mode, *(word for pair in settings.items() for word in pair), *flags]
+        return [
+            sys.executable,
+            "-m",
+            "environments.web_research_env",
+            mode,
+            *(word for pair in settings.items() for word in pair),
+            *flags,
+        ]
 
     return words
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import uuid
 from collections.abc import Callable, Iterator
@@ -76,3 +77,21 @@ def tool_answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any
         return made
 
     return install
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Task ids whose sandboxes were released, in order; a release runs to its end, and off the event loop."""
+    from environments.tool_context import ToolContext
+
+    ids: list[str] = []
+    original = ToolContext.cleanup
+
+    def cleanup(self: ToolContext) -> None:
+        with pytest.raises(RuntimeError):
+            asyncio.get_running_loop()
+        original(self)
+        ids.append(self.task_id)
+
+    monkeypatch.setattr(ToolContext, "cleanup", cleanup)
+    return ids

@@ -12,7 +12,6 @@ from environments.agent_loop import HermesAgentLoop
 from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.isolation import sandbox_directory
-from environments.tool_context import ToolContext
 from pytest_hermes_env.inference import call, empty_choices, fail, garbage, hang, say, turn
 
 SAID = [{"role": "user", "content": "item x"}, {"role": "assistant", "content": "done"}]
@@ -34,22 +33,6 @@ class Env(HermesAgentBaseEnv):
         return len(ctx.read_file("a.txt").get("content", "").strip())
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
-
-
-@pytest.fixture
-def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Task ids that were cleaned up to the end, and off the event loop."""
-    ids: list[str] = []
-    original = ToolContext.cleanup
-
-    def cleanup(self: ToolContext) -> None:
-        with pytest.raises(RuntimeError):
-            asyncio.get_running_loop()
-        original(self)
-        ids.append(self.task_id)
-
-    monkeypatch.setattr(ToolContext, "cleanup", cleanup)
-    return ids
 
 
 def run(make_env: Any, act: Any, **settings: Any) -> Any:

@@ -147,7 +147,7 @@ def test_flags_cannot_change_several_servers(tmp_path, yaml):
 
     message = refused(settings, tmp_path, f"--openai.api_key {KEY}", yaml, returned=(Config(), servers))
 
-    assert message.startswith("--openai.* flags change one model server, and several are configured")
+    assert message.startswith("--openai.* flags change a single model server, but several are configured")
 
 
 @pytest.mark.parametrize(
@@ -201,13 +201,13 @@ def test_empty_yaml_changes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
-        ("env: {group_sise: 3}", r"`env` has fields that nothing reads: \['group_sise'\]"),
-        (f"openai: {{api_keyy: {KEY}}}", r"`openai` has fields that nothing reads: \['api_keyy'\]"),
-        ("enviroment: {a: 1}", r"The YAML file has fields that nothing reads: \['enviroment'\]"),
+        ("env: {group_sise: 3}", r"`env` has unknown fields: \['group_sise'\]"),
+        (f"openai: {{api_keyy: {KEY}}}", r"`openai` has unknown fields: \['api_keyy'\]"),
+        ("enviroment: {a: 1}", r"The YAML file has unknown fields: \['enviroment'\]"),
     ],
 )
 def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
-    """A field that nothing reads is rarely meant."""
+    """An unknown field is probably a mistake."""
     with pytest.warns(UserWarning, match=words) as warned:
         settings(tmp_path, yaml=yaml)
 
@@ -222,10 +222,10 @@ def test_misspelt_yaml_fields_warn(tmp_path, yaml, words):
         (["process", "--openai.api_keyy", KEY], "There is no setting --openai.api_keyy. Did you mean --openai.api_key"),
         (["process", "--openai.api_ke=" + KEY], "There is no setting --openai.api_ke."),
         (["process", "--env.total_step", "3"], "There is no setting --env.total_step. Did you mean --env.total_steps"),
-        (["process", KEY], "A value stands where a flag belongs (its text is not shown)."),
-        (["process", "--env.use_wandb=false", KEY], "A value stands where a flag belongs"),
-        (["process", f"-{KEY}"], "A value stands where a flag belongs"),
-        (["process", "--openai.api_key", "a", KEY], "--openai.api_key takes one value and was given 2"),
+        (["process", KEY], "Expected a flag, found a value (not shown)."),
+        (["process", "--env.use_wandb=false", KEY], "Expected a flag, found a value"),
+        (["process", f"-{KEY}"], "Expected a flag, found a value"),
+        (["process", "--openai.api_key", "a", KEY], "--openai.api_key takes one value and got 2"),
     ],
 )
 def test_wrong_arguments_are_named_without_their_values(arguments, words):
@@ -249,8 +249,7 @@ def test_wrong_value_is_named_without_the_value(tmp_path):
     message = refused(settings, tmp_path, f"--env.group_size {KEY}")
 
     assert message == (
-        "Config was given settings that it cannot take:\n"
-        "  env.group_size: Input should be a valid integer, unable to parse string as an integer"
+        "Config has invalid settings:\n  env.group_size: Input should be a valid integer, unable to parse string as an integer"
     )
 
 

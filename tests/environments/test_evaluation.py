@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from environments.agent_loop import AgentResult
+from environments.agent_loop import AgentResult, HermesAgentLoop
 from environments.agent_rollout import AgentRollout
 from environments.evaluation import error_text, metrics_of, run_each
 from environments.hermes_base_env import HermesAgentBaseEnv
@@ -46,20 +46,6 @@ class Env(HermesAgentBaseEnv):
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         await self.evaluate_items()
-
-
-@pytest.fixture
-def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Task ids that were cleaned up."""
-    ids: list[str] = []
-    original = ToolContext.cleanup
-
-    def cleanup(self: ToolContext) -> None:
-        original(self)
-        ids.append(self.task_id)
-
-    monkeypatch.setattr(ToolContext, "cleanup", cleanup)
-    return ids
 
 
 def run(make_env: Any, act: Any, env_class: type = Env, **settings: Any) -> Any:
@@ -153,6 +139,20 @@ def test_item_that_fails_leaves_the_others_alone(make_env, caplog, cleaned, fail
     assert evaluation.metrics == {"eval/items": 3, "eval/errors": 1, **MEANS}
     assert f"Evaluating an item failed; it is counted in eval/errors. The item: '{failing}'" in caplog.text
     assert len(cleaned) == (2 if failing == "no prompt" else 3)
+
+
+def test_loop_that_raises_is_an_error_of_each_item(make_env, cleaned, monkeypatch):
+    """Also when the agent itself breaks, every sandbox is released and every item accounted for."""
+
+    async def broken(self: Any, messages: Any) -> Any:
+        raise RuntimeError("loop")
+
+    monkeypatch.setattr(HermesAgentLoop, "run", broken)
+
+    evaluation = run(make_env, lambda env: env.evaluate_items(), server=NO_MODEL)
+
+    assert [sample["error"] for sample in evaluation.samples] == ["RuntimeError: loop"] * 2
+    assert len(cleaned) == 2
 
 
 def test_misspelt_toolset_is_an_error_of_each_item(make_env, tmp_path):

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from environments.hermes_swe_env.coding_items import given_tests, hold_out, load_items
-from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
+from environments.hermes_swe_env.coding_items import given_tests, hold_out, load_coding_items, sample_tasks
 
 ROW = {
     "task_id": "Python/0",
@@ -44,22 +43,22 @@ def lines_file(path: Path, *rows: dict[str, Any]) -> str:
 
 
 def load(name: str | None, **settings: Any) -> list[Any]:
-    return load_items(name, **({"split": "test", "prompt_field": "prompt"} | settings))
+    return load_coding_items(name, **({"split": "test", "prompt_field": "prompt"} | settings))
 
 
 def test_sample_tasks_are_whole_and_different():
     """Enough of them for an evaluation of 20 and a training of 20; each names a function of its own and tests it."""
-    names = [item["entry_point"] for item in SAMPLE_TASKS]
+    names = [item["entry_point"] for item in list(sample_tasks())]
 
-    assert len(SAMPLE_TASKS) >= 40
-    assert len(set(names)) == len({item["prompt"] for item in SAMPLE_TASKS}) == len(names)
-    assert [item["entry_point"] for item in SAMPLE_TASKS if f"def {item['entry_point']}(" not in item["prompt"]] == []
-    assert [item["entry_point"] for item in SAMPLE_TASKS if f"{item['entry_point']}(" not in item["test"]] == []
+    assert len(list(sample_tasks())) >= 40
+    assert len(set(names)) == len({item["prompt"] for item in list(sample_tasks())}) == len(names)
+    assert [item["entry_point"] for item in list(sample_tasks()) if f"def {item['entry_point']}(" not in item["prompt"]] == []
+    assert [item["entry_point"] for item in list(sample_tasks()) if f"{item['entry_point']}(" not in item["test"]] == []
 
 
 def test_without_a_data_set_there_are_the_sample_tasks(caplog):
     """dataset_name null is a choice, not a fault."""
-    assert (load(None), caplog.records) == (SAMPLE_TASKS, [])
+    assert (load(None), caplog.records) == (list(sample_tasks()), [])
 
 
 def test_hub_out_of_reach_means_the_sample_tasks_and_a_warning(caplog):
@@ -67,10 +66,10 @@ def test_hub_out_of_reach_means_the_sample_tasks_and_a_warning(caplog):
     with caplog.at_level(logging.WARNING, logger="environments"):
         items = load("some-one/a-data-set")
 
-    assert items == SAMPLE_TASKS
+    assert items == list(sample_tasks())
     assert [record.getMessage() for record in caplog.records if record.name.startswith("environments")] == [
-        "dataset_name 'some-one/a-data-set' is out of reach (Couldn't reach 'some-one/a-data-set' on the Hub "
-        f"(OfflineModeIsEnabled)): using the {len(SAMPLE_TASKS)} sample tasks that come with HermesSweEnv. Set dataset_name to "
+        "dataset_name 'some-one/a-data-set' cannot be reached (Couldn't reach 'some-one/a-data-set' on the Hub "
+        f"(OfflineModeIsEnabled)): using the {len(list(sample_tasks()))} samples that come with the environment. Set dataset_name to "
         "null to choose them, or to a local path."
     ]
 
@@ -169,7 +168,7 @@ def test_rows_that_cannot_be_used_are_left_out(tmp_path, caplog):
         items = load(name)
 
     assert items == [{"prompt": "a", "test": "t", "entry_point": ""}]
-    assert caplog.messages == [f"3 of 4 rows of {name} have no prompt or no tests, or repeat a prompt; left out"]
+    assert caplog.messages == [f"3 of 4 rows of {name} have no prompt or no test, or repeat a prompt; left out"]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def test_rows_that_cannot_be_used_are_left_out(tmp_path, caplog):
             [{"prompt": "p", "answer": "42"}],
             {},
             "dataset_name '{name}' has no tests: none of test, test_code, tests, test_list is among its columns "
-            "['answer', 'prompt']. HermesSweEnv rewards what tests decide.",
+            "['answer', 'prompt']. HermesSweEnv computes rewards from tests.",
         ),
         (
             [ROW],
@@ -190,7 +189,7 @@ def test_rows_that_cannot_be_used_are_left_out(tmp_path, caplog):
         (
             [{"prompt": "p", "test": ""}],
             {},
-            "dataset_name '{name}' has 1 rows, and none with both 'prompt' and 'test'",
+            "dataset_name '{name}' has 1 rows, and none with both prompt and test",
         ),
     ],
 )
@@ -250,8 +249,8 @@ def test_split_needs_both_sides(count, eval_size, asked):
         hold_out(numbered(count), eval_size)
 
     assert str(raised.value) == (
-        f"{count} items cannot be split with {asked} of them held out for evaluation: both sides need one at least. "
-        "Set eval_size, or give a larger data set."
+        f"{count} items cannot be split with {asked} of them held out for evaluation: both sides require at least one. "
+        "Set eval_size, or use a larger dataset."
     )
 
 

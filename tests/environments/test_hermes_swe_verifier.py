@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_swe_env import verifier
-from environments.hermes_swe_env.sample_tasks import SAMPLE_TASKS
+from environments.hermes_swe_env.coding_items import sample_tasks
 
 RIGHT = "def double(n):\n    return 2 * n\n"
 WRONG = "def double(n):\n    return n\n"
@@ -64,7 +64,7 @@ def test_tests_of_every_style_are_run(tmp_path, tests):
 
 def test_every_sample_task_can_be_solved(tmp_path):
     """Right solutions pass the tests of all tasks, in one run."""
-    tests = "\n".join(item["test"] for item in SAMPLE_TASKS)
+    tests = "\n".join(item["test"] for item in sample_tasks())
 
     assert verify(tmp_path, ALL_SOLUTIONS.read_text(), tests, entry_point="") == (verifier.PASSED, PROOF)
 
@@ -73,7 +73,7 @@ def test_every_sample_task_can_be_solved(tmp_path):
 def test_no_sample_task_is_solved_by_a_constant(answer):
     """A function that returns its argument, or always the same, passes no task: the tests do ask for something."""
     passed = []
-    for item in SAMPLE_TASKS:
+    for item in sample_tasks():
         names: dict[str, Any] = {}
         exec(f"def {item['entry_point']}(*args): return {answer}", names)
         with contextlib.suppress(Exception):

@@ -190,7 +190,7 @@ def test_rollout_without_an_item_drops_the_group_and_says_so(make_env, caplog):
     _, group, backlog = collect(make_env, [say("done")], env_class=Half)
 
     assert (group, backlog) == (None, ["again"])
-    assert "1 of 2 rollouts of a group gave no item; the group is dropped" in caplog.text
+    assert "1 of 2 rollouts of a group returned no item; the group is dropped" in caplog.text
 
 
 def test_rollouts_of_a_group_do_not_see_each_others_files(make_env):

@@ -152,7 +152,7 @@ def test_key_without_a_place_is_left_out_with_a_warning(caplog):
     group = group_of([item(reward_parts={"a": 1})])
 
     assert "reward_parts" not in group
-    assert "A group has no place for ['reward_parts']" in caplog.text
+    assert "A group cannot hold ['reward_parts']" in caplog.text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**9), 10**9))
@@ -240,7 +240,7 @@ def test_rollout_in_which_the_model_said_nothing_trains_nothing(nodes, tokens):
 
 def test_replies_without_tokens_are_an_error():
     """A double, or a server that forgets, would train on nothing unseen."""
-    with pytest.raises(ValueError, match=r"^Rollout r has replies of the model, but its server kept no tokens of them$"):
+    with pytest.raises(ValueError, match=r"^Rollout r has replies of the model, but its server has no tokens of them$"):
         token_item([], TALK, 1.0, rollout_id="r")
 
 

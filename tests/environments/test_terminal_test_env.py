@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from environments import hermes_base_env
-from environments.agent_loop import HermesAgentLoop
 from environments.terminal_test_env import terminal_test_env
 from environments.terminal_test_env.terminal_test_env import TASKS, TerminalTestEnv, TerminalTestEnvConfig
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
-from pytest_hermes_env.inference import call, fail, say
+from pytest_hermes_env.inference import call, say
 
 
 def solve(conversation: Any) -> Any:
@@ -132,93 +130,6 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, mock_server, tmp_path
     assert [message["role"] for message in samples[0]["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     assert {request["temperature"] for request in requests} == {0.0}
     assert all(request["tools"] for request in requests)
-
-
-@pytest.fixture
-def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Task ids that were cleaned up."""
-    ids: list[str] = []
-    original = hermes_base_env.ToolContext.cleanup
-
-    def cleanup(self: Any) -> None:
-        ids.append(self.task_id)
-        original(self)
-
-    monkeypatch.setattr(hermes_base_env.ToolContext, "cleanup", cleanup)
-    return ids
-
-
-def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path, cleaned):
-    """A verifier that raises for one item is an error of that item."""
-
-    class Picky(TerminalTestEnv):
-        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
-            if item["path"] == TASKS[-1]["path"]:
-                raise LookupError("no verdict")
-            return await super().compute_reward(item, result, ctx)
-
-    async def scenario() -> None:
-        env = make_env(Picky, script=solve, data_dir_to_save_evals=str(tmp_path))
-        await env.setup()
-        await env.evaluate()
-
-    asyncio.run(scenario())
-
-    metrics, samples = results_of(tmp_path)
-    assert metrics["eval/errors"] == 1
-    assert [sample.get("error") for sample in samples] == [None, None, "LookupError: no verdict"]
-    assert [sample["score"] for sample in samples] == [1.0, 1.0, None]
-    assert len(cleaned) == 3
-
-
-def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch):
-    """Also when the agent itself breaks, every sandbox is released and every item accounted for."""
-
-    async def broken(self: Any, messages: Any) -> Any:
-        raise RuntimeError("loop")
-
-    monkeypatch.setattr(HermesAgentLoop, "run", broken)
-    run(make_env, lambda env: env.evaluate(), server="http://127.0.0.1:9/v1", data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert (metrics["eval/errors"], [sample["error"] for sample in samples]) == (3, ["RuntimeError: loop"] * 3)
-    assert len(cleaned) == 3
-
-
-def test_server_that_fails_is_an_error_of_each_item(make_env, tmp_path, cleaned):
-    """A model that does not answer was not evaluated: there is no mean of it."""
-    run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert metrics == {"eval/items": 3, "eval/errors": 3}
-    assert [(sample["finished"], sample["turns"], sample["score"]) for sample in samples] == [(False, 1, None)] * 3
-    assert len(cleaned) == 3
-
-
-@pytest.mark.hermes_allow_leftovers
-def test_cancelled_evaluation_releases_every_sandbox(make_env, cleaned):
-    """When it is cancelled, nothing of it goes on."""
-    from pytest_hermes_env.inference import hang, turn
-
-    async def scenario() -> Any:
-        env = make_env(TerminalTestEnv, script=lambda _chat: turn(hang(60), say("late")))
-        await env.setup()
-        asked = asyncio.Event()
-        real = env.server.chat_completion
-
-        async def ask(**request: Any) -> Any:
-            asked.set()
-            return await real(**request)
-
-        env.server.chat_completion = ask
-        task = asyncio.ensure_future(env.evaluate())
-        await asked.wait()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return task.cancelled()
-
-    assert asyncio.run(scenario())
-    assert len(cleaned) == 3
 
 
 @pytest.mark.parametrize("beside", [False, True])

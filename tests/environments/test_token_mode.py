@@ -320,7 +320,7 @@ def test_server_without_managed_servers_falls_back_to_chat_mode(make_env, caplog
 
     assert group["overrides"] == [{"placeholder_tokens": True}] * 2
     assert [record.getMessage() for record in caplog.records if "chat mode" in record.getMessage()] == [
-        "Rollouts run in chat mode, whose tokens are placeholders and not for training: no managed servers here (said once)"
+        "Rollouts run in chat mode, whose tokens are placeholders and not for training: no managed servers here (logged once)"
     ]
 
 
@@ -385,6 +385,6 @@ def test_author_is_told_what_split_a_rollout(make_env, caplog):
         f"from what was sampled. The prompts differ first at character {place}: "
         "so far 'of a tool call.<｜User｜>do x<｜Assistant｜><think>\\nhm\\n</think>\\n\\n<｜tool▁calls▁begin｜', "
         "now 'of a tool call.<｜User｜>do x<｜Assistant｜>\\n\\n<｜tool▁calls▁begin｜><｜tool▁call▁begin｜'. "
-        'history_rendering="sampled" keeps the text that was sampled, in one sequence. '
-        "split_rollouts says what becomes of such a rollout. (said once)"
+        'history_rendering="sampled" keeps the sampled text, in one sequence. '
+        "The setting split_rollouts decides what happens to such a rollout. (logged once)"
     )

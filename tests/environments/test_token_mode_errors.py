@@ -144,7 +144,7 @@ def test_server_that_gives_too_few_logprobs(make_env, mock_server, server_type, 
 
     assert counted == 1
     assert message == (
-        f"{server_name(mock_server, server_type)} gave {count} logprobs for 2 sampled tokens; there must be one for each token, and "
+        f"{server_name(mock_server, server_type)} returned {count} logprobs for 2 sampled tokens; there must be one for each token, and "
         f"at least one token.{LOGPROBS_ADVICE}"
     )
 
@@ -155,7 +155,7 @@ def test_server_that_gives_logprobs_without_numbers(make_env, mock_server, serve
     message, _ = failure_of(make_env, mock_server, turn(say("d"), sampled(logprobs="null")), server_type=server_type)
 
     assert message == (
-        f"{server_name(mock_server, server_type)} gave None as the logprob of sampled token 0; expected a number of at most 0."
+        f"{server_name(mock_server, server_type)} returned None as the logprob of sampled token 0; expected a number of at most 0."
         f"{LOGPROBS_ADVICE}"
     )
 
@@ -186,7 +186,7 @@ def test_server_without_generate(make_env, mock_server):
     message, _ = failure_of(make_env, mock_server, fail(404))
 
     assert message == (
-        f"{server_name(mock_server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that gives "
+        f"{server_name(mock_server)} has no /generate: token mode needs SGLang's server, or vLLM behind an API server that returns "
         'token ids and logprobs, such as example_trainer/vllm_api_server.py of Atropos. Use server_type "openai" (chat mode) for a '
         "plain OpenAI-compatible one."
     )
@@ -197,7 +197,7 @@ def test_answer_in_another_shape(make_env, mock_server):
     message, _ = failure_of(make_env, mock_server, garbage('{"text": "hi"}'))
 
     assert message == (
-        f"{server_name(mock_server)} answered in a shape that cannot be read: KeyError: 'finish_reasons'.{LOGPROBS_ADVICE}"
+        f"{server_name(mock_server)} answered in a format that cannot be read: KeyError: 'finish_reasons'.{LOGPROBS_ADVICE}"
     )
 
 

@@ -154,7 +154,7 @@ def test_ids_that_sglang_counts_and_does_not_give(backend):
         complete(ExactSGLangServer, backend, input_ids=[1])
 
     assert str(error.value) == (
-        f"The inference server {backend.url} (ExactSGLangServer) sampled 3 tokens and gave the ids of 1.{ADVICE}"
+        f"The inference server {backend.url} (ExactSGLangServer) sampled 3 tokens and returned the ids of 1.{ADVICE}"
     )
 
 

@@ -473,11 +473,10 @@ def test_changed_message_begins_a_sequence(caplog):
     )
     place = rollout.texts[1].index("I looked.") + len("I look")
     assert told == (
-        "A rollout became several sequences: message 1 is not what it was when the model answered. The prompts differ first at "
+        "A rollout became several sequences: message 1 has changed since the model answered. The prompts differ first at "
         f"character {place}: so far 'd<|im_end|>\\n<|im_start|>assistant\\nI look, and I look.<|im_end|>', now "
-        "'d<|im_end|>\\n<|im_start|>assistant\\nI looked.<|im_end|>\\n<|im_start|>user\\ngo on<|im'. Append to a conversation, "
-        "change nothing. "
-        "split_rollouts says what becomes of such a rollout. (said once)"
+        "'d<|im_end|>\\n<|im_start|>assistant\\nI looked.<|im_end|>\\n<|im_start|>user\\ngo on<|im'. Only append to a "
+        "conversation. The setting split_rollouts decides what happens to such a rollout. (logged once)"
     )
 
 
@@ -486,10 +485,8 @@ def test_changed_tools_begin_a_sequence(caplog):
     rollout, told = split(["one<|im_end|>", "two<|im_end|>"], [USER], lambda messages: messages, caplog, tools=None)
 
     assert len(rollout.nodes) == 2
-    assert told.startswith(
-        "A rollout became several sequences: the tools are not those that were offered before. The prompts differ first at "
-    )
-    assert " Offer the same tools in every turn. split_rollouts says" in told
+    assert told.startswith("A rollout became several sequences: the offered tools have changed. The prompts differ first at ")
+    assert " Offer the same tools in every turn. The setting split_rollouts" in told
 
 
 def test_going_back_begins_a_sequence(caplog):
@@ -500,7 +497,7 @@ def test_going_back_begins_a_sequence(caplog):
     assert told.startswith(
         "A rollout became several sequences: the conversation went back to an earlier turn. The prompts differ"
     )
-    assert " Each way on from there is a sequence of its own. split_rollouts says" in told
+    assert " Each continuation becomes a separate sequence. The setting split_rollouts" in told
 
 
 def test_template_that_hides_where_a_reply_ends_is_named(caplog):
@@ -511,7 +508,7 @@ def test_template_that_hides_where_a_reply_ends_is_named(caplog):
 
     assert len(rollout.nodes) == 2
     assert told.startswith(
-        f"A rollout became several sequences: the chat template of {rollout.tokenizer.name_or_path!r} does not show where a reply "
+        f"A rollout became several sequences: the chat template of {rollout.tokenizer.name_or_path!r} does not mark where a reply "
         "ends. The prompts differ first at character"
     )
 
@@ -666,7 +663,7 @@ def test_trl_gives_no_tokens():
     server = TrlVllmServer.__new__(TrlVllmServer)
     managed = ManagedServer(server, AutoTokenizer.from_pretrained(shared_tokenizer()))
 
-    with pytest.raises(NotImplementedError, match="trl's vLLM server gives no tokens and logprobs"):
+    with pytest.raises(NotImplementedError, match="trl's vLLM server returns no tokens and logprobs"):
         TokenMode("hermes").adopt(managed)
 
 

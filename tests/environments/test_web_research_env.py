@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from environments import hermes_base_env
-from environments.agent_loop import HermesAgentLoop
 from environments.command_settings import settings_of
 from environments.web_research_env import WebResearchEnv, WebResearchEnvConfig
 from environments.web_research_env.grades import Grade
-from environments.web_research_env.items import SAMPLES
+from environments.web_research_env.items import sample_questions
 from pytest_hermes_env import check_reward
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import Script, call, empty_choices, fail, garbage, hang, say, turn
@@ -174,9 +172,9 @@ def test_judge_is_asked_once_per_rollout_and_without_tools(make_env, web, mock_s
         (fail(429), "The judge failed, words are compared instead: RateLimitError: "),
         (empty_choices(), "The judge failed, words are compared instead: ValueError: "),
         (garbage("<html>"), "The judge failed, words are compared instead: "),
-        ("It is good.", "The judge gave no score from 0 to 1, words are compared instead"),
-        (verdict(7), "The judge gave no score from 0 to 1, words are compared instead"),
-        (say(""), "The judge gave no score from 0 to 1, words are compared instead"),
+        ("It is good.", "The judge returned no score from 0 to 1, words are compared instead"),
+        (verdict(7), "The judge returned no score from 0 to 1, words are compared instead"),
+        (say(""), "The judge returned no score from 0 to 1, words are compared instead"),
     ],
 )
 def test_words_are_compared_when_the_judge_fails(make_env, web, caplog, judge, warning):
@@ -325,20 +323,6 @@ def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp
     assert len(web.rollouts) == 2
 
 
-@pytest.fixture
-def cleaned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Task ids that were cleaned up."""
-    ids: list[str] = []
-    original = hermes_base_env.ToolContext.cleanup
-
-    def cleanup(self: Any) -> None:
-        ids.append(self.task_id)
-        original(self)
-
-    monkeypatch.setattr(hermes_base_env.ToolContext, "cleanup", cleanup)
-    return ids
-
-
 def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, fake_sandbox, tmp_path, cleaned):
     """One question that raises is an error of its own sample."""
     fake_sandbox.web({ROME: "x"})
@@ -353,52 +337,6 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, fake_san
     assert (metrics["eval/errors"], metrics["eval/mean_reward"], metrics["eval/mean_efficiency"]) == (1, 0.2, 1.0)
     assert [(sample["score"], sample.get("error", "")[:9]) for sample in samples] == [(None, "Attribute"), (0.2, "")]
     assert [sample["expected"] for sample in samples] == [None, ITEM["answer"]]
-    assert len(set(cleaned)) == 2
-
-
-def test_loop_that_raises_is_cleaned_up(make_env, tmp_path, cleaned, monkeypatch):
-    """Also when the agent itself breaks, every sandbox is released and every question accounted for."""
-
-    async def broken(self: Any, messages: Any) -> Any:
-        raise RuntimeError("loop")
-
-    monkeypatch.setattr(HermesAgentLoop, "run", broken)
-    run(make_env, lambda env: env.evaluate(), server=NO_MODEL, data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert (metrics["eval/errors"], [sample["error"] for sample in samples]) == (2, ["RuntimeError: loop"] * 2)
-    assert len(set(cleaned)) == 2
-
-
-def test_server_that_fails_is_an_error_of_each_item(make_env, tmp_path):
-    """A model that does not answer was not evaluated."""
-    run(make_env, lambda env: env.evaluate(), script=[fail(500)], data_dir_to_save_evals=str(tmp_path))
-
-    metrics, samples = results_of(tmp_path)
-    assert metrics == {"eval/items": 2, "eval/errors": 2}
-    assert [(sample["score"], sample["finished"]) for sample in samples] == [(None, False)] * 2
-
-
-@pytest.mark.hermes_allow_leftovers
-def test_cancelled_evaluation_releases_every_sandbox(make_env, cleaned):
-    """When it is cancelled, nothing of it goes on."""
-
-    async def act(env: Any) -> Any:
-        asked = asyncio.Event()
-        real = env.server.chat_completion
-
-        async def ask(**request: Any) -> Any:
-            asked.set()
-            return await real(**request)
-
-        env.server.chat_completion = ask
-        task = asyncio.ensure_future(env.evaluate())
-        await asked.wait()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        return task.cancelled()
-
-    assert run(make_env, act, script=lambda _: turn(hang(60), say("late")))
     assert len(set(cleaned)) == 2
 
 
@@ -524,6 +462,6 @@ def test_items_go_round_and_evaluation_is_held_out(make_env):
 
     train, held_out, taken = run(make_env, act, server=NO_MODEL, eval_size=1000)
 
-    half = len(SAMPLES) // 2
+    half = len(sample_questions()) // 2
     assert (taken, len(train), len(held_out)) == (train + train, half, half)
-    assert sorted(item["question"] for item in train + held_out) == sorted(item["question"] for item in SAMPLES)
+    assert sorted(item["question"] for item in train + held_out) == sorted(item["question"] for item in sample_questions())

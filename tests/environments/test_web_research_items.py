@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from environments import data_rows
-from environments.web_research_env.items import SAMPLES, hold_out, load_questions
+from environments.web_research_env.items import hold_out, load_questions, sample_questions
 
 ROW = {"Prompt": "Which river flows through Vienna?", "Answer": "The Danube", "reasoning_types": "x"}
 QUESTION = {"question": ROW["Prompt"], "answer": ROW["Answer"]}
@@ -81,10 +81,10 @@ def test_hub_out_of_reach_gives_the_samples_and_a_warning(caplog):
     with caplog.at_level(logging.WARNING):
         questions = load("google/frames-benchmark")
 
-    assert questions == list(SAMPLES)
+    assert questions == list(sample_questions())
     assert [record.getMessage() for record in caplog.records] == [
-        "dataset_name 'google/frames-benchmark' is out of reach (Couldn't reach 'google/frames-benchmark' on the Hub "
-        "(OfflineModeIsEnabled)): using the 24 sample questions that come with WebResearchEnv. Set dataset_name to null to choose "
+        "dataset_name 'google/frames-benchmark' cannot be reached (Couldn't reach 'google/frames-benchmark' on the Hub "
+        "(OfflineModeIsEnabled)): using the 24 samples that come with the environment. Set dataset_name to null to choose "
         "them, or to a local path."
     ]
 
@@ -142,7 +142,7 @@ def test_rows_become_questions(tmp_path, caplog):
 
     assert questions == [QUESTION, {"question": "How many?", "answer": "20"}]
     assert [record.getMessage() for record in caplog.records] == [
-        f"3 of 5 rows of {path} have no question or no answer, or repeat one; left out"
+        f"3 of 5 rows of {path} have no question or no answer, or repeat a question; left out"
     ]
 
 
@@ -169,14 +169,14 @@ def test_data_set_without_questions_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="dataset_name") as raised:
         load(path)
 
-    assert str(raised.value) == f"dataset_name {path!r} has 1 rows, and none with both 'Prompt' and 'Answer'"
+    assert str(raised.value) == f"dataset_name {path!r} has 1 rows, and none with both question and answer"
 
 
 def test_samples_are_questions_that_differ():
     """None twice, none empty."""
-    assert load(None) == list(SAMPLES)
-    assert len({sample["question"] for sample in SAMPLES}) == len(SAMPLES) == 24
-    assert all(sample["question"].endswith("?") and sample["answer"] for sample in SAMPLES)
+    assert load(None) == list(sample_questions())
+    assert len({sample["question"] for sample in sample_questions()}) == len(sample_questions()) == 24
+    assert all(sample["question"].endswith("?") and sample["answer"] for sample in sample_questions())
 
 
 def numbered(count: int) -> list[Any]:
@@ -211,4 +211,4 @@ def test_split_needs_two_questions(count):
     with pytest.raises(ValueError, match="cannot be split") as raised:
         hold_out(numbered(count), eval_size=1, eval_split_ratio=0.1)
 
-    assert str(raised.value) == f"{count} questions cannot be split into training and evaluation: both need one at least"
+    assert str(raised.value) == f"{count} questions cannot be split into training and evaluation: each requires at least one"
