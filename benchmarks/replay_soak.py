@@ -124,8 +124,8 @@ def record(path: Path, groups: int) -> Scores:
 
 def play(path: Path, scores: Scores, rounds: int, process: int) -> int:
     """Replay ``rounds`` times, and return how many rounds gave other scores than the recorded ones."""
-    from pytest_hermes_env.cassette.session import replaying
     from pytest_hermes_env.cassette.open_cassette import NO_SERVER, RecordedServer
+    from pytest_hermes_env.cassette.session import replaying
     from pytest_hermes_env.sandbox.seam import RealTools
 
     _be_quiet()

@@ -13,7 +13,8 @@
     ├── ScriptError             a script for the mock model says something impossible
     ├── ResultError             a builder was told what no rollout can leave behind
     ├── RewardProblem           a reward function raised, or returned what is no reward
-    ├── UnexpectedRequest       the model was asked for something that its script does not hold
+    ├── UnexpectedRequest       a double got a request that neither its script nor its routes answer
+    ├── LeftoverRoutes          routes of mock_http that got no request
     ├── LeftoverTurns           turns of a script that nobody asked for
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
     ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
@@ -59,6 +60,7 @@ __all__ = [
     "HermesEnvError",
     "LeftoverAnswers",
     "LeftoverRecordings",
+    "LeftoverRoutes",
     "LeftoverTurns",
     "LiveModeError",
     "MissingFile",
@@ -132,11 +134,15 @@ class RewardProblem(HermesEnvError):
 
 
 class UnexpectedRequest(HermesEnvError):
-    """The mock model was asked for something that its script does not hold."""
+    """A mock model or mock_http got a request that neither a script nor a route answers."""
 
 
 class LeftoverTurns(HermesEnvError):
     """A script holds turns that no conversation ever asked for."""
+
+
+class LeftoverRoutes(HermesEnvError):
+    """Routes of mock_http that got no request."""
 
 
 class UnexpectedToolCall(HermesEnvError):

@@ -15,10 +15,10 @@ import pytest
 
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 from pytest_hermes_env.cassette.format import read_tape, write_tape
+from pytest_hermes_env.cassette.open_cassette import NO_SERVER
 from pytest_hermes_env.cassette.session import replaying
 from pytest_hermes_env.cassette.tape import RecordedToolCall, Tape
 from pytest_hermes_env.errors import CassetteMiss, HermesEnvError, RewardChanged
-from pytest_hermes_env.cassette.open_cassette import NO_SERVER
 from pytest_hermes_env.rollout.builder import EnvironmentBuilder
 from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam
 

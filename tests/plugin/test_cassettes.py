@@ -155,7 +155,7 @@ def test_six(ask):
         ({"passed": 1}, 1),
         ({"passed": 1}, 1),
     ]
-    wrong.stderr.fnmatch_lines(["ERROR: the ini value hermes_record is one of none, once, new, rewrite, not 'sometimes'"])
+    wrong.stderr.fnmatch_lines(["ERROR: the ini value hermes_record must be one of none, once, new, rewrite, not 'sometimes'"])
 
 
 def test_markers_are_read_strictly(suite: pytest.Pytester) -> None:

@@ -310,7 +310,9 @@ def test_flags_of_live_mode_alone_are_told(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(): ...", "--provider", "openai", "--hermes-max-usd", "1")
 
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["no model was called: without --hermes-live, --hermes-provider, --hermes-max-usd have no effect"])
+    result.stdout.fnmatch_lines(
+        ["no model was called: without --hermes-live, --hermes-provider, --hermes-max-usd have no effect"]
+    )
 
 
 def test_a_judge_with_a_client_of_its_own_is_limited(pytester: pytest.Pytester, provider: MockServer) -> None:
