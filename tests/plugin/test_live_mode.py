@@ -270,7 +270,9 @@ def test_a_cost_limit_cannot_be_held_where_nothing_tells_the_cost(pytester: pyte
     result.assert_outcomes(passed=2, errors=1)
     assert len(server.bodies) == 1
     result.stdout.fnmatch_lines(
-        ["BudgetSpent: a call was not made because --hermes-max-usd 1 cannot be held: answers say no cost*"]
+        [
+            "BudgetSpent: a call was not made because --hermes-max-usd 1 cannot be enforced: neither answers nor *report the cost*"
+        ]
     )
 
 
