@@ -1,6 +1,6 @@
 """The command ``hermes-env``: check, rules, explain, cassettes, mutants, record, replay, mock.
 
-``check`` reads source and imports nothing of it: neither the files that it judges, nor atroposlib, nor pytest.
+``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ DISTRIBUTION = "pytest-hermes-env"
 OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
 TAKE_OTHERS = frozenset({"mutants", "record", "replay"})
-"""Commands behind whose ``--`` stand the words of another one."""
+"""Commands that take another command after ``--``."""
 
 _EPILOG = """\
 examples:
-  hermes-env check environments/                     judge every environment below a directory
+  hermes-env check environments/                     check every environment below a directory
   hermes-env check my_env.py:MyEnv --select HE7      one class, the rules about evaluation
-  hermes-env explain HE702                           what a rule means, why it matters, how to mend a breach
+  hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
   hermes-env init my_env.py                          write a file of cases with the environment's items in it
-  hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests notice?
-  hermes-env mock --script script.yaml --port 8000   a model server that says what the script says
-  hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay -- ... needs no model
-  hermes-env cassettes                               recordings: age, what has changed since, what no test uses
+  hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
+  hermes-env mock --script script.yaml --port 8000   a model server that follows the script
+  hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay needs no model
+  hermes-env cassettes                               recordings: age, later changes, which are unused
 
-exit codes: 0 nothing found, 1 something is broken, 2 the command was used wrongly
+exit codes: 0 no findings, 1 findings, 2 usage error
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 clean, 1 findings, 2 wrong use."""
+    """Run the command and return its exit code: 0 no findings, 1 findings, 2 usage error."""
     words, rest = _split(list(sys.argv[1:] if argv is None else argv))
     parser = _parser(words[0] if words else "")
     try:
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return USAGE
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are no text
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may hold bytes that are not text
     try:
         return int(options.run(options))
     except UsageError as error:
@@ -67,12 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"hermes-env: error: {type(error).__name__}: {error}", file=sys.stderr)
         return FINDINGS
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter fails when it flushes
         return FINDINGS
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return the words of this command, and those behind ``--`` where it takes another command's."""
+    """Return the words of this command, and those after ``--`` if it takes another command."""
     if words[:1] and words[0] in TAKE_OTHERS and "--" in words:
         place = words.index("--")
         return words[:place], words[place + 1 :]
@@ -80,21 +80,21 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser; the arguments of heavy commands are only there when one of them is called."""
+    """Return the parser. The arguments of commands with slow imports are added only if ``command`` is one of them."""
     parser = argparse.ArgumentParser(
         prog="hermes-env",
-        description="Judge Hermes Agent RL environments by their contract, without running them.",
+        description="Test Hermes Agent RL environments: contract checks, mutants, recordings and a mock model.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
 
     check = commands.add_parser(
         "check",
-        help="judge environment classes by reading their source",
-        description="Judge environment classes by reading their source. Nothing of it is imported or run.",
+        help="check environment classes by reading their source",
+        description="Check environment classes by reading their source. Nothing is imported or run.",
     )
     check.add_argument("paths", nargs="+", metavar="PATH", help="file, directory, or path/to/file.py:Class")
     check.add_argument("--select", action="append", default=[], metavar="IDS", help="only these rules: HE301,HE8")
@@ -102,13 +102,13 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
-    check.add_argument("--allow-none", action="store_true", help="files without any environment are no error: for hooks")
-    check.add_argument("--baseline", metavar="FILE", default="", help="accept the findings that FILE records, and no others")
+    check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
+    check.add_argument("--baseline", metavar="FILE", default="", help="accept only the findings that FILE records")
     check.add_argument(
-        "--write-baseline", action="store_true", help="record today's findings; an existing baseline only shrinks"
+        "--write-baseline", action="store_true", help="record the current findings; an existing baseline only shrinks"
     )
     check.add_argument(
-        "--force-new", action="store_true", help="with --write-baseline: add new findings to an existing one, too"
+        "--force-new", action="store_true", help="with --write-baseline: also add new findings to an existing baseline"
     )
     check.set_defaults(run=_check)
 
@@ -119,35 +119,37 @@ def _parser(command: str) -> argparse.ArgumentParser:
     rules.add_argument("--write-docs", metavar="DIR", default="", help="write a page for each rule, and an index, into DIR")
     rules.set_defaults(run=_rules)
 
-    explain = commands.add_parser("explain", help="say what a rule means, why it matters and how to mend a breach")
+    explain = commands.add_parser("explain", help="explain a rule: what it means, why it matters and how to fix a violation")
     explain.add_argument("rule", metavar="RULE", help="id or name: HE702, eval-rolls-back-buffers")
     explain.set_defaults(run=_explain)
 
     cassettes = commands.add_parser(
         "cassettes",
-        help="list recordings: age, size, what has changed since, and what no test uses",
-        description="List cassettes. Tests and environments are looked up below the current directory; nothing is imported.",
+        help="list recordings: age, size, later changes, and which are unused",
+        description="List cassettes. Tests and environments are searched below the current directory; nothing is imported.",
     )
-    cassettes.add_argument("directories", nargs="*", metavar="DIR", help="where to look (default: cassettes)")
-    cassettes.add_argument("--format", choices=("text", "json"), default="text", help="for a reader, or for a program")
+    cassettes.add_argument("directories", nargs="*", metavar="DIR", help="directories to search (default: cassettes)")
+    cassettes.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     cassettes.set_defaults(run=_cassettes)
 
     init = commands.add_parser(
         "init",
         help="write a file of cases for an environment, with its items in it",
-        description="Write a file of cases beside an environment: transcripts of known worth that the contract plays. "
-        "The environment is imported, set up without a network on a mock model, and its first items are written down.",
+        description="Write a file of cases beside an environment: transcripts with known rewards that the contract plays. "
+        "The environment is imported and set up offline on a mock model, and its first items are written to the file.",
     )
     init.add_argument("target", metavar="TARGET", help="path/to/env.py, path/to/env.py:Class or package.module:Class")
-    init.add_argument("--output", metavar="FILE", default="", help="where to write (default: MODULE.contract.yaml beside it)")
-    init.add_argument("--force", action="store_true", help="write over a file that is there")
+    init.add_argument(
+        "--output", metavar="FILE", default="", help="the file to write (default: MODULE.contract.yaml beside it)"
+    )
+    init.add_argument("--force", action="store_true", help="overwrite an existing file")
     init.set_defaults(run=_init)
 
     mutants = commands.add_parser(
         "mutants",
-        help="break an environment on purpose, and see whether its tests notice",
-        description="Break an environment on purpose, one rule at a time, and run its own tests on each breakage. "
-        "No file is changed: the tests import the broken text in the place of the file.",
+        help="break an environment on purpose and see whether its tests fail",
+        description="Break an environment on purpose, one rule at a time, and run its own tests on each mutant. "
+        "No file is changed: the tests import the mutant instead of the file.",
         add_help=command == "mutants",
     )
     if command == "mutants":
@@ -158,7 +160,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
 
     for verb, what in (
         ("record", "run a command and record its rollouts"),
-        ("replay", "run a command again on what it recorded"),
+        ("replay", "run a command again on its recording"),
     ):
         recorded = commands.add_parser(verb, help=what, add_help=command == verb)
         if command == verb:
@@ -181,7 +183,7 @@ def _check(options: argparse.Namespace) -> int:
 
     gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
     if options.force_new and not options.write_baseline:
-        raise UsageError("--force-new goes with --write-baseline")
+        raise UsageError("--force-new requires --write-baseline")
     done = check(
         options.paths,
         select=_ids(options.select),
@@ -262,7 +264,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _processes() -> int:
-    """Return how many processes may judge: one while this process has threads, which a fork would not carry over."""
+    """Return the number of processes: one if this process has threads, which a fork would not copy."""
     return (os.cpu_count() or 1) if threading.active_count() == 1 else 1
 
 

@@ -3,43 +3,44 @@
 ::
 
     HermesEnvError
-    ├── UsageError              a command, option, marker or fixture was used wrongly
+    ├── UsageError              a command, option, marker or fixture was used incorrectly
     │   ├── UnknownRule         a rule id that the catalogue does not have
-    │   ├── BadSettings         pyproject.toml says something impossible in [tool.hermes-env]
-    │   ├── BadCases            transcripts that an author declares beside an environment make no sense
-    │   ├── BadWaiver           a waiver without a reason, or one that waives nothing
-    │   ├── BadTarget           what was named is not an environment, or cannot be imported
-    │   └── StrategyError       a strategy, or check_reward, was asked for what cannot be drawn
-    ├── ScriptError             a script for the mock model says something impossible
-    ├── ResultError             a builder was told what no rollout can leave behind
-    ├── RewardProblem           a reward function raised, or returned what is no reward
-    ├── UnexpectedRequest       the model was asked for something that its script does not hold
-    ├── LeftoverTurns           turns of a script that nobody asked for
+    │   ├── BadSettings         the table [tool.hermes-env] of a pyproject.toml is invalid
+    │   ├── BadCases            the cases declared beside an environment are invalid
+    │   ├── BadWaiver           a waiver has no reason or waives nothing
+    │   ├── BadTarget           a target is not an environment or cannot be imported
+    │   └── StrategyError       a strategy or check_reward has arguments from which nothing can be drawn
+    ├── ScriptError             a script for the mock model is impossible
+    ├── ResultError             a builder describes a result that no rollout can produce
+    ├── RewardProblem           a reward function raised, or returned an invalid reward
+    ├── UnexpectedRequest       a double got a request that neither its script nor its routes answer
+    ├── LeftoverRoutes          routes of mock_http that got no request
+    ├── LeftoverTurns           turns of a script that no conversation reached
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
-    ├── LeftoverAnswers         answers of a fake sandbox that nobody asked for
-    ├── MissingFile             a file was looked up in an in-memory machine that does not have it
-    ├── NotText                 a file of an in-memory machine was read as text and holds none
-    ├── UnknownCommand          an in-memory shell was told a command that it does not have
-    ├── UnsupportedSyntax       an in-memory shell was told something that it cannot read
-    ├── NotAToolResult          a handler of a fake sandbox gave something that no tool could give
-    ├── UseAfterCleanup         a tool context was used although it had been cleaned up
+    ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
+    ├── MissingFile             an in-memory machine does not have a file
+    ├── NotText                 a file of an in-memory machine was read as text but is not text
+    ├── UnknownCommand          an in-memory shell does not have a command
+    ├── UnsupportedSyntax       an in-memory shell cannot parse a command line
+    ├── NotAToolResult          a handler of a fake sandbox returned something that no tool returns
+    ├── UseAfterCleanup         a tool context was used after its cleanup
     ├── CleanupFailed           a sandbox could not be released
     ├── ServerStartError        the mock server could not start (port in use, ...)
-    ├── BadCassette             a recording cannot be read, or must not be written
-    ├── CassetteMiss            a replay was asked for something that its cassette does not hold
-    ├── LeftoverRecordings      a cassette holds what nobody asked for
-    ├── RewardChanged           a replayed rollout was given another reward than the recorded one
-    ├── ContractBreach          check_rule: an environment breaks a law of the contract
-    ├── NotExercised            check_rule: a law was neither seen to hold nor to be broken
+    ├── BadCassette             a recording cannot be read or must not be written
+    ├── CassetteMiss            a replay made a request that its cassette does not hold
+    ├── LeftoverRecordings      a cassette holds requests or tool calls that the replay did not make
+    ├── RewardChanged           a replayed rollout earned a different reward from the recorded one
+    ├── ContractBreach          check_rule: an environment violates a rule of the contract
+    ├── NotExercised            check_rule: the rule found nothing to judge
     ├── NoBatch                 a trainer double waited for a batch that never came
-    ├── BadBatch                a trainer double was given a batch that cannot be trained on
-    ├── LiveModeError           the real server of --hermes-live cannot be asked: no key, not there, refused, no such model
-    ├── BudgetSpent             a call was not made, since a limit of --hermes-max-* is reached
+    ├── BadBatch                a trainer double got a batch that it cannot train on
+    ├── LiveModeError           the server of --hermes-live cannot be used: no key, unreachable, refused, unknown model
+    ├── BudgetSpent             a call was not made because a limit of --hermes-max-* is reached
     ├── NetworkBlocked          a test connected to a host that it may not reach
     ├── EnvironmentSetupError   an environment could not be built for the test
     └── ShadowedModule          a project module hides one of hermes-agent's top-level modules
 
-A message says what happened, what was expected, what was seen (cut at 200 characters) and what to do.
+A message has four parts: what happened, what was expected, what was seen (cut at 200 characters) and the fix.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ __all__ = [
     "HermesEnvError",
     "LeftoverAnswers",
     "LeftoverRecordings",
+    "LeftoverRoutes",
     "LeftoverTurns",
     "LiveModeError",
     "MissingFile",
@@ -92,7 +94,7 @@ class HermesEnvError(Exception):
 
 
 class UsageError(HermesEnvError):
-    """A command, option, marker or fixture was used wrongly."""
+    """A command, option, marker or fixture was used incorrectly."""
 
 
 class UnknownRule(UsageError):
@@ -100,11 +102,11 @@ class UnknownRule(UsageError):
 
 
 class BadSettings(UsageError):
-    """The table ``[tool.hermes-env]`` of a pyproject.toml says something that it cannot mean."""
+    """The table ``[tool.hermes-env]`` of a pyproject.toml is invalid."""
 
 
 class BadCases(UsageError):
-    """What an author declares beside an environment (its cases) cannot be read, or cannot be meant."""
+    """The cases declared beside an environment cannot be read, or are impossible."""
 
 
 class BadWaiver(UsageError):
@@ -112,47 +114,51 @@ class BadWaiver(UsageError):
 
 
 class BadTarget(UsageError):
-    """What was named is not an environment class, or its module cannot be imported."""
+    """A target is not an environment class, or its module cannot be imported."""
 
 
 class StrategyError(UsageError):
-    """A strategy or `check_reward` was asked for something that cannot be drawn."""
+    """A strategy or `check_reward` has arguments from which nothing can be drawn."""
 
 
 class ScriptError(HermesEnvError):
-    """A script for the mock model says something that no model could say."""
+    """A script for the mock model contains an answer that no model could give."""
 
 
 class ResultError(HermesEnvError):
-    """An AgentResult builder was told something that no rollout can leave behind."""
+    """An AgentResult builder describes a result that no rollout can produce."""
 
 
 class RewardProblem(HermesEnvError):
-    """A reward function raised, or returned something that is no reward."""
+    """A reward function raised, or returned an invalid reward."""
 
 
 class UnexpectedRequest(HermesEnvError):
-    """The mock model was asked for something that its script does not hold."""
+    """A mock model or mock_http got a request that neither a script nor a route answers."""
 
 
 class LeftoverTurns(HermesEnvError):
-    """A script holds turns that no conversation ever asked for."""
+    """A script holds turns that no conversation reached."""
+
+
+class LeftoverRoutes(HermesEnvError):
+    """Routes of mock_http that got no request."""
 
 
 class UnexpectedToolCall(HermesEnvError):
-    """A tool was called that the sandbox in force cannot answer."""
+    """A tool was called that the sandbox cannot answer."""
 
 
 class LeftoverAnswers(HermesEnvError):
-    """A fake sandbox holds answers that no tool call ever asked for."""
+    """A fake sandbox holds answers that no tool call used."""
 
 
 class NotAToolResult(HermesEnvError):
-    """A handler of a fake sandbox gave something that is no tool result."""
+    """A handler of a fake sandbox returned something that is not a tool result."""
 
 
 class UseAfterCleanup(HermesEnvError):
-    """A tool context was used although it had been cleaned up."""
+    """A tool context was used after its cleanup."""
 
 
 class CleanupFailed(HermesEnvError):
@@ -168,43 +174,43 @@ class BadCassette(HermesEnvError):
 
 
 class CassetteMiss(HermesEnvError):
-    """A replay was asked for something that its cassette does not hold."""
+    """A replay made a request that its cassette does not hold."""
 
 
 class LeftoverRecordings(HermesEnvError):
-    """A cassette holds requests or tool calls that nobody made."""
+    """A cassette holds requests or tool calls that the replay did not make."""
 
 
 class RewardChanged(HermesEnvError):
-    """A replayed rollout was given another reward than the recorded one."""
+    """A replayed rollout earned a different reward from the recorded one."""
 
 
 class ContractBreach(HermesEnvError):
-    """An environment breaks a law of the contract."""
+    """An environment violates a rule of the contract."""
 
 
 class NotExercised(HermesEnvError):
-    """A law of the contract was neither seen to hold nor to be broken: nothing is proved."""
+    """A rule of the contract found nothing to judge: nothing is proved."""
 
 
 class NoBatch(HermesEnvError):
-    """A trainer double waited in vain: for run-api, or for a batch of it."""
+    """A trainer double timed out waiting for run-api or for a batch."""
 
 
 class BadBatch(HermesEnvError):
-    """A trainer double was given a batch that cannot be trained on."""
+    """A trainer double got a batch that it cannot train on."""
 
 
 class LiveModeError(HermesEnvError):
-    """The real inference server cannot be asked."""
+    """The real inference server cannot be used."""
 
 
 class BudgetSpent(HermesEnvError):
-    """A call to the real inference server was not made, since a limit is reached."""
+    """A call to the real inference server was not made because a limit is reached."""
 
 
 class NetworkBlocked(HermesEnvError, OSError):
-    """A test connected to a host that it may not reach. An OSError, as for a machine without a network."""
+    """A test connected to a host that it may not reach. It is an OSError, as on a machine without a network."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -219,18 +225,18 @@ class ShadowedModule(HermesEnvError):
 
 
 class MissingFile(HermesEnvError, KeyError):
-    """A file was looked up in an in-memory machine that does not have it."""
+    """An in-memory machine does not have a file."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class NotText(HermesEnvError):
-    """A file of an in-memory machine was read as text, and its bytes are no UTF-8."""
+    """A file of an in-memory machine was read as text, but its bytes are not UTF-8."""
 
 
 class UnknownCommand(HermesEnvError):
-    """An in-memory shell was told a command that is neither its own nor answered. ``words`` as expanded, ``text`` as written."""
+    """An in-memory shell has neither a command nor an answer for it. ``words`` are expanded, ``text`` is as written."""
 
     def __init__(self, words: tuple[str, ...], text: str) -> None:
         super().__init__(f"{words[0] if words else text}: command not found")
@@ -239,7 +245,7 @@ class UnknownCommand(HermesEnvError):
 
 
 class UnsupportedSyntax(HermesEnvError):
-    """An in-memory shell was told something that it cannot read: ``what`` in ``text``."""
+    """An in-memory shell cannot parse ``what`` in ``text``."""
 
     def __init__(self, text: str, what: str) -> None:
         super().__init__(f"{what} in {shorten(text)}")

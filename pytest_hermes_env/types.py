@@ -55,7 +55,7 @@ class Message(TypedDict, total=False):
 
 
 class FunctionSchema(TypedDict):
-    """What a tool is called, what it does, and the JSON schema of its arguments."""
+    """A tool's name, its description and the JSON schema of its arguments."""
 
     name: str
     description: NotRequired[str]
@@ -70,33 +70,33 @@ class ToolSchema(TypedDict):
 
 
 class Sandbox(Protocol):
-    """One rollout's world: what its tool calls find and change."""
+    """The files and processes of one rollout, which its tool calls read and change."""
 
     def call(self, name: str, arguments: dict[str, Any]) -> str | None:
-        """Return the result of one tool call as text, or None where hermes' own tool may answer.
+        """Return the result of one tool call as text, or None if hermes' own tool may answer.
 
         Raises: a call that the sandbox cannot answer → UnexpectedToolCall.
         """
 
 
 class World(Protocol):
-    """Gives every rollout a sandbox of its own.
+    """Creates one sandbox per rollout.
 
-    ``backend`` is what the variable TERMINAL_ENV says while this world answers: ``local``, or ``fake``, a backend that hermes
-    does not have, so that whatever goes past the seam to a real terminal fails instead of running on this machine.
+    ``backend`` is the value of TERMINAL_ENV while this world answers: ``local``, or ``fake``, a backend that hermes does not
+    have. A call that bypasses the seam to a real terminal then fails instead of running on this machine.
     """
 
     @property
     def backend(self) -> str:
-        """The backend that hermes is told."""
+        """The backend in TERMINAL_ENV."""
 
     @property
     def is_confined(self) -> bool:
-        """Whether the commands of a rollout are kept from this machine's files and network."""
+        """Whether the commands of a rollout cannot reach this machine's files and network."""
 
     @property
     def description(self) -> str:
-        """What answers, in a few words for a report."""
+        """A short description for a report."""
 
     def sandbox_of(self, task_id: str) -> Sandbox:
-        """Return the sandbox of ``task_id``, the same one each time. Safe from several threads."""
+        """Return the sandbox of ``task_id``, always the same one. Thread-safe."""

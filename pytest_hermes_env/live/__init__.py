@@ -1,1 +1,1 @@
-"""A REAL MODEL: providers, the check before a run, limits, metering, and the report at its end."""
+"""A REAL MODEL: providers, preflight, limits, metering and the report."""

@@ -1,7 +1,7 @@
-"""How an environment reaches the real server: counted calls, and as many retries as make sense.
+"""Connects an environment to the real server: calls are counted, and retried a limited number of times.
 
-atroposlib's own retries would make 27 requests of one failing call. Here a call is tried three times in all, at failures that may
-pass (408, 409, 429, 5xx, no connection), with growing pauses or those that the server's ``retry-after`` asks for.
+atroposlib's own retries would turn one failing call into 27 requests. Here a call is tried three times in all, after temporary
+failures (408, 409, 429, 5xx, no connection), with growing pauses or those of the server's ``retry-after``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Method = Callable[..., Awaitable[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LiveAccess:
-    """The real server, as one test may ask it. ``has_mock`` tells whether the test also runs on its script, when not live.
+    """The real server with the meter of one test. ``has_mock`` tells whether the test also runs on its script, without a live run.
 
-    ``is_default`` tells whether ``make_env`` builds on it without being told: in a test that is recorded only its ``recorded_server``
-    leads here.
+    ``is_default`` tells whether ``make_env`` uses it by default. In a test that is only recorded, ``recorded_server`` is the one way
+    to it.
     """
 
     server: LiveServer
@@ -49,7 +49,7 @@ class LiveAccess:
         return str(getattr(getattr(held, "config", None), "base_url", "")).rstrip("/") == self.server.base_url
 
     def connect(self, held: Any) -> None:
-        """Let an atroposlib server's calls be counted, and retried a little."""
+        """Count the calls of an atroposlib server, and limit its retries."""
         inner = clients.LoopBoundTransport(proxy=proxy_for(self.server.base_url))
         clients.tame(held, MeteredTransport(inner, self.meter), retries=RETRIES)
         for name in ("_chat_completion_wrapper", "_completion_wrapper"):
@@ -59,10 +59,10 @@ class LiveAccess:
                 assign("APIServer.*", self._counted(getattr(held, name), usage_of), owner=held, name=name)
 
     def _outspoken(self, method: Method) -> Method:
-        """Return the method, raising BudgetSpent where the openai client makes a connection error of it."""
+        """Return the method. It raises BudgetSpent itself, which the openai client wraps in a connection error."""
 
         async def ask(**kwargs: Any) -> Any:
-            self.meter.check()  # before the client, which would try again after a refusal
+            self.meter.check()  # the client would retry after BudgetSpent
             try:
                 return await method(**kwargs)
             except Exception as error:
@@ -73,7 +73,7 @@ class LiveAccess:
         return ask
 
     def _counted(self, method: Method, usage_of: Callable[[Any], Usage]) -> Method:
-        """Return the method with each of its tries counted."""
+        """Return the method; each of its tries is counted."""
 
         async def attempt(kwargs: dict[str, Any]) -> Any:
             number, began = self.meter.begin(), time.monotonic()
@@ -99,7 +99,7 @@ class LiveAccess:
 
 
 async def probe(access: LiveAccess) -> None:
-    """Ask the real server the small requests of a comparison, and keep where its answers differ from the mock's."""
+    """Send the small requests of a comparison to the real server, and store how its answers differ from the mock's."""
     import httpx  # noqa: PLC0415
 
     from pytest_hermes_env.live.metering import compare  # noqa: PLC0415
@@ -115,13 +115,13 @@ async def probe(access: LiveAccess) -> None:
             except BudgetSpent:
                 return
             except httpx.HTTPError as error:
-                access.meter.spending.remark([f"the probe got no answer: {type(error).__name__}"], name)
+                access.meter.spending.remark([f"this probe got no answer: {type(error).__name__}"], name)
                 continue
             await compare(access.meter, name, url, body, response)
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names for a URL: what httpx does by itself only without a transport."""
+    """Return the proxy for a URL from the environment; httpx looks it up only for clients without a transport."""
     parts = urlsplit(url)
     if urllib.request.proxy_bypass(parts.hostname or ""):
         return None
@@ -138,7 +138,7 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _pause(state: Any) -> float:
-    """Return seconds: what ``retry-after`` asks for, else 0.5, 1."""
+    """Return seconds: the value of ``retry-after``, else 0.5, 1."""
     headers = getattr(state.outcome.exception(), "headers", None) or {}
     try:
         asked = float(headers.get("retry-after", ""))
@@ -148,7 +148,7 @@ def _pause(state: Any) -> float:
 
 
 def _sampled(answer: Any) -> Usage:
-    """Return what ``/generate`` took: it says no numbers, and gives the ids themselves."""
+    """Return the usage of ``/generate``, which returns token ids instead of counts."""
     prompt, outputs, *_ = answer
     return Usage(prompt_tokens=len(prompt), completion_tokens=sum(len(output) for output in outputs))
 

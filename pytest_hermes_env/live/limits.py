@@ -1,7 +1,7 @@
-"""What live calls cost so far, and whether one more may be made: a file that all workers of a run share.
+"""The cost of live calls so far, and the limits: a SQLite file that all workers of a run share.
 
-Place in the flow: a `Meter` asks `begin` before each call and tells `end` after it; the summary of the run reads `by_test`, also
-after the run was aborted. The file is SQLite's, whose locks hold between processes.
+Place in the flow: a `Meter` calls `begin` before each call and `end` after it; the summary of the run reads `by_test`, also after the
+run was aborted. SQLite's locks work across processes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pytest_hermes_env.errors import BudgetSpent
 __all__ = ["Limits", "Spending", "Spent", "Usage"]
 
 PATIENCE_S = 30.0
-"""How long a worker waits for the others' writes, which take a millisecond each."""
+"""How long a worker waits for other writers, which take a millisecond each."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much a run may spend; None is no limit."""
+    """The limits of a run; None means no limit."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What an answer says it took. None is what it did not say."""
+    """The usage that an answer reports. None means that it does not report it."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -40,9 +40,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """A sum. ``unfinished`` calls were begun and have no answer; ``uncounted`` answers did not say their tokens, ``unpriced`` ones
-    not their cost.
-    """
+    """A sum. ``unfinished`` calls got no answer; ``uncounted`` answers did not report their tokens, ``unpriced`` ones their cost."""
 
     calls: int = 0
     failed: int = 0
@@ -60,14 +58,14 @@ class Spent:
         return self.prompt_tokens + self.completion_tokens
 
     def cost(self) -> str:
-        """Return the cost as a word: with what is missing from it."""
+        """Return the cost as text, with the number of calls that it misses."""
         priced = self.calls - self.failed - self.unfinished - self.unpriced
         if not self.unpriced:
             return f"${self.usd:.4f}"
         return "cost unknown" if priced <= 0 else f"${self.usd:.4f} + {self.unpriced} calls of unknown cost"
 
     def describe(self) -> str:
-        """Return the sum as a part of a line."""
+        """Return the sum as part of a line."""
         return (
             f"{self.calls} call{'s' * (self.calls != 1)}, {self.tokens:,} tokens"
             + (f" + {self.uncounted} calls of unknown tokens" if self.uncounted else "")
@@ -91,7 +89,7 @@ SUM(state = 'answered' AND usd IS NULL), SUM(seconds)
 
 
 class Spending:
-    """The calls of a run, in the file at ``path``, which is made when it is not there. May be used from any thread and process."""
+    """The calls of a run, in the file at ``path``, which is created if missing. Safe for threads and processes."""
 
     def __init__(self, path: Path, limits: Limits) -> None:
         self.path = path
@@ -101,9 +99,9 @@ class Spending:
             connection.execute(REMARKS)
 
     def begin(self, test: str) -> int:
-        """Note that a call is made for a test, and return its number.
+        """Record that a test makes a call, and return its number.
 
-        Raises: a limit is reached → BudgetSpent, and nothing is noted.
+        Raises: a limit is reached → BudgetSpent, and nothing is recorded.
         """
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -114,11 +112,11 @@ class Spending:
         return number
 
     def check(self) -> None:
-        """Return when one more call may be made. Raises: a limit is reached → BudgetSpent."""
+        """Return if one more call is allowed. Raises: a limit is reached → BudgetSpent."""
         self._check(self.total())
 
     def end(self, number: int, usage: Usage | None, *, seconds: float, status: str = "") -> None:
-        """Note what a call took; ``usage`` None says that it failed, ``status`` how."""
+        """Record the usage of a call; None means that it failed with ``status``."""
         state, said = ("failed", Usage()) if usage is None else ("answered", usage)
         with self._open() as connection:
             connection.execute(
@@ -127,18 +125,18 @@ class Spending:
             )
 
     def total(self) -> Spent:
-        """Return what all tests spent."""
+        """Return the sum over all tests."""
         with self._open() as connection:
             return _sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone())  # noqa: S608 - constant
 
     def by_test(self) -> Mapping[str, Spent]:
-        """Return what each test spent, in the order of their first calls."""
+        """Return the sum for each test, in the order of their first calls."""
         with self._open() as connection:
             rows = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)").fetchall()  # noqa: S608
         return {test: _sum(sums) for test, *sums in rows}
 
     def failures(self) -> Mapping[str, int]:
-        """Return how calls failed, and how many of them so, the most frequent first."""
+        """Return the number of failed calls by status, the most frequent first."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT status, COUNT(*) FROM calls WHERE state = 'failed' GROUP BY status ORDER BY COUNT(*) DESC, status"
@@ -146,12 +144,12 @@ class Spending:
         return dict(rows)
 
     def remark(self, texts: list[str], source: str) -> None:
-        """Keep what was noticed, for the summary."""
+        """Store remarks for the summary."""
         with self._open() as connection:
             connection.executemany("INSERT INTO remarks VALUES (?, ?)", [(text, source) for text in texts])
 
     def remarks(self) -> list[tuple[str, int, str]]:
-        """Return each remark, how often it was made, and where first."""
+        """Return each remark, its number, and its first source."""
         with self._open() as connection:
             return connection.execute(
                 "SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)"
@@ -168,7 +166,9 @@ class Spending:
             return self._refusal("--hermes-max-calls", str(limits.calls), "is reached", spent)
         if limits.tokens is not None:
             if spent.uncounted:
-                return self._refusal("--hermes-max-tokens", str(limits.tokens), "cannot be held: answers say no tokens", spent)
+                return self._refusal(
+                    "--hermes-max-tokens", str(limits.tokens), "cannot be enforced: answers report no tokens", spent
+                )
             if spent.tokens >= limits.tokens:
                 return self._refusal("--hermes-max-tokens", str(limits.tokens), "is reached", spent)
         if limits.usd is not None:
@@ -176,7 +176,7 @@ class Spending:
                 return self._refusal(
                     "--hermes-max-usd",
                     f"{limits.usd:g}",
-                    "cannot be held: answers say no cost, nor does --hermes-prices",
+                    "cannot be enforced: neither answers nor --hermes-prices report the cost",
                     spent,
                 )
             if spent.usd >= limits.usd:
@@ -185,10 +185,10 @@ class Spending:
 
     def _refusal(self, flag: str, limit: str, why: str, spent: Spent) -> str:
         fix = {
-            "is reached": f"raise {flag}, or choose fewer tests",
-            "cannot be held: answers say no tokens": "limit --hermes-max-calls instead: this server does not count",
-        }.get(why, "give --hermes-prices FILE, or limit --hermes-max-calls or --hermes-max-tokens instead")
-        return f"a call was not made, since {flag} {limit} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
+            "is reached": f"raise {flag}, or run fewer tests",
+            "cannot be enforced: answers report no tokens": "use --hermes-max-calls instead: this server does not count tokens",
+        }.get(why, "add --hermes-prices FILE, or use --hermes-max-calls or --hermes-max-tokens instead")
+        return f"a call was not made because {flag} {limit} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -1,7 +1,7 @@
-"""Counts live calls where they leave: an httpx transport for the openai client, and what it shares with `/generate`.
+"""Counts live calls where they are sent: an httpx transport for the openai client, and code shared with `/generate`.
 
-Every try counts, also those of the client's own retries. When a limit is reached nothing is sent, and the refusal is kept: the
-agent loop swallows what a server raises, so that the test must be failed once more at its end.
+Every try counts, including the client's own retries. When a limit is reached nothing is sent, and the refusal is remembered: the
+agent loop swallows the exceptions of a server, so the test fails once more at its end.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ERRORS = 400
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One answered call, for a line while the rollout runs. ``rollout`` and ``turn`` count from 1; turn 0 offered no tools."""
+    """One answered call, for a progress line. ``rollout`` and ``turn`` count from 1; turn 0 is a request without tools."""
 
     test: str
     rollout: int
@@ -56,8 +56,8 @@ class Progress:
 class Meter:
     """Counts the calls of one test. ``is_compared`` compares each answer with the mock's, for the summary.
 
-    ``extra`` is put into every request body, where the provider wants to be asked for the cost. ``price`` is that of the run's
-    model, ``prices`` has those of others, which clients of an environment's own may ask.
+    ``extra`` is added to every request body, for providers that report the cost only on request. ``price`` is that of the run's
+    model, ``prices`` has those of other models, which an environment's own clients may use.
     """
 
     spending: Spending
@@ -74,12 +74,12 @@ class Meter:
     _begun: int = 0
 
     def begin(self) -> int:
-        """Note a call, and return its number. Raises: a limit is reached → BudgetSpent."""
+        """Record a call, and return its number. Raises: a limit is reached → BudgetSpent."""
         with self._remembering():
             return self.spending.begin(self.test)
 
     def check(self) -> None:
-        """Return when one more call may be made. Raises: a limit is reached → BudgetSpent."""
+        """Return if one more call is allowed. Raises: a limit is reached → BudgetSpent."""
         with self._remembering():
             self.spending.check()
 
@@ -102,7 +102,7 @@ class Meter:
         turn: int,
         asked_model: str | None = None,
     ) -> None:
-        """Note what a call took; None says that it failed. ``asked_model`` is the model where it may be another than the run's."""
+        """Record the usage of a call; None means that it failed. ``asked_model`` is set if it may differ from the run's model."""
         if usage is None:
             self.failures.append(str(status))
         elif usage.usd is None:
@@ -113,23 +113,23 @@ class Meter:
         )
 
     def spent(self) -> Spent:
-        """Return what this test spent so far."""
+        """Return the sum of this test so far."""
         return self.spending.by_test().get(self.test, Spent())
 
     def verify(self) -> None:
-        """Raise what a call of this test was refused with. Raises: BudgetSpent."""
+        """Raise the refusal of a call of this test. Raises: BudgetSpent."""
         if self.refused:
             raise BudgetSpent(f"{self.refusal}\n  refused   {self.refused} call{'s' * (self.refused != 1)} of this test")
 
     def verify_answered(self) -> None:
-        """Raise when this test made calls and all of them failed. Raises: LiveModeError."""
+        """Raise if this test made calls and all of them failed. Raises: LiveModeError."""
         spent = self.spent()
         if spent.calls and spent.calls == spent.failed:
             said = ", ".join(f"{status} ({count})" for status, count in Counter(self.failures).most_common())
             raise LiveModeError(
-                "the real server answered no call of this test, so that it showed nothing about a model.\n"
+                "the real server answered no call of this test, so the test says nothing about a model.\n"
                 f"  seen      {spent.failed} failed call{'s' * (spent.failed != 1)}: {said}\n"
-                "  fix       see the captured log for what the server says; where failures are what the test is about:\n"
+                "  fix       see the server's messages in the captured log; if the test is about failures:\n"
                 "            @pytest.mark.hermes_live(may_fail=True)"
             )
 
@@ -141,7 +141,7 @@ class Meter:
         return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens, usd=usd)
 
     def _rollout(self) -> int:
-        """Return the number of the running task: a group gives each of its rollouts one."""
+        """Return the number of the running task: each rollout of a group has one."""
         try:
             task = asyncio.current_task()
         except RuntimeError:
@@ -158,13 +158,13 @@ _is_counted: ContextVar[bool] = ContextVar("hermes_env_is_counted", default=Fals
 
 
 def is_counted_above() -> bool:
-    """Tell whether what is sent now is counted already, nearer to its client."""
+    """Tell whether the running request is already counted, closer to its client."""
     return _is_counted.get()
 
 
 @contextlib.contextmanager
 def counted_here() -> Iterator[None]:
-    """Say that what is sent meanwhile is counted."""
+    """Mark the requests of this context as counted."""
     token = _is_counted.set(True)
     try:
         yield
@@ -173,9 +173,9 @@ def counted_here() -> Iterator[None]:
 
 
 class MeteredTransport(httpx.AsyncBaseTransport):
-    """Counts what passes to ``inner``; only POST requests ask a model.
+    """Counts the requests to ``inner``; only POST requests call a model.
 
-    ``is_own_client`` tells that the client is not one of the run's: its requests stay as they are, and may ask another model.
+    ``is_own_client`` marks an environment's own client: its requests are not changed and may call another model.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter, *, is_own_client: bool = False) -> None:
@@ -219,7 +219,7 @@ class MeteredTransport(httpx.AsyncBaseTransport):
 
 
 async def _keep_body(response: httpx.Response) -> None:
-    """Read a response, and leave its bytes to whoever reads its stream again, as the recorder of a cassette does."""
+    """Read a response so that its stream can be read again, which the recorder of a cassette does."""
     if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
         raw = b"".join([chunk async for chunk in response.stream])
         await response.stream.aclose()
@@ -228,7 +228,7 @@ async def _keep_body(response: httpx.Response) -> None:
 
 
 class _Tee(httpx.AsyncByteStream):
-    """A stream that passes its bytes on, and tells all of them when it is closed."""
+    """A stream that passes its bytes on, and reports all of them when it is closed."""
 
     def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
         self._stream = stream
@@ -248,7 +248,7 @@ class _Tee(httpx.AsyncByteStream):
 
 
 async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], response: httpx.Response) -> None:
-    """Keep where the answer's shape differs from the mock's."""
+    """Store how the answer's shape differs from the mock's."""
     if not url.endswith("/chat/completions"):
         return
     kind = response.headers.get("content-type", "")
@@ -257,9 +257,9 @@ async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], res
 
 
 def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
-    """Return what an answer took, None when it is none, and what it was.
+    """Return the usage of an answer, None if it failed, and its status.
 
-    Gateways answer 200 with an error in the body when the provider behind them failed, and proxies 200 with a page.
+    Gateways answer 200 with an error in the body when their provider fails, and proxies answer 200 with a page.
     """
     if status >= ERRORS:
         return None, status
@@ -272,9 +272,9 @@ def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
 
 
 def usage_of(body: Any) -> Usage:
-    """Return what a body of the chat API says it took.
+    """Return the usage in a body of the chat API.
 
-    The cost is OpenRouter's: ``usage.cost`` in USD, and for a key of one's own at the upstream provider what that one takes, too.
+    The cost is OpenRouter's: ``usage.cost`` in USD, plus the upstream provider's cost if the user's own key for it is used.
     """
     said = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(said, dict):
@@ -287,7 +287,7 @@ def usage_of(body: Any) -> Usage:
 
 
 def usage_of_events(said: bytes) -> Usage:
-    """Return what the last chunk with a usage says."""
+    """Return the usage of the last chunk that has one."""
     rows = [_json(line.removeprefix(b"data:").strip()) for line in said.splitlines() if line.startswith(b"data:")]
     found = [usage_of(row) for row in rows if isinstance(row, dict) and row.get("usage")]
     return found[-1] if found else Usage()
@@ -309,7 +309,7 @@ def _amount(value: Any) -> float | None:
 
 
 def _turn(body: Any) -> int:
-    """Return the turn that a request asks for: one after the answers that it holds. 0 when it offers no tools: a judge's."""
+    """Return the turn of a request: one more than the answers in it. 0 if it offers no tools: a judge's request."""
     if not isinstance(body, dict) or not body.get("tools"):
         return 0
     messages = body.get("messages")

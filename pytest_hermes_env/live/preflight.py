@@ -1,8 +1,8 @@
-"""Asks the real server, before any test, whether it is there, takes the key and has the model. No model is asked: this costs nothing.
+"""Checks before any test that the real server answers, accepts the key and has the model. It calls no model: this costs nothing.
 
-What some servers teach: OpenRouter lists its models to everybody, and only ``/key`` looks at the key. ``transformers serve`` does
-not list a model that is a directory, and answers ``/models`` with 500 on a machine without a cache of the hub. ``vllm serve`` has
-no ``/generate``, which atroposlib's client for vLLM asks.
+Special cases: OpenRouter lists its models without a key, and only ``/key`` checks the key. ``transformers serve`` does not list a
+model that is a directory, and answers ``/models`` with 500 on a machine without a cache of the hub. ``vllm serve`` has no
+``/generate``, which atroposlib's client for vLLM requires.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ NOT_FOUND, SERVER_FAILURE = 404, 500
 
 
 def preflight(server: LiveServer, *, accepts_unlisted: bool = False) -> tuple[LiveServer, str]:
-    """Return the server with the name of its model, and a remark on what could not be checked, or "".
+    """Return the server with the name of its model, and a remark on a check that was not possible, or "".
 
-    ``accepts_unlisted`` lets a model pass that the server does not list.
+    ``accepts_unlisted`` accepts a model that the server does not list.
 
     Raises: not reachable, key refused, wrong URL, no such model, no ``/generate`` → LiveModeError. No model was given and the
     server does not have exactly one → UsageError.
@@ -52,7 +52,7 @@ def preflight(server: LiveServer, *, accepts_unlisted: bool = False) -> tuple[Li
 
 
 def _tokenizer_of(server: LiveServer) -> str:
-    """Return the directory of the model's tokenizer, which token mode needs: tests do not reach the hub for it.
+    """Return the directory of the model's tokenizer, which token mode requires: tests do not download it.
 
     Raises: it is not on this machine → LiveModeError.
     """
@@ -67,8 +67,8 @@ def _tokenizer_of(server: LiveServer) -> str:
         return str(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         raise LiveModeError(
-            f"the tokenizer of {server.model} is not on this machine, and a server of type {server.server_type} is asked in token ids.\n"
-            f"  expected  a directory, or a name of the hub that is in its cache\n  seen      {name}\n"
+            f"the tokenizer of {server.model} is not on this machine, and requests to a server of type {server.server_type} contain token ids.\n"
+            f"  expected  a directory, or a name in the hub's cache\n  seen      {name}\n"
             f"  fix       hf download {name} --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR"
         ) from None
 
@@ -80,7 +80,7 @@ def _get(client: httpx.Client, server: LiveServer, url: str) -> httpx.Response:
         return client.get(url)
     except httpx.HTTPError as error:
         raise LiveModeError(
-            f"the server of --hermes-live is out of reach: GET {url} gave no answer.\n"
+            f"the server of --hermes-live is not reachable: GET {url} got no answer.\n"
             f"  expected  {server.describe()}\n"
             f"  seen      {type(error).__name__}: {shorten(server.without_key(str(error)))}\n"
             "  fix       start the server, or correct --hermes-base-url"
@@ -103,13 +103,9 @@ def _expect_success(server: LiveServer, response: httpx.Response) -> None:
             f"the server of --hermes-live refused {named}.\n"
             f"  expected  GET {url} to succeed\n  seen      {said}\n  fix       {fix}"
         )
-    fix = (
-        f"look whether the base URL {server.base_url} is right: mostly it ends in /v1"
-        if status == NOT_FOUND
-        else "look into the server's log"
-    )
+    fix = f"check the base URL {server.base_url}: it usually ends in /v1" if status == NOT_FOUND else "check the server's log"
     raise LiveModeError(
-        f"the server of --hermes-live answers, and not as {server.provider} does.\n"
+        f"the server of --hermes-live answers, but not like {server.provider}.\n"
         f"  expected  GET {url} to succeed\n  seen      {said}\n  fix       {fix}"
     )
 
@@ -128,10 +124,10 @@ def _models(server: LiveServer, response: httpx.Response) -> tuple[list[str], st
     data = rows.get("data") if isinstance(rows, dict) else rows
     if not isinstance(data, list):
         raise LiveModeError(
-            f"the server of --hermes-live lists no models at {response.url}.\n"
+            f"the server of --hermes-live returns no list of models at {response.url}.\n"
             f"  expected  JSON of the form {{'data': [{{'id': ...}}]}}\n"
             f"  seen      {shorten(server.without_key(response.text))}\n"
-            f"  fix       look whether the base URL {server.base_url} is right: mostly it ends in /v1"
+            f"  fix       check the base URL {server.base_url}: it usually ends in /v1"
         )
     models = [str(row["id"]) for row in data if isinstance(row, dict) and "id" in row]
     return models, "" if models else "its list of models is empty"
@@ -142,7 +138,7 @@ def _with_model(server: LiveServer, models: list[str], *, accepts_unlisted: bool
         if len(models) == 1:
             return server.named(models[0])
         raise UsageError(
-            f"--hermes-live: no model was chosen, and {server.base_url} lists {len(models) or 'none'}.\n"
+            f"--hermes-live: --hermes-model is missing, and {server.base_url} lists {len(models) or 'no'} models.\n"
             f"  seen      {_shown(models) or 'no models'}\n  fix       --hermes-model M"
         )
     if not models or server.model in models or accepts_unlisted:
@@ -152,7 +148,7 @@ def _with_model(server: LiveServer, models: list[str], *, accepts_unlisted: bool
         f"the server of --hermes-live has no model {server.model}.\n"
         f"  expected  one of the {len(models)} that {server.base_url}/models lists\n"
         f"  seen      {'nearest: ' + ', '.join(nearest) if nearest else _shown(models)}\n"
-        "  fix       --hermes-model with a name of the list, or --hermes-unlisted-model where the list is not complete"
+        "  fix       --hermes-model with a name from the list, or --hermes-unlisted-model if the list is incomplete"
     )
 
 
@@ -162,23 +158,23 @@ def _shown(models: list[str]) -> str:
 
 
 def _expect_generate(server: LiveServer, response: httpx.Response) -> None:
-    """Raise when there is no ``/generate``: a GET of one that is there is refused, as it takes POST only."""
+    """Raise if there is no ``/generate``. An existing one rejects a GET, since it accepts POST only."""
     if response.status_code != NOT_FOUND:
         return
     serve = (
         "serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path"
         if server.server_type == "vllm"
-        else "look whether this is SGLang's native server"
+        else "make sure that this is SGLang's native server"
     )
     raise LiveModeError(
-        f"the server of --hermes-live has no {response.url}, where {server.provider} is asked for tokens.\n"
+        f"the server of --hermes-live has no {response.url}, which {server.provider} requires for tokens.\n"
         f"  expected  POST /generate with token ids and logprobs\n  seen      404 {response.reason_phrase}\n"
-        f"  fix       {serve}; or ask its chat API: --provider custom --hermes-base-url {server.base_url} --hermes-model {server.model}"
+        f"  fix       {serve}; or use its chat API: --provider custom --hermes-base-url {server.base_url} --hermes-model {server.model}"
     )
 
 
 def message_of(response: Any) -> str:
-    """Return what an error answer says, in any of the shapes in use: ``{"error": {"message"}}``, ``{"error"}``, ``{"detail"}``."""
+    """Return the message of an error answer of any common shape: ``{"error": {"message"}}``, ``{"error"}``, ``{"detail"}``."""
     try:
         body = response.json()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What tokens cost, where a provider does not tell: a table that the user writes, in TOML, JSON or YAML.
+"""The price table for providers that do not report costs: a user's file in TOML, JSON or YAML.
 
 ::
 
@@ -38,14 +38,16 @@ class Price:
 
 
 def load_prices(path: str) -> Mapping[str, Price]:
-    """Return the prices by model. Raises: no such file, not of that form, not a price → UsageError."""
+    """Return the prices by model. Raises: a missing or malformed file, an invalid price → UsageError."""
     try:
         text = Path(path).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"--hermes-prices: {path} cannot be read: {shorten(str(error))}") from None
     table = _parsed(path, text)
     if not isinstance(table, dict) or not table:
-        raise UsageError(f"--hermes-prices: {path} holds no prices.\n  expected  {SHAPE}\n  seen      {shorten(repr(table))}")
+        raise UsageError(
+            f"--hermes-prices: {path} contains no prices.\n  expected  {SHAPE}\n  seen      {shorten(repr(table))}"
+        )
     return {str(model): _price(path, str(model), row) for model, row in table.items()}
 
 
@@ -72,7 +74,7 @@ def _price(path: str, model: str, row: Any) -> Price:
         if _is_amount(input_usd) and _is_amount(output_usd):
             return Price(input=float(input_usd), output=float(output_usd))
     raise UsageError(
-        f"--hermes-prices: {path} says no price for {model}.\n  expected  {SHAPE}, not negative\n  seen      {shorten(repr(row))}"
+        f"--hermes-prices: {path} has no valid price for {model}.\n  expected  {SHAPE}, not negative\n  seen      {shorten(repr(row))}"
     )
 
 

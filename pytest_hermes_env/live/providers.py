@@ -1,7 +1,7 @@
-"""Which real inference server a run asks: the presets of the known set-ups, and what the user chose of them.
+"""The real inference server of a run: presets of known providers, and the user's choice.
 
-Place in the flow: the plugin gathers the settings from flags, environment variables and the ini file, `choose_server` turns them
-into a `LiveServer`, `preflight` asks that one whether it is there, and ``make_env`` builds environments on its `config`.
+Place in the flow: the plugin reads the settings from flags, environment variables and the ini file, `choose_server` turns them into
+a `LiveServer`, `preflight` checks that it answers, and ``make_env`` builds environments on its `config`.
 """
 
 from __future__ import annotations
@@ -19,62 +19,28 @@ from pytest_hermes_env.errors import LiveModeError, UsageError, shorten
 if TYPE_CHECKING:
     from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
-__all__ = ["PRESETS", "SET_UPS", "LiveServer", "Preset", "choose_server"]
+__all__ = ["PRESETS", "SETUPS", "LiveServer", "choose_server"]
 
 HIDDEN = "[key]"
 SHORTEST_SECRET = 6
-"""What is shorter, such as the `x` that stands for no key, is no secret, and would be found in every other word."""
+"""A shorter key, such as the `x` for servers without keys, is not a secret and would match parts of words."""
 SHORTEST_KEY = 20
 NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NO_KEY = "not-needed"
-"""What stands for a key where none is needed: the openai client refuses an empty one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Preset:
-    """What a provider's name stands for. ``base_url`` and ``key_name`` are empty where only the user can know them.
-
-    ``is_checked`` tells whether ``/health`` is asked, once, before any test. ``lists_its_model`` whether the server has one model
-    and tells its name, so that none need be given. ``may_tell_cost`` whether its answers may say what they cost.
-    """
-
-    name: str
-    server_type: str = "openai"
-    base_url: str = ""
-    key_name: str = ""
-    is_checked: bool = False
-    lists_its_model: bool = False
-    may_tell_cost: bool = False
-
-
-LOCAL = "http://localhost:8000/v1"
-PRESETS: Mapping[str, Preset] = {
-    preset.name: preset
-    for preset in (
-        Preset(name="openrouter", base_url="https://openrouter.ai/api/v1", key_name="OPENROUTER_API_KEY", may_tell_cost=True),
-        Preset(name="openai", base_url="https://api.openai.com/v1", key_name="OPENAI_API_KEY"),
-        Preset(name="vllm", server_type="vllm", base_url=LOCAL, is_checked=True, lists_its_model=True),
-        Preset(name="sglang", server_type="sglang", base_url=LOCAL, is_checked=True, lists_its_model=True),
-        Preset(name="atropos", base_url=LOCAL, lists_its_model=True),
-        Preset(name="custom", may_tell_cost=True),
-    )
-}
-
-SET_UPS = """\
-  OpenRouter              --provider openrouter --hermes-model anthropic/claude-sonnet-4.5     key in OPENROUTER_API_KEY
-  self-hosted vLLM        --provider vllm [--hermes-base-url http://localhost:8000/v1]         no key (sglang: the same)
-  another OpenAI-         --provider custom --hermes-base-url https://host/v1 --hermes-model M [--hermes-api-key-env NAME]
-    compatible API          (OpenAI itself: --provider openai --hermes-model M, key in OPENAI_API_KEY)
-  local Atropos server    --provider atropos [--hermes-base-url http://localhost:8000/v1]      no key"""
+"""The key for servers that need none: the openai client rejects an empty one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveServer:
-    """A real inference server, as the user chose it. ``key_name`` is the variable that holds its key; the key is in no text of it."""
+    """A real inference server. ``key_name`` is the variable with its key; no text shows the key.
+
+    ``is_checked`` tells whether ``/health`` is requested once before any test, ``lists_its_model`` whether the server has one model
+    and lists it, so that the user need not name it, ``may_tell_cost`` whether its answers may report their cost.
+    """
 
     provider: str
-    base_url: str
-    model: str
+    base_url: str = ""
+    model: str = ""
     server_type: str = "openai"
     key_name: str = ""
     key: str = field(default="", repr=False, compare=False)
@@ -89,7 +55,7 @@ class LiveServer:
         return urlsplit(self.base_url).hostname or ""
 
     def hosts(self) -> set[str]:
-        """Return the hosts that asking this server reaches: its own, and that of the proxy before it."""
+        """Return the hosts that a request to this server connects to: its own, and its proxy's."""
         proxy = urllib.request.getproxies()
         through = {urlsplit(proxy[kind]).hostname or "" for kind in (urlsplit(self.base_url).scheme, "all") if kind in proxy}
         return {host for host in (self.host, *through) if host}
@@ -100,16 +66,16 @@ class LiveServer:
         return self.base_url.removesuffix("/v1")
 
     def config(self) -> APIServerConfig:
-        """Return what atroposlib builds its client from.
+        """Return the configuration of atroposlib's client.
 
-        Its health check is off, also where ``/health`` was asked before the tests: atroposlib repeats it every second, and for a
-        server of type openai each time with a chat completion that costs money.
+        Its health check is off even if ``/health`` was checked before the tests: atroposlib repeats it every second, for a server
+        of type openai with a chat completion, which costs money.
         """
         from atroposlib.envs.server_handling.server_baseline import APIServerConfig  # noqa: PLC0415 - heavy
         from pydantic import Field  # noqa: PLC0415
 
         class LiveServerConfig(APIServerConfig):  # type: ignore[misc]
-            """Like its base, whose repr shows the key in every traceback that it stands in."""
+            """Hides the key, which its base shows in every traceback."""
 
             api_key: str | None = Field(default="", repr=False)
 
@@ -131,8 +97,31 @@ class LiveServer:
         return replace(self, model=model)
 
     def describe(self) -> str:
-        """Return the choice as part of a line."""
+        """Return a short description."""
         return f"{self.model or 'its model'} at {self.base_url} ({self.provider})"
+
+
+LOCAL = "http://localhost:8000/v1"
+PRESETS: Mapping[str, LiveServer] = {
+    preset.provider: preset
+    for preset in (
+        LiveServer(
+            provider="openrouter", base_url="https://openrouter.ai/api/v1", key_name="OPENROUTER_API_KEY", may_tell_cost=True
+        ),
+        LiveServer(provider="openai", base_url="https://api.openai.com/v1", key_name="OPENAI_API_KEY"),
+        LiveServer(provider="vllm", server_type="vllm", base_url=LOCAL, is_checked=True, lists_its_model=True),
+        LiveServer(provider="sglang", server_type="sglang", base_url=LOCAL, is_checked=True, lists_its_model=True),
+        LiveServer(provider="atropos", base_url=LOCAL, lists_its_model=True),
+        LiveServer(provider="custom", may_tell_cost=True),
+    )
+}
+
+SETUPS = """\
+  OpenRouter              --provider openrouter --hermes-model anthropic/claude-sonnet-4.5     key in OPENROUTER_API_KEY
+  self-hosted vLLM        --provider vllm [--hermes-base-url http://localhost:8000/v1]         no key (sglang: the same)
+  another OpenAI-         --provider custom --hermes-base-url https://host/v1 --hermes-model M [--hermes-api-key-env NAME]
+    compatible API          (OpenAI itself: --provider openai --hermes-model M, key in OPENAI_API_KEY)
+  local Atropos server    --provider atropos [--hermes-base-url http://localhost:8000/v1]      no key"""
 
 
 def choose_server(
@@ -144,21 +133,21 @@ def choose_server(
     tokenizer: str = "",
     environ: Mapping[str, str],
 ) -> LiveServer:
-    """Return the server that these settings mean; an empty one stands for the preset's. The key is taken out of ``environ``.
+    """Return the chosen server. An empty setting means the preset's. The key is read from ``environ``.
 
-    Raises: no or an unknown provider, no model or base URL where none can be known, a base URL that is none → UsageError.
-    The variable with the key is not set → LiveModeError.
+    Raises: no provider or an unknown one, a missing model or base URL, an invalid base URL → UsageError. The variable with the
+    key is not set → LiveModeError.
     """
     preset = _preset(provider)
     url = _checked_url(base_url or preset.base_url, provider)
     if not model and not preset.lists_its_model:
-        raise UsageError(_incomplete(f"provider {provider} was chosen, and no model", "--hermes-model M"))
+        raise UsageError(_incomplete(f"provider {provider} requires a model", "--hermes-model M"))
     key_name = key_name or preset.key_name
     if key_name and key_name not in environ and _looks_like_a_key(key_name):
         raise UsageError(
-            f"--hermes-api-key-env: what was given is no name of an environment variable ({len(key_name)} characters).\n"
-            "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which would end in reports\n"
-            "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key that was typed here is in the shell's history"
+            f"--hermes-api-key-env must be the name of an environment variable, not a value of {len(key_name)} characters.\n"
+            "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which reports would show\n"
+            "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key typed here is in the shell's history"
         )
     key = environ.get(key_name, "").strip() if key_name else ""
     if key_name and not key:
@@ -167,21 +156,10 @@ def choose_server(
             f"  expected  a key for {url}\n"
             f"  fix       export {key_name}=..., or name the variable that holds it: --hermes-api-key-env NAME"
         )
-    return LiveServer(
-        provider=preset.name,
-        base_url=url,
-        model=model,
-        server_type=preset.server_type,
-        key_name=key_name,
-        key=key,
-        tokenizer=tokenizer,
-        is_checked=preset.is_checked,
-        lists_its_model=preset.lists_its_model,
-        may_tell_cost=preset.may_tell_cost,
-    )
+    return replace(preset, base_url=url, model=model, key_name=key_name, key=key, tokenizer=tokenizer)
 
 
-def _preset(provider: str) -> Preset:
+def _preset(provider: str) -> LiveServer:
     if not provider:
         raise UsageError(_incomplete("no provider was chosen", "--provider and what it needs"))
     if provider not in PRESETS:
@@ -193,19 +171,19 @@ def _preset(provider: str) -> Preset:
 
 def _checked_url(url: str, provider: str) -> str:
     if not url:
-        raise UsageError(_incomplete(f"provider {provider} was chosen, and no base URL", "--hermes-base-url URL"))
+        raise UsageError(_incomplete(f"provider {provider} requires a base URL", "--hermes-base-url URL"))
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError(
-            f"--hermes-live: {shorten(repr(url))} is no base URL.\n"
-            "  expected  http:// or https://, a host, and the path below which /chat/completions is, mostly /v1"
+            f"--hermes-live: {shorten(repr(url))} is not a base URL.\n"
+            "  expected  http:// or https://, a host, and the path that contains /chat/completions, usually /v1"
         )
     if parts.username or parts.password or parts.query:
         bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
         raise UsageError(
-            f"--hermes-live: the base URL of {parts.hostname} carries a user, a password or a query, which would end in reports.\n"
+            f"--hermes-live: the base URL of {parts.hostname} contains a user, a password or a query, which reports would show.\n"
             f"  expected  {bare}\n"
-            "  fix       put the key into an environment variable and name that: --hermes-api-key-env NAME"
+            "  fix       put the key into an environment variable and name the variable: --hermes-api-key-env NAME"
         )
     return url.rstrip("/").removesuffix("/chat/completions")
 
@@ -222,9 +200,9 @@ def _state(environ: Mapping[str, str], name: str) -> str:
 def _incomplete(happened: str, expected: str) -> str:
     return (
         f"--hermes-live: {happened.rstrip('.')}.\n"
-        f"  expected  {expected}; nothing is assumed, since calls cost money\n"
-        "  fix       choose one of the set-ups:\n\n"
-        f"{SET_UPS}\n\n"
+        f"  expected  {expected}; there is no default, since calls cost money\n"
+        "  fix       use one of these setups:\n\n"
+        f"{SETUPS}\n\n"
         "            The ini values hermes_live_provider, hermes_live_model, ... and the variables HERMES_ENV_PROVIDER,\n"
-        "            HERMES_ENV_MODEL, ... say the same; flags win, then variables."
+        "            HERMES_ENV_MODEL, ... do the same; flags win, then variables."
     )

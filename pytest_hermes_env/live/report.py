@@ -1,4 +1,4 @@
-"""What live mode says in the terminal: a line per turn, a line per test, and a table at the end."""
+"""The terminal output of live mode: a line per turn, a line per test, and a table at the end."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def spent_line(spent: str) -> str:
 
 
 def spent_table(server: LiveServer, spending: Spending) -> list[str]:
-    """Return the table of all tests, with the total and the limits."""
+    """Return the table of all tests, with the sum and the limits."""
     rows = spending.by_test()
     if not rows:
-        return [f"{server.describe()}: no call was made"]
+        return [f"{server.describe()}: no calls"]
     total = spending.total()
     table: list[tuple[str, ...]] = [("calls", "prompt", "answer", "cost", "seconds", "test")]
     table += [_cells(spent, test) for test, spent in rows.items()]
@@ -47,8 +47,8 @@ def spent_table(server: LiveServer, spending: Spending) -> list[str]:
         f"{label}: {count}{said}"
         for label, count, said in (
             ("failed calls", total.failed, f" - {how}"),
-            ("calls without an answer", total.unfinished, ", since the run ended before"),
-            ("answers that did not say their tokens", total.uncounted, ""),
+            ("calls without an answer", total.unfinished, " when the run ended"),
+            ("answers without token counts", total.uncounted, ""),
         )
         if count
     ]

@@ -1,4 +1,4 @@
-"""What the user says about live mode: flags, environment variables, ini values and marker arguments, read and checked."""
+"""The settings of live mode: reads and checks flags, environment variables, ini values and marker arguments."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ LIVE_ONLY = (
     "prices",
     "unlisted_model",
 )
-"""Flags that mean nothing without ``--hermes-live``."""
+"""Flags that have no effect without ``--hermes-live``."""
 
 
 def setting(config: pytest.Config, name: str) -> str:
-    """Return what the flag ``--hermes-<name>`` says, else the variable HERMES_ENV_<NAME>, else the ini value hermes_live_<name>."""
+    """Return the value of the flag ``--hermes-<name>``, else of HERMES_ENV_<NAME>, else of the ini value hermes_live_<name>."""
     given = config.getoption(f"hermes_{name}", None)
     if given is not None:
         return str(given)
@@ -42,19 +42,19 @@ def setting(config: pytest.Config, name: str) -> str:
 
 
 def idle_flags(config: pytest.Config) -> list[str]:
-    """Return the flags of live mode that were given and mean nothing, since ``--hermes-live`` was not."""
+    """Return the flags of live mode that have no effect because ``--hermes-live`` is missing."""
     if config.getoption("hermes_live"):
         return []
     return [f"--hermes-{name.replace('_', '-')}" for name in LIVE_ONLY if config.getoption(f"hermes_{name}", None)]
 
 
 def is_fine_on_mock(mark: pytest.Mark) -> bool:
-    """Tell whether a test marked hermes_live runs on the mock when there is no real server. Raises: wrong arguments → UsageError."""
+    """Tell whether a test marked hermes_live runs on the mock without ``--hermes-live``. Raises: wrong arguments → UsageError."""
     return _claims(mark)["or_mock"]
 
 
 def may_fail(mark: pytest.Mark) -> bool:
-    """Tell whether the real server may fail in every call of a test. Raises: wrong arguments → UsageError."""
+    """Tell whether the real server may fail every call of a test. Raises: wrong arguments → UsageError."""
     return _claims(mark)["may_fail"]
 
 
@@ -69,7 +69,7 @@ def _claims(mark: pytest.Mark) -> dict[str, bool]:
 
 
 def is_recorded(item: pytest.Item) -> bool:
-    """Tell whether this run may record a test's cassette: then it asks the real server, although it may not be marked so."""
+    """Tell whether this run may record a test's cassette: then the test uses the real server, even if it is not marked hermes_live."""
     has_cassette = item.get_closest_marker("hermes_cassette") is not None or "recorded_server" in getattr(
         item, "fixturenames", ()
     )
@@ -78,7 +78,7 @@ def is_recorded(item: pytest.Item) -> bool:
 
 
 def allowed_hosts(item: pytest.Item) -> set[str]:
-    """Return the hosts that marker, flag and ini value let a test reach. Raises: wrong arguments → pytest.UsageError."""
+    """Return the hosts that the marker, the flag and the ini value allow. Raises: wrong arguments → pytest.UsageError."""
     texts = [*item.config.getoption(ALLOW_HOSTS), str(item.config.getini(ALLOW_HOSTS))]
     for mark in item.iter_markers(ALLOW_HOSTS):
         if mark.kwargs or not mark.args or not all(isinstance(host, str) and host.strip() for host in mark.args):
@@ -92,7 +92,7 @@ def allowed_hosts(item: pytest.Item) -> set[str]:
 
 
 def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict[str, Price]]:
-    """Return the limits, and the prices by model. Raises: no number, no price where a cost is limited → UsageError."""
+    """Return the limits, and the prices by model. Raises: an invalid number, a cost limit without prices → UsageError."""
     from pytest_hermes_env.live.limits import Limits  # noqa: PLC0415
     from pytest_hermes_env.live.prices import load_prices  # noqa: PLC0415 - only where it is used
 
@@ -106,9 +106,9 @@ def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict
         )
     if usd is not None and not prices and not server.may_tell_cost:
         raise UsageError(
-            f"--hermes-max-usd: nothing tells what a call of {server.provider} costs.\n"
-            "  expected  a provider that says so in its answers (OpenRouter), or a price table\n"
-            "  fix       --hermes-prices FILE; or limit --hermes-max-calls or --hermes-max-tokens instead"
+            f"--hermes-max-usd: the cost of a call to {server.provider} is unknown.\n"
+            "  expected  a provider that reports it in its answers (OpenRouter), or a price table\n"
+            "  fix       --hermes-prices FILE; or use --hermes-max-calls or --hermes-max-tokens instead"
         )
     return limits, prices
 
@@ -116,7 +116,7 @@ def read_limits(config: pytest.Config, server: LiveServer) -> tuple[Limits, dict
 def _whole(config: pytest.Config, name: str) -> int | None:
     number = _number(config, name)
     if number is not None and number != int(number):
-        raise UsageError(f"--hermes-{name.replace('_', '-')}: {number:g} is no whole number")
+        raise UsageError(f"--hermes-{name.replace('_', '-')}: must be an integer, not {number:g}")
     return None if number is None else int(number)
 
 
@@ -129,5 +129,5 @@ def _number(config: pytest.Config, name: str) -> float | None:
     except ValueError:
         number = math.nan
     if not (math.isfinite(number) and number >= 0):
-        raise UsageError(f"--hermes-{name.replace('_', '-')}: {shorten(repr(text))} is no limit; expected a number from 0")
+        raise UsageError(f"--hermes-{name.replace('_', '-')}: must be a number of at least 0, not {shorten(repr(text))}")
     return number

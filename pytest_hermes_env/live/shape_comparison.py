@@ -1,8 +1,7 @@
-"""Where the mock model is unlike a provider: both answer one request, and the shapes of the two answers are compared.
+"""Compares the mock model with a provider: both answer the same request, and the shapes of the answers are compared.
 
-The mock is told to say what the provider said, so that only shapes can differ: fields, kinds of values, forms of ids, finish
-reasons, the events of a stream, the bodies of errors. A difference is no fault by itself; it tells what a test on the mock does
-not show.
+The mock repeats the provider's message, so that only shapes differ: fields, types of values, forms of ids, finish reasons, the events
+of a stream, the bodies of errors. A difference is not a fault by itself; a test on the mock does not cover it.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ EVENTS = "text/event-stream"
 DONE = "[DONE]"
 ABSENT = "absent"
 BY_VALUE = frozenset({"object", "role", "type", "finish_reason"})
-"""Fields whose values belong to the shape."""
+"""Fields whose values are part of the shape."""
 OPEN = frozenset({"completion_tokens_details", "prompt_tokens_details", "cost_details"})
-"""Fields of which it is enough to know that they are there: their parts differ between models of one provider."""
+"""Fields whose parts are not compared: they differ between the models of one provider."""
 SHOWN_PARTS = frozenset({"role", "content", "tool_calls", "choices", "usage"})
-"""Parts of a stream's first delta and last chunk by which clients tell where they are."""
+"""Parts of a stream's first delta and last chunk that clients rely on."""
 ID = re.compile(r"(?P<prefix>[A-Za-z]+[-_.:])?(?P<rest>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One HTTP answer, as far as it is compared."""
+    """The compared parts of one HTTP answer."""
 
     status: int
     media_type: str
@@ -48,7 +47,7 @@ class Answer:
 
 
 def differences(mock: Answer, live: Answer) -> list[str]:
-    """Return a line for each difference: where, what the mock has, what the provider has."""
+    """Return a line for each difference: its place, the mock's value, the provider's value."""
     rows = []
     if mock.status != live.status:
         rows.append(f"HTTP status: {mock.status} on the mock, {live.status} live")
@@ -67,13 +66,13 @@ def differences(mock: Answer, live: Answer) -> list[str]:
 
 
 def _is_below_absent(path: str, ours: Mapping[str, set[str]], theirs: Mapping[str, set[str]]) -> bool:
-    """Tell whether something above the path is missing on one side: then that is the difference."""
+    """Tell whether one side lacks a parent of the path: then that parent is the difference."""
     above = [path[: place.start()] for place in re.finditer(r"\.|\[\]", path) if place.start()]
     return any((parent in ours) != (parent in theirs) for parent in above)
 
 
 def shape_of(answer: Answer) -> dict[str, set[str]]:
-    """Return the kinds of values at each path; for a stream those of all its chunks, and how it begins and ends."""
+    """Return the types of the values at each path; for a stream those of all chunks, and its begin and end."""
     if not answer.is_stream:
         shape: dict[str, set[str]] = {}
         _walk(_json(answer.content), "", shape)
@@ -143,7 +142,7 @@ def _form_of_id(text: str) -> str:
 
 
 async def mock_answer(url: str, body: Mapping[str, Any], live: Answer) -> Answer:
-    """Return what the mock model answers to the request when it says what the provider said."""
+    """Return the mock model's answer to the request, with the provider's message."""
     import httpx  # noqa: PLC0415 - takes 100 ms
 
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
@@ -159,7 +158,7 @@ def _turn_of(live: Answer) -> Turn:
     from pytest_hermes_env.inference.steps import call_raw, fail, say, think, turn, unoffered  # noqa: PLC0415
 
     if live.status >= ERRORS:
-        return turn(fail(live.status, "as the provider said"))
+        return turn(fail(live.status, "the provider's error"))
     steps: list[Step] = []
     for message in _messages(live):
         reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -177,7 +176,7 @@ def _turn_of(live: Answer) -> Turn:
 
 
 def _messages(live: Answer) -> Iterator[dict[str, Any]]:
-    """Give the messages of the choices; that of a stream is put together from its chunks."""
+    """Yield the messages of the choices; that of a stream is assembled from its chunks."""
     if not live.is_stream:
         body = _json(live.content)
         for choice in (body.get("choices") or []) if isinstance(body, dict) else []:
@@ -207,7 +206,7 @@ def _deltas(live: Answer) -> Iterator[dict[str, Any]]:
 
 
 def probes(model: str) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Give small requests that show the shapes that differ most, each with its name. They cost some hundred tokens together."""
+    """Yield named small requests for the shapes that differ most. Together they cost a few hundred tokens."""
     tool = {
         "type": "function",
         "function": {

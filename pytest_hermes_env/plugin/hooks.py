@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_hermes_env.contract.ledger_rows import RowKeeper
+from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 ROWS = pytest.StashKey[RowKeeper]()
 ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 """The account of the run, once it has ended, and further lines for the summary."""
+LIVE, LEDGER_ROWS, CASSETTES = "hermes-env-live", "hermes-env-rows", "hermes-env-cassettes"
+"""The names of the plugins with further hooks."""
 REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
 
 
@@ -58,12 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
         home.enter()
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    config.pluginmanager.register(LiveMode(config), "hermes-env-live")
+    config.pluginmanager.register(LiveMode(config), LIVE)
     config.stash[ROWS] = RowKeeper()
-    config.pluginmanager.register(config.stash[ROWS], "hermes-env-rows")
+    config.pluginmanager.register(config.stash[ROWS], LEDGER_ROWS)
     if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
         raise pytest.UsageError("--hermes-write-ledger requires --hermes-ledger FILE, the file to write")
-    config.pluginmanager.register(CassetteMode(config), "hermes-env-cassettes")
+    config.pluginmanager.register(CassetteMode(config), CASSETTES)
     if config.getoption("hermes_env"):
         home.enter()
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
@@ -101,6 +104,14 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add one item per rule for every class that ``--hermes-env`` names."""
     if config.getoption("hermes_env"):
         items.extend(contract_of(config).items_of_targets(session))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Drop the further hooks of each test if no test of the run uses this plugin."""
+    config = session.config
+    if session.items and not config.getoption("hermes_live") and not any(map(uses_plugin, session.items)):
+        for name in (LEDGER_ROWS, CASSETTES) if idle_flags(config) else (LEDGER_ROWS, CASSETTES, LIVE):
+            config.pluginmanager.unregister(name=name)
 
 
 @pytest.hookimpl(wrapper=True)

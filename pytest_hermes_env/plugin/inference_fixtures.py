@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.plugin.live_hooks import reachable_hosts
 from pytest_hermes_env.plugin.plain_failure import verify_as_text
-from pytest_hermes_env.plugin.tool_answers import allows_leftovers
+from pytest_hermes_env.plugin.tool_answers import CASSETTE, allows_leftovers
 
 if TYPE_CHECKING:
+    import httpx
+
+    from pytest_hermes_env.inference.mock_http import MockHttp
     from pytest_hermes_env.inference.server import MockServer
 
 
@@ -30,3 +35,33 @@ def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
     with MockServer(allow_leftovers=allows_leftovers(request)) as server:
         yield server
     verify_as_text(server.verify)
+
+
+@pytest.fixture
+def mock_http(request: pytest.FixtureRequest) -> Iterator[MockHttp]:
+    """Answers the httpx clients of an environment, such as its judge: ``mock_http.post(url).respond(json={...})``, a respx router.
+
+    A request without a route fails where it is sent and at teardown; so does a route without a request. Requests to this machine,
+    to allowed hosts, to the server of --hermes-live and to a cassette pass if no route matches.
+    """
+    from pytest_hermes_env.inference.mock_http import MockHttp, mocking_http  # noqa: PLC0415 - httpx takes 100 ms
+
+    router = MockHttp(passes=_passes(request.node), allow_leftovers=allows_leftovers(request))
+    with mocking_http(router):
+        yield router
+    verify_as_text(router.verify)
+
+
+def _passes(item: pytest.Item) -> Callable[[httpx.Request], bool]:
+    """Return what tells whether a request that no route matches has another answer."""
+    from pytest_hermes_env.cassette.interception import endpoint_of  # noqa: PLC0415
+    from pytest_hermes_env.live.network_guard import is_this_machine  # noqa: PLC0415
+
+    hosts = reachable_hosts(item)
+
+    def passes(request: httpx.Request) -> bool:
+        host = request.url.host.lower()
+        is_recorded = CASSETTE in item.stash and endpoint_of(str(request.url)) != ""
+        return is_recorded or is_this_machine(host) or any(fnmatchcase(host, pattern) for pattern in hosts)
+
+    return passes

@@ -1,7 +1,7 @@
 """The cassette in the process of a recorded command: from the first environment that is built to the end of the process.
 
-Place in the flow: `startup/sitecustomize.py` calls `prepare` when atroposlib is imported. What happens then is what the plugin
-does for a test: a session takes requests and watches rollouts, a seam takes tool calls.
+Place in the flow: `startup/sitecustomize.py` calls `prepare` when atroposlib is imported. From there it works as in a test: a
+session intercepts requests and watches rollouts, a seam intercepts tool calls.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["RECORDED", "prepare"]
 
 BASE = "HermesAgentBaseEnv"
 RECORDED = "recorded.json"
-"""The file of the run's directory that holds a recording until the command has ended well."""
+"""The file in the run's directory that holds a recording until the command has succeeded."""
 
 EXIT_BY_SIGTERM = 143
 TERMINAL_ENV = "TERMINAL_ENV"
 
 
 def prepare(module: ModuleType, directory: str) -> None:
-    """Wait for an environment: ``module`` is atroposlib's, and just loaded. In a replay the network is closed from here on."""
+    """Wait for an environment: ``module`` is atroposlib's, just loaded. A replay blocks the network from here on."""
     place = Path(directory)
     settings = Settings.read(place)
     guard = _ReplayGuard(test="") if settings.plays else None
@@ -52,7 +52,7 @@ def prepare(module: ModuleType, directory: str) -> None:
 
 
 def _watch(base: Any, cassette: CommandCassette) -> None:
-    """Open the cassette when the first environment of a layer is built, and give each its tools."""
+    """Open the cassette when the first environment of a layer is built, and route the tools of each environment."""
     real = vars(base).get("__init__") or base.__init__
 
     @functools.wraps(real)
@@ -65,11 +65,11 @@ def _watch(base: Any, cassette: CommandCassette) -> None:
 
 
 class _ReplayGuard(NetworkGuard):
-    """Closes the network without a word about tests: what is refused is told at the end."""
+    """Blocks the network with texts that do not mention tests; refusals are reported at the end."""
 
     def _text(self, happened: str, seen: str, host: str) -> str:
         del host
-        return f"{happened}: a replay reaches no other computer.\n  seen      {seen}"
+        return f"{happened}: a replay reaches no other machine.\n  seen      {seen}"
 
 
 class CommandCassette:
@@ -85,7 +85,7 @@ class CommandCassette:
         self._stack = contextlib.ExitStack()
 
     def open(self, server_configs: Any) -> None:
-        """Take requests from here on. Does nothing when it is open. Raises: another process had it → SystemExit."""
+        """Intercept requests from here on. Does nothing if it is open. Raises: another process opened it → SystemExit."""
         if self._session is not None:
             return
         _forget(self._settings)
@@ -99,7 +99,7 @@ class CommandCassette:
                     process=self._process,
                     error="a second process of the command builds an environment.\n"
                     "  expected  one process with environments: a cassette keeps the order of its rollouts\n"
-                    "  fix       record each of the processes with a command, and a cassette, of its own",
+                    "  fix       record each process with a separate command and cassette",
                 )
             )
             sys.exit(2)
@@ -134,7 +134,7 @@ class CommandCassette:
         )
 
     def give_tools(self, env: Any) -> None:
-        """Let the tools of an environment pass the cassette, and watch its classes."""
+        """Route the tools of an environment through the cassette, and watch its classes."""
         from pytest_hermes_env.layer import layer_of  # noqa: PLC0415
         from pytest_hermes_env.sandbox.seam import RealTools, ToolSeam, offering  # noqa: PLC0415
         from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
@@ -152,7 +152,7 @@ class CommandCassette:
             self._stack.enter_context(offering(offer.offered, withheld=offer.withheld))
 
     def _finish(self) -> None:
-        if os.getpid() != self._process:  # a fork of the process that has the cassette
+        if os.getpid() != self._process:  # a fork
             return
         self._stack.close()
         error = ""
@@ -163,7 +163,7 @@ class CommandCassette:
                 self._keep()
         except HermesEnvError as problem:
             error = f"{type(problem).__name__}: {problem}"
-        except BaseException as problem:  # what fails here must not pass for a good end
+        except BaseException as problem:  # a failure here must not look like success
             error = f"{type(problem).__name__}: {problem}"
             raise
         finally:
@@ -186,7 +186,7 @@ class CommandCassette:
 
         settings = self._settings
         header = header_of(
-            recorded_from=settings.recorded_from or f"the server at {self._upstream or 'an address that was not told'}",
+            recorded_from=settings.recorded_from or f"the server at {self._upstream or 'an unknown address'}",
             provider=settings.provider,
             model=self._model,
             test=settings.again,
@@ -198,7 +198,7 @@ class CommandCassette:
 
 
 def _forget(settings: Settings) -> None:
-    """Take away what a tool's process would inherit."""
+    """Remove the variables that a tool's process would inherit."""
     os.environ.pop(VARIABLE, None)
     if settings.python_path is None:
         os.environ.pop("PYTHONPATH", None)

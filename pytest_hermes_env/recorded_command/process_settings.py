@@ -1,4 +1,4 @@
-"""What the two processes of a recorded command tell each other: files of one directory, which is removed afterwards."""
+"""The files by which the two processes of a recorded command communicate, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Literal
 __all__ = ["VARIABLE", "Report", "Settings", "read_reports"]
 
 VARIABLE = "HERMES_ENV_CASSETTE_RUN"
-"""The environment variable that names the directory; taken away where the cassette begins, so that no tool inherits it."""
+"""The environment variable with the directory; removed when the cassette opens, so that no tool inherits it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the user's process wants. ``cassette`` is its whole path, ``name`` as the user knows it; ``python_path`` is the command's own PYTHONPATH, None where it had none."""
+    """The settings from the user's process. ``cassette`` is the absolute path, ``name`` as the user wrote it; ``python_path`` is the
+    command's own PYTHONPATH, None if it had none.
+    """
 
     plays: bool
     cassette: str
@@ -29,20 +31,20 @@ class Settings:
     python_path: str | None = None
 
     def write(self, directory: Path) -> None:
-        """Leave the settings for the command."""
+        """Write the settings for the command."""
         (directory / "settings.json").write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @classmethod
     def read(cls, directory: Path) -> Settings:
-        """Return what was left."""
+        """Return the settings in a directory."""
         return cls(**json.loads((directory / "settings.json").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What became of the cassette in one process. ``error`` is a whole message, empty where all was well.
+    """The outcome in one process. ``error`` is a whole message, empty on success.
 
-    ``is_whole`` is False until the process ends by itself. ``refused`` are hosts that were reached for in vain.
+    ``is_whole`` is False until the process exits normally. ``refused`` are hosts whose connections were blocked.
     """
 
     process: int
@@ -54,7 +56,7 @@ class Report:
     refused: list[str] = field(default_factory=list)
 
     def write(self, directory: Path) -> None:
-        """Leave the report, whole or not at all."""
+        """Write the report atomically."""
         path = directory / f"report-{self.process}.json"
         temporary = path.with_suffix(".tmp")
         temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The commands ``hermes-env record`` and ``hermes-env replay``: the user's process.
 
-It starts the command with `startup` on its PYTHONPATH, waits for its end, and says what became of the cassette. Output and exit
-code are the command's own, unless the cassette says otherwise.
+It starts the command with `startup` on its PYTHONPATH, waits for its end, and prints the outcome. Output and exit code are the
+command's own, unless recording or replay fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OK, DIFFERS, USAGE = 0, 1, 2
 MODES = ("evaluate", "process", "serve")
 STARTUP = Path(__file__).parent / "startup"
 KEYS = ("OPENAI_API_KEY", "OPENROUTER_API_KEY")
-"""Variables that configurations read, and fail without; a replay needs none of them."""
+"""Variables without which some configurations fail; a replay does not need them."""
 PLACEHOLDER = "no-key-in-a-replay"
 INCOMPLETE = ".incomplete"
 SIGNALLED = 128
@@ -52,12 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, plays: bool) -> None:
             "--replay-tools",
             choices=("recorded", "live"),
             default="recorded",
-            help="what answers tool calls: the cassette (default), or hermes' own tools",
+            help="the source of tool results: the cassette (default), or hermes' own tools",
         )
-        parser.add_argument("--allow-leftovers", action="store_true", help="recordings that are not used are no error")
+        parser.add_argument("--allow-leftovers", action="store_true", help="accept unused recordings")
     else:
-        parser.add_argument("--recorded-from", metavar="TEXT", default="", help="what answers, in words (default: its address)")
-        parser.add_argument("--provider", metavar="NAME", default="", help="the provider's name, for the file")
+        parser.add_argument(
+            "--recorded-from", metavar="TEXT", default="", help="a description of the server (default: its address)"
+        )
+        parser.add_argument("--provider", metavar="NAME", default="", help="the provider's name, stored in the cassette")
 
 
 def run(options: argparse.Namespace, *, plays: bool) -> int:
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace, *, plays: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="hermes-env-cassette-") as place, contextlib.ExitStack() as stack:
         directory = Path(place)
         if plays:
-            read_tape(path)  # what is wrong with it is said before anything starts
+            read_tape(path)  # an invalid cassette fails before the command starts
         else:
             stack.enter_context(exclusive(path))
         settings.write(directory)
@@ -100,7 +102,7 @@ def run(options: argparse.Namespace, *, plays: bool) -> int:
 
 
 def default_cassette(words: list[str]) -> Path:
-    """Return where the cassette of a command lies: named after its script or module, and its mode."""
+    """Return the path of a command's cassette, named after its script or module, and its mode."""
     script = next((PurePath(word).stem for word in words if word.endswith(".py")), None)
     if script is None and "-m" in words[:-1]:
         script = words[words.index("-m") + 1].rpartition(".")[2]
@@ -109,7 +111,7 @@ def default_cassette(words: list[str]) -> Path:
 
 
 def _shown(words: list[str]) -> str:
-    """Return a command as messages and files may show it: without keys."""
+    """Return a command without keys, for messages and files."""
     redactor = Redactor()
     hidden = [
         "KEY" if number and "key" in words[number - 1].lower() and words[number - 1].startswith("-") else word
@@ -128,13 +130,13 @@ def _environment(directory: Path, *, plays: bool) -> dict[str, str]:
         for name in KEYS:
             if not environment.get(name, "").strip():
                 environment[name] = PLACEHOLDER
-        environment.setdefault("HF_HUB_OFFLINE", "1")  # a hub out of reach costs half a minute of retries
+        environment.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable hub costs half a minute of retries
         environment.setdefault("WANDB_MODE", "disabled")
     return environment
 
 
 def _run(words: list[str], environment: dict[str, str]) -> int:
-    """Run a command to its end and return its exit code; signals that end this process are the command's to answer."""
+    """Run a command to its end and return its exit code; the command handles signals to this process."""
     try:
         process = subprocess.Popen(words, env=environment)
     except OSError as error:
@@ -149,7 +151,7 @@ def _run(words: list[str], environment: dict[str, str]) -> int:
 
 @contextlib.contextmanager
 def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leave Ctrl-C to the command, which the terminal tells as well, and pass SIGTERM on to it."""
+    """Leave Ctrl-C to the command, which gets it from the terminal too, and pass SIGTERM on to it."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         del frame
@@ -169,7 +171,7 @@ def _say(text: str) -> None:
 
 
 def _report(directory: Path, words: list[str], code: int, verb: str) -> Report | None:
-    """Return the report of the process that had the cassette; None, said aloud, where there is none that counts."""
+    """Return the report of the process that had the cassette; if there is none, print why and return None."""
     reports = read_reports(directory)
     lacking = [path.read_text(encoding="utf-8") for path in directory.glob("lacking-*")]
     done = "recorded" if verb == "record" else "replayed"
@@ -187,13 +189,13 @@ def _report(directory: Path, words: list[str], code: int, verb: str) -> Report |
             f"error: nothing was {done}: `{_shown(words)}` ended with exit code {code} and built no environment.\n"
             "  expected  a command that starts Python, also through uv run or a script, and builds a Hermes environment\n"
             f"  seen      no class below HermesAgentBaseEnv was built in a Python process that heeds PYTHONPATH (-I and -E do not)\n"
-            f"  fix       look at what the command said above; then hermes-env {verb} -- python my_env.py evaluate"
+            f"  fix       see the command's output above; then hermes-env {verb} -- python my_env.py evaluate"
         )
     elif not reports[0].is_whole:
         _say(
-            f"error: nothing was {done}: the process with the environment ended at once, by os._exit or a signal such as SIGKILL.\n"
+            f"error: nothing was {done}: the process with the environment was ended by os._exit or a signal such as SIGKILL.\n"
             f"  seen      exit code {code}\n"
-            "  fix       let it end by itself, or stop it with Ctrl-C or SIGTERM"
+            "  fix       let it exit normally, or stop it with Ctrl-C or SIGTERM"
         )
     else:
         return reports[0]
@@ -203,9 +205,9 @@ def _report(directory: Path, words: list[str], code: int, verb: str) -> Report |
 def _tell_recording(report: Report, directory: Path, path: Path, code: int) -> int:
     if not report.calls:
         _say(
-            f"error: nothing was recorded: the command ended with exit code {code} and asked no model.\n"
+            f"error: nothing was recorded: the command ended with exit code {code} and called no model.\n"
             "  expected  a request to an inference server, by the openai client (httpx) or aiohttp\n"
-            "  fix       look at what the command said above; does it do anything without hermes-env record?"
+            "  fix       see the command's output above; does it work without hermes-env record?"
         )
         return code or DIFFERS
     if report.error:
@@ -216,9 +218,9 @@ def _tell_recording(report: Report, directory: Path, path: Path, code: int) -> i
         beside = path.with_name(path.name + INCOMPLETE)
         replace_file(beside, data)
         _say(
-            f"error: {path} was not written, since the command ended with exit code {code}.\n"
+            f"error: {path} was not written because the command ended with exit code {code}.\n"
             f"  seen      {_what(report)}\n"
-            f"  fix       mend the command and record again; what was recorded so far is in {beside}"
+            f"  fix       fix the command and record again; the recording so far is in {beside}"
         )
         return code
     is_there = path.exists()
@@ -239,7 +241,7 @@ def _tell_replay(report: Report, path: Path, code: int) -> int:
 
 
 def _what(report: Report) -> str:
-    """Return in words what a cassette holds, or gave."""
+    """Return a short description of a recording or a replay."""
     calls = "1 call" if report.calls == 1 else f"{report.calls} calls"
     rollouts = "1 rollout" if report.rollouts == 1 else f"{report.rollouts} rollouts"
     more = "" if len(report.rewards) <= SHOWN else f" and {len(report.rewards) - SHOWN} more"

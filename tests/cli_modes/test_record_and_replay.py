@@ -44,7 +44,7 @@ ELSEWHERE = (
 NOT_A_COMMAND = f"""hermes-env: error: nothing was replayed: `{sys.executable} -c pass` ended with exit code 0 and built no environment.
   expected  a command that starts Python, also through uv run or a script, and builds a Hermes environment
   seen      no class below HermesAgentBaseEnv was built in a Python process that heeds PYTHONPATH (-I and -E do not)
-  fix       look at what the command said above; then hermes-env replay -- python my_env.py evaluate
+  fix       see the command's output above; then hermes-env replay -- python my_env.py evaluate
 """
 
 

@@ -71,7 +71,7 @@ def test_the_header_names_versions_and_home(suite: pytest.Pytester) -> None:
 
 
 def test_a_test_that_uses_nothing_of_the_plugin_is_left_alone(suite: pytest.Pytester) -> None:
-    """Such a run has no fixture and no variable of the plugin, and makes no directory."""
+    """Such a run has no fixture, no variable and no further hooks of the plugin, and makes no directory."""
     suite.makepyfile(
         test_it="""
         import os
@@ -82,6 +82,7 @@ def test_a_test_that_uses_nothing_of_the_plugin_is_left_alone(suite: pytest.Pyte
 
         def test_nothing(request):
             assert request.fixturenames == ["request"]
+            assert not [name for name, _ in request.config.pluginmanager.list_name_plugin() if name.startswith("hermes-env-")]
             assert os.environ == BEFORE
             assert BEFORE["HERMES_INTERACTIVE"] == "1"
             assert BEFORE["HERMES_HOME"].endswith("mine")

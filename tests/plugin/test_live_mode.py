@@ -157,7 +157,7 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
         (
             chosen("http://127.0.0.1:1/v1"),
             [
-                "ERROR: LiveModeError: the server of --hermes-live is out of reach: GET http://127.0.0.1:1/v1/models gave no answer."
+                "ERROR: LiveModeError: the server of --hermes-live is not reachable: GET http://127.0.0.1:1/v1/models got no answer."
             ],
         ),
         (
@@ -172,11 +172,11 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
                 "--hermes-max-usd",
                 "1",
             ),
-            ["ERROR: UsageError: --hermes-max-usd: nothing tells what a call of openai costs."],
+            ["ERROR: UsageError: --hermes-max-usd: the cost of a call to openai is unknown."],
         ),
         (
             chosen("http://127.0.0.1:1/v1", "--hermes-max-calls", "few"),
-            ["ERROR: UsageError: --hermes-max-calls: *few* is no limit; *"],
+            ["ERROR: UsageError: --hermes-max-calls: *must be a number of at least 0, not 'few'"],
         ),
         (("--hermes-compare",), ["ERROR: --hermes-compare compares with a real server: add --hermes-live --provider ..."]),
     ],
@@ -218,7 +218,7 @@ def test_a_provider_option_of_another_plugin_is_left_to_it(pytester: pytest.Pyte
     pytester.syspathinsert()
     result = pytester.runpytest_subprocess("-p", "other", "--hermes-live", "--hermes-provider", "custom", "--provider", "x")
 
-    result.stderr.fnmatch_lines(["ERROR: UsageError: --hermes-live: provider custom was chosen, and no base URL."])
+    result.stderr.fnmatch_lines(["ERROR: UsageError: --hermes-live: provider custom requires a base URL."])
 
 
 def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, provider: MockServer) -> None:
@@ -232,9 +232,9 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
             "  live: rollout 1, turn 1: *tokens, * s",
             "*test_one PASSED*",
             "  live: 1 call, * tokens, cost unknown in this test",
-            "BudgetSpent: a call was not made, since --hermes-max-calls 1 is reached.",
+            "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
             "  spent     1 call, *",
-            "  fix       raise --hermes-max-calls, or choose fewer tests",
+            "  fix       raise --hermes-max-calls, or run fewer tests",
             "  refused   1 call of this test",
             "*= live inference =*",
             "    1 *test_one",
@@ -270,7 +270,9 @@ def test_a_cost_limit_cannot_be_held_where_nothing_tells_the_cost(pytester: pyte
     result.assert_outcomes(passed=2, errors=1)
     assert len(server.bodies) == 1
     result.stdout.fnmatch_lines(
-        ["BudgetSpent: a call was not made, since --hermes-max-usd 1 cannot be held: answers say no cost*"]
+        [
+            "BudgetSpent: a call was not made because --hermes-max-usd 1 cannot be enforced: neither answers nor *report the cost*"
+        ]
     )
 
 
@@ -298,7 +300,7 @@ def test_a_failure_that_lasts_costs_three_requests(pytester: pytest.Pytester) ->
     assert len(server.bodies) == 6
     result.stdout.fnmatch_lines(
         [
-            "LiveModeError: the real server answered no call of this test, so that it showed nothing about a model.",
+            "LiveModeError: the real server answered no call of this test, so the test says nothing about a model.",
             "  seen      3 failed calls: 503 (3)",
             "failed calls: 6 - 503 (6)",
         ]

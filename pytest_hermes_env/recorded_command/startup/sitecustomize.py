@@ -1,7 +1,7 @@
 """Python runs this at its start, in the command of ``hermes-env record`` and ``hermes-env replay``, whose PYTHONPATH leads here.
 
-It loads nothing but what Python has loaded already, and waits: when atroposlib's environments are imported, the cassette is
-prepared. A ``sitecustomize`` of the user's runs as if this one were not there.
+It loads only modules that Python has already loaded, and prepares the cassette when atroposlib's environments are imported. The
+user's own ``sitecustomize`` runs too.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ VARIABLE = "HERMES_ENV_CASSETTE_RUN"
 
 
 class Await:
-    """Stands among Python's finders until the awaited module is imported."""
+    """A finder that waits until one module is imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
-        """Return the module's own spec, whose loader then prepares the cassette."""
+        """Return the module's spec with a loader that then prepares the cassette."""
         del path, target
         if name != AWAITED:
             return None
@@ -39,7 +39,7 @@ class Await:
 
 
 def prepare(module: types.ModuleType) -> None:
-    """Give the cassette its place, or end the command where this Python does not have the package."""
+    """Prepare the cassette, or exit if this Python does not have the package."""
     try:
         from pytest_hermes_env.recorded_command.child import prepare as begin  # noqa: PLC0415
     except ImportError as error:
@@ -50,7 +50,7 @@ def prepare(module: types.ModuleType) -> None:
 
 
 def run_the_next() -> None:
-    """Run the ``sitecustomize`` that this one hides, if there is one."""
+    """Run the ``sitecustomize`` that this one shadows, if there is one."""
     sys.path[:] = [each for each in sys.path if os.path.abspath(each or os.curdir) != HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:

@@ -250,7 +250,7 @@ def test_writing_a_baseline_tells_what_it_did(capsys, tmp_path):
             '{"version": 1, "findings": [3]}',
             "b.json: finding 1 needs the strings rule, path, class, line, fingerprint; it is 3",
         ),
-        (["--force-new"], None, "--force-new goes with --write-baseline"),
+        (["--force-new"], None, "--force-new requires --write-baseline"),
         (["--output", "env.py/report"], None, "env.py/report cannot be written: "),
     ],
 )

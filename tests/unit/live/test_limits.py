@@ -44,41 +44,41 @@ def test_calls_are_summed_by_test(tmp_path: Path) -> None:
             Limits(calls=2),
             TEN,
             2,
-            "a call was not made, since --hermes-max-calls 2 is reached.\n"
+            "a call was not made because --hermes-max-calls 2 is reached.\n"
             "  spent     2 calls, 20 tokens, $1.0000\n"
-            "  fix       raise --hermes-max-calls, or choose fewer tests",
+            "  fix       raise --hermes-max-calls, or run fewer tests",
         ),
         (
             Limits(tokens=15),
             TEN,
             2,
-            "a call was not made, since --hermes-max-tokens 15 is reached.\n"
+            "a call was not made because --hermes-max-tokens 15 is reached.\n"
             "  spent     2 calls, 20 tokens, $1.0000\n"
-            "  fix       raise --hermes-max-tokens, or choose fewer tests",
+            "  fix       raise --hermes-max-tokens, or run fewer tests",
         ),
         (
             Limits(usd=1.5),
             TEN,
             3,
-            "a call was not made, since --hermes-max-usd 1.5 is reached.\n"
+            "a call was not made because --hermes-max-usd 1.5 is reached.\n"
             "  spent     3 calls, 30 tokens, $1.5000\n"
-            "  fix       raise --hermes-max-usd, or choose fewer tests",
+            "  fix       raise --hermes-max-usd, or run fewer tests",
         ),
         (
             Limits(usd=1.5),
             Usage(prompt_tokens=7, completion_tokens=3),
             1,
-            "a call was not made, since --hermes-max-usd 1.5 cannot be held: answers say no cost, nor does --hermes-prices.\n"
+            "a call was not made because --hermes-max-usd 1.5 cannot be enforced: neither answers nor --hermes-prices report the cost.\n"
             "  spent     1 call, 10 tokens, cost unknown\n"
-            "  fix       give --hermes-prices FILE, or limit --hermes-max-calls or --hermes-max-tokens instead",
+            "  fix       add --hermes-prices FILE, or use --hermes-max-calls or --hermes-max-tokens instead",
         ),
         (
             Limits(tokens=15),
             Usage(),
             1,
-            "a call was not made, since --hermes-max-tokens 15 cannot be held: answers say no tokens.\n"
+            "a call was not made because --hermes-max-tokens 15 cannot be enforced: answers report no tokens.\n"
             "  spent     1 call, 0 tokens + 1 calls of unknown tokens, cost unknown\n"
-            "  fix       limit --hermes-max-calls instead: this server does not count",
+            "  fix       use --hermes-max-calls instead: this server does not count tokens",
         ),
     ],
     ids=["calls", "tokens", "usd", "no-cost", "no-tokens"],
@@ -137,13 +137,13 @@ def test_prices_are_read(tmp_path: Path, name: str, text: str) -> None:
         (
             "p.json",
             "[]",
-            "{path} holds no prices.\n"
+            "{path} contains no prices.\n"
             "  expected  for each model a table with `input` and `output`, in USD per million tokens\n  seen      []",
         ),
         (
             "p.json",
             '{"m": {"input": -1, "output": 2}}',
-            "{path} says no price for m.\n"
+            "{path} has no valid price for m.\n"
             "  expected  for each model a table with `input` and `output`, in USD per million tokens, not negative\n"
             "  seen      {{'input': -1, 'output': 2}}",
         ),

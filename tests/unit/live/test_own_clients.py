@@ -142,9 +142,9 @@ def test_a_test_without_any_answer_is_told(tmp_path: Path) -> None:
         meter.verify_answered()
 
     assert str(error.value) == (
-        "the real server answered no call of this test, so that it showed nothing about a model.\n"
+        "the real server answered no call of this test, so the test says nothing about a model.\n"
         "  seen      3 failed calls: 429 (2), ConnectError (1)\n"
-        "  fix       see the captured log for what the server says; where failures are what the test is about:\n"
+        "  fix       see the server's messages in the captured log; if the test is about failures:\n"
         "            @pytest.mark.hermes_live(may_fail=True)"
     )
     assert meter.spending.failures() == {"429": 2, "ConnectError": 1}

@@ -11,7 +11,7 @@ import respx
 
 from pytest_hermes_env.errors import LiveModeError, UsageError
 from pytest_hermes_env.live.preflight import preflight
-from pytest_hermes_env.live.providers import SET_UPS, LiveServer, choose_server
+from pytest_hermes_env.live.providers import SETUPS, LiveServer, choose_server
 
 KEY = "sk-or-v1-0123456789abcdef"
 LOCAL = "http://localhost:8000/v1"
@@ -86,13 +86,13 @@ def test_the_configuration_for_atroposlib() -> None:
 
 INCOMPLETE = f"""\
 --hermes-live: {{happened}}.
-  expected  {{expected}}; nothing is assumed, since calls cost money
-  fix       choose one of the set-ups:
+  expected  {{expected}}; there is no default, since calls cost money
+  fix       use one of these setups:
 
-{SET_UPS}
+{SETUPS}
 
             The ini values hermes_live_provider, hermes_live_model, ... and the variables HERMES_ENV_PROVIDER,
-            HERMES_ENV_MODEL, ... say the same; flags win, then variables."""
+            HERMES_ENV_MODEL, ... do the same; flags win, then variables."""
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ INCOMPLETE = f"""\
             "there is no provider 'openruter'. Nearest: openrouter",
             "one of openrouter, openai, vllm, sglang, atropos, custom",
         ),
-        ({"provider": "openrouter"}, "provider openrouter was chosen, and no model", "--hermes-model M"),
-        ({"provider": "custom", "model": "m"}, "provider custom was chosen, and no base URL", "--hermes-base-url URL"),
-        ({"provider": "custom", "base_url": LOCAL}, "provider custom was chosen, and no model", "--hermes-model M"),
+        ({"provider": "openrouter"}, "provider openrouter requires a model", "--hermes-model M"),
+        ({"provider": "custom", "model": "m"}, "provider custom requires a base URL", "--hermes-base-url URL"),
+        ({"provider": "custom", "base_url": LOCAL}, "provider custom requires a model", "--hermes-model M"),
     ],
 )
 def test_nothing_is_assumed(given: dict[str, str], happened: str, expected: str) -> None:
@@ -137,9 +137,9 @@ def test_a_key_in_the_place_of_its_name_is_not_repeated(given: str) -> None:
         choose_server(provider="custom", model="m", base_url="http://h/v1", key_name=given, environ={})
 
     assert str(error.value) == (
-        f"--hermes-api-key-env: what was given is no name of an environment variable ({len(given)} characters).\n"
-        "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which would end in reports\n"
-        "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key that was typed here is in the shell's history"
+        f"--hermes-api-key-env must be the name of an environment variable, not a value of {len(given)} characters.\n"
+        "  expected  letters, digits and _, such as OPENROUTER_API_KEY; never the key itself, which reports would show\n"
+        "  fix       export MY_KEY=..., and --hermes-api-key-env MY_KEY; a key typed here is in the shell's history"
     )
 
 
@@ -148,14 +148,14 @@ def test_a_key_in_the_place_of_its_name_is_not_repeated(given: str) -> None:
     [
         (
             "localhost:8000/v1",
-            "--hermes-live: 'localhost:8000/v1' is no base URL.\n"
-            "  expected  http:// or https://, a host, and the path below which /chat/completions is, mostly /v1",
+            "--hermes-live: 'localhost:8000/v1' is not a base URL.\n"
+            "  expected  http:// or https://, a host, and the path that contains /chat/completions, usually /v1",
         ),
         (
             f"https://me:{KEY}@h:81/v1",
-            "--hermes-live: the base URL of h carries a user, a password or a query, which would end in reports.\n"
+            "--hermes-live: the base URL of h contains a user, a password or a query, which reports would show.\n"
             "  expected  https://h:81/v1\n"
-            "  fix       put the key into an environment variable and name that: --hermes-api-key-env NAME",
+            "  fix       put the key into an environment variable and name the variable: --hermes-api-key-env NAME",
         ),
     ],
 )
@@ -223,7 +223,7 @@ def refuse(request: httpx.Request) -> httpx.Response:
         (
             CUSTOM,
             {"/v1/models": refuse},
-            "the server of --hermes-live is out of reach: GET http://api.test/v1/models gave no answer.\n"
+            "the server of --hermes-live is not reachable: GET http://api.test/v1/models got no answer.\n"
             "  expected  m1 at http://api.test/v1 (custom)\n"
             "  seen      ConnectError: [Errno 111] Connection refused [key]\n"
             "  fix       start the server, or correct --hermes-base-url",
@@ -247,18 +247,18 @@ def refuse(request: httpx.Request) -> httpx.Response:
         (
             CUSTOM,
             {"/v1/models": httpx.Response(404, json={"detail": "Not Found"})},
-            "the server of --hermes-live answers, and not as custom does.\n"
+            "the server of --hermes-live answers, but not like custom.\n"
             "  expected  GET http://api.test/v1/models to succeed\n"
             "  seen      404 Not Found: Not Found\n"
-            "  fix       look whether the base URL http://api.test/v1 is right: mostly it ends in /v1",
+            "  fix       check the base URL http://api.test/v1: it usually ends in /v1",
         ),
         (
             CUSTOM,
             {"/v1/models": httpx.Response(200, text="<html>hello</html>")},
-            "the server of --hermes-live lists no models at http://api.test/v1/models.\n"
+            "the server of --hermes-live returns no list of models at http://api.test/v1/models.\n"
             "  expected  JSON of the form {'data': [{'id': ...}]}\n"
             "  seen      <html>hello</html>\n"
-            "  fix       look whether the base URL http://api.test/v1 is right: mostly it ends in /v1",
+            "  fix       check the base URL http://api.test/v1: it usually ends in /v1",
         ),
         (
             CUSTOM,
@@ -266,44 +266,44 @@ def refuse(request: httpx.Request) -> httpx.Response:
             "the server of --hermes-live has no model m1.\n"
             "  expected  one of the 2 that http://api.test/v1/models lists\n"
             "  seen      nearest: m10\n"
-            "  fix       --hermes-model with a name of the list, or --hermes-unlisted-model where the list is not complete",
+            "  fix       --hermes-model with a name from the list, or --hermes-unlisted-model if the list is incomplete",
         ),
         (
             VLLM,
             {"/health": httpx.Response(503, text="loading")},
-            "the server of --hermes-live answers, and not as vllm does.\n"
+            "the server of --hermes-live answers, but not like vllm.\n"
             "  expected  GET http://api.test/health to succeed\n"
             "  seen      503 Service Unavailable: loading\n"
-            "  fix       look into the server's log",
+            "  fix       check the server's log",
         ),
         (
             VLLM,
             {"/health": httpx.Response(200), "/v1/models": models("a", "b")},
-            "--hermes-live: no model was chosen, and http://api.test/v1 lists 2.\n"
+            "--hermes-live: --hermes-model is missing, and http://api.test/v1 lists 2 models.\n"
             "  seen      a, b\n"
             "  fix       --hermes-model M",
         ),
         (
             VLLM,
             {"/health": httpx.Response(200), "/v1/models": httpx.Response(404)},
-            "--hermes-live: no model was chosen, and http://api.test/v1 lists none.\n"
+            "--hermes-live: --hermes-model is missing, and http://api.test/v1 lists no models.\n"
             "  seen      no models\n"
             "  fix       --hermes-model M",
         ),
         (
             VLLM,
             {"/health": httpx.Response(200), "/v1/models": models("a"), "/generate": httpx.Response(404)},
-            "the server of --hermes-live has no http://api.test/generate, where vllm is asked for tokens.\n"
+            "the server of --hermes-live has no http://api.test/generate, which vllm requires for tokens.\n"
             "  expected  POST /generate with token ids and logprobs\n"
             "  seen      404 Not Found\n"
-            "  fix       serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path; or ask its chat API: "
+            "  fix       serve it with Atropos' vllm_api_server.py: `vllm serve` has no such path; or use its chat API: "
             "--provider custom --hermes-base-url http://api.test/v1 --hermes-model a",
         ),
         (
             replace(VLLM, model="no/such-tokenizer"),
             {"/health": httpx.Response(200), "/v1/models": httpx.Response(404), "/generate": httpx.Response(405)},
-            "the tokenizer of no/such-tokenizer is not on this machine, and a server of type vllm is asked in token ids.\n"
-            "  expected  a directory, or a name of the hub that is in its cache\n"
+            "the tokenizer of no/such-tokenizer is not on this machine, and requests to a server of type vllm contain token ids.\n"
+            "  expected  a directory, or a name in the hub's cache\n"
             "  seen      no/such-tokenizer\n"
             "  fix       hf download no/such-tokenizer --include '*token*' '*.json' '*.jinja', or --hermes-tokenizer DIR",
         ),
