@@ -20,9 +20,10 @@ from typing import Any
 from pytest_hermes_env.contract.comments import complaint
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json, shown_path
-from pytest_hermes_env.contract.rule import Finding, Outcome
+from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.errors import BadSettings, shorten
 from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["DEFAULT_FILE", "Baseline", "Known", "read_baseline", "rewritten"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Severity
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import UnknownRule
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,22 +16,23 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Finding, Outcome, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (
+    ClassKind,
     ClassSource,
     FileProblem,
     FileReading,
     Skipped,
     SourceTree,
-    Standing,
     read_class,
     read_classes,
-    without_helpers,
+    without_abstract_bases,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,7 +122,7 @@ def check_paths(
             continue
         for file in _files(path):
             readings[os.path.abspath(file)] = read_classes(file, tree)
-    checked = without_helpers(readings.values())
+    checked = without_abstract_bases(readings.values())
     classes = {source.label: source for reading in checked for source in reading.classes} | chosen
     ledgers = check_all(list(classes.values()), rules, processes=processes)
     waivers = waivers_of(tree.modules, settings or Settings())
@@ -203,8 +204,8 @@ def _reading_of(path: str, name: str, tree: SourceTree, chosen: dict[str, ClassS
         nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
         hint = f" Did you mean {nearest[0]}?" if nearest else ""
         raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
-    if source.standing in {Standing.ATROPOS, Standing.OTHER}:
-        raise BadTarget(f"{path}:{name} is {source.standing}: expected a class derived from HermesAgentBaseEnv")
+    if source.class_kind in {ClassKind.ATROPOS, ClassKind.OTHER}:
+        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv")
     chosen[source.label] = source
     return FileReading(path=path)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.rollout.buffers import changed
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.rule import Finding
     from pytest_hermes_env.rollout.scenario import Scenario
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["reproduction_of"]
 

@@ -14,13 +14,14 @@ from pytest_hermes_env.source import (
     Frame,
     Function,
     Kind,
-    breach,
     calls_layer,
+    data_flow,
+    finding_at,
     last_name,
 )
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.contract.rule import Finding
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["Doubt", "check_rollout", "rollouts_of"]
 
@@ -56,13 +57,13 @@ def check_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int
         case ast.withitem():
             if isinstance(function.statement_of(node), ast.AsyncWith):
                 return None
-            return breach(function, node, f"{function.name} enters agent_rollout with `with`: it requires `async with`")
+            return finding_at(function, node, f"{function.name} enters agent_rollout with `with`: it requires `async with`")
         case ast.NamedExpr() | ast.IfExp():
             return check_rollout(source, frame, parent, returns)
         case ast.Await() if returns:
             return check_rollout(source, frame, parent, returns)
         case ast.Await() | ast.Expr():
-            return breach(function, node, f"{function.name} calls agent_rollout without `async with`: the agent never runs")
+            return finding_at(function, node, f"{function.name} calls agent_rollout without `async with`: the agent never runs")
         case ast.Call() if node in parent.args and last_name(parent.func) == "enter_async_context":
             return None
         case ast.Attribute(attr="__aenter__"):
@@ -83,12 +84,12 @@ def _check_name(source: ClassSource, frame: Frame, node: ast.AST, name: str, ret
     ]
     if not uses:
         message = f"{frame.function.name} calls agent_rollout and never enters it: the agent never runs"
-        return breach(frame.function, node, message)
+        return finding_at(frame.function, node, message)
     return _best([check_rollout(source, frame, use, returns) for use in uses])
 
 
 def _check_callers(source: ClassSource, frame: Frame, node: ast.AST, returns: int) -> Finding | Doubt | None:
-    callers = [(edge, caller) for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame]
+    callers = [(edge, caller) for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame]
     if not callers or returns >= _MOST_RETURNS or not isinstance(frame.function, Function):
         return Doubt(line=getattr(node, "lineno", 0), reason="agent_rollout is returned to a caller that is not in this class")
     return _worst([check_rollout(source, caller, edge, returns + 1) for edge, caller in callers])

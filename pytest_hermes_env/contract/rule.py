@@ -15,20 +15,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_hermes_env.contract.evidence import Evidence
     from pytest_hermes_env.source import ClassSource
-
-
-class Severity(enum.StrEnum):
-    """How much a violation weighs: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    OPINION = "opinion"
 
 
 class Outcome(enum.StrEnum):
@@ -44,27 +37,6 @@ class Outcome(enum.StrEnum):
     """The law does not concern this class, for the reason given."""
     NOT_RUN = "not run"
     """Nobody asked for the rule in this run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One violation of one law, at one place.
-
-    ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
-    ``confirmation`` says what rollouts had to say about a finding in the source; rules leave it empty, the engine fills it.
-    ``reproduction`` is a test, ready to paste, that shows the violation alone; the engine fills it, where there is one.
-    ``severity`` is given where this violation weighs less or more than its rule says.
-    """
-
-    message: str
-    path: str = ""
-    line: int = 0
-    column: int = 1
-    seen: str = ""
-    scenario: str = ""
-    confirmation: str = ""
-    severity: Severity | None = None
-    reproduction: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

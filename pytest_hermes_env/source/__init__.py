@@ -1,144 +1,114 @@
-"""Environment classes read from their files, without importing them. Rules and commands start here.
+"""Static analysis: environment classes are read from their files, without importing them.
 
-``read_classes(path)`` finds the classes; a `ClassSource` knows its bases, its methods and its place; ``source.flow``
-knows what its methods do with the values that matter to the contract.
+``read_classes(path)`` finds the classes. A `ClassSource` has bases, methods and a place in its file. ``data_flow(source)``
+interprets its methods and records what they do with the values that matter to the contract.
+
+From the bottom up:
+
+- ``layer_names``, ``installed``: names of the layer, and of the installed hermes-agent and Atropos
+- ``syntax``, ``modules``, ``functions``: files and functions as they are written
+- ``classes``: classes with their resolved bases; what a name means
+- ``values``, ``frames``: what an expression may hold; records of what happens in a function
+- ``lookup``, ``calls``, ``evaluator``, ``interpreter``, ``flow``: the abstract interpreter that fills the frames
+- ``trace``, ``constants``, ``configs``, ``taint``, ``shell_commands``, ``unresolved``: queries on top of both
+- ``discovery``, ``finding``: where the contract begins and ends
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.source.calls import MUTATORS, hung_on_self
-from pytest_hermes_env.source.classes import ClassSource, External, Standing, resolve
-from pytest_hermes_env.source.configs import (
-    ConfigField,
-    config_calls,
-    config_class,
-    fields_of,
-    is_config,
-    keyword,
+from pytest_hermes_env.source.calls import MUTATORS
+from pytest_hermes_env.source.classes import ClassKind, ClassSource, External, class_of, resolve
+from pytest_hermes_env.source.configs import ConfigField, config_calls, config_class, config_fields, is_layer_config
+from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, constant_value
+from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source.finding import finding_at, sorted_findings
+from pytest_hermes_env.source.flow import data_flow
+from pytest_hermes_env.source.frames import Access, Call, Change, Frame, calls_in, calls_layer, constructs
+from pytest_hermes_env.source.functions import Function
+from pytest_hermes_env.source.installed import (
+    installed_config_fields,
+    installed_distributions,
+    installed_tools,
+    installed_toolsets,
 )
-from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, literal
-from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_helpers
-from pytest_hermes_env.source.expressions import names_a_tool
-from pytest_hermes_env.source.findings import breach, doubts, in_order
-from pytest_hermes_env.source.flow import (
-    Access,
-    Call,
-    Change,
-    Comparison,
-    Flow,
-    Frame,
-    calls_in,
-    calls_layer,
-    constructs,
-    instances,
-)
-from pytest_hermes_env.source.functions import Function, FunctionNode, annotation_text, function_of, last_name
-from pytest_hermes_env.source.installed import known_distributions, known_fields, known_tools, known_toolsets
 from pytest_hermes_env.source.layer_names import (
-    BASE_METHODS,
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
-    LAYER_ENV,
     LAYER_EVALUATION,
     LAYER_LOOP,
-    LAYER_RESULT,
     LAYER_ROLLOUTS,
     LAYER_RUNS,
     REQUIRED_METHODS,
     RESULT_FIELDS,
 )
-from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, flat_statements
-from pytest_hermes_env.source.shell_commands import Command, commands_of
-from pytest_hermes_env.source.trace import Origin, argument, bindings, given_to, is_hidden, origins, parameters
-from pytest_hermes_env.source.values import (
-    ANYTHING,
-    DICTS,
-    NOTHING,
-    Kind,
-    Value,
-    Values,
-    has,
-    joined,
-    members,
-    only,
-)
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
+from pytest_hermes_env.source.shell_commands import terminal_commands
+from pytest_hermes_env.source.syntax import argument, flat_statements, keyword, last_name
+from pytest_hermes_env.source.trace import argument_origins, bindings, may_be_unpacked, origins
+from pytest_hermes_env.source.unresolved import unresolved_calls
+from pytest_hermes_env.source.values import DICTS, Kind, Value, Values, may_be, may_name_a_tool, must_be
 
 __all__ = [
-    "ANYTHING",
-    "BASE_METHODS",
     "DICTS",
     "LAYER_AGENT_ROLLOUT",
     "LAYER_CONTEXT",
-    "LAYER_ENV",
     "LAYER_EVALUATION",
     "LAYER_LOOP",
-    "LAYER_RESULT",
     "LAYER_ROLLOUTS",
     "LAYER_RUNS",
     "MUTATORS",
-    "NOTHING",
     "REQUIRED_METHODS",
     "RESULT_FIELDS",
     "UNKNOWN",
     "Access",
     "Call",
     "Change",
+    "ClassKind",
     "ClassSource",
-    "Command",
-    "Comparison",
     "ConfigField",
     "External",
     "FileProblem",
     "FileReading",
-    "Flow",
     "Frame",
     "FromEnvironment",
     "Function",
-    "FunctionNode",
     "Kind",
     "Module",
-    "Origin",
     "Skipped",
     "SourceTree",
-    "Standing",
     "Value",
     "Values",
-    "annotation_text",
     "argument",
+    "argument_origins",
     "bindings",
-    "breach",
     "calls_in",
     "calls_layer",
-    "commands_of",
+    "class_of",
     "config_calls",
     "config_class",
+    "config_fields",
+    "constant_value",
     "constructs",
-    "doubts",
-    "fields_of",
+    "data_flow",
+    "finding_at",
     "flat_statements",
-    "function_of",
-    "given_to",
-    "has",
-    "hung_on_self",
-    "in_order",
-    "instances",
-    "is_config",
-    "is_hidden",
-    "joined",
+    "installed_config_fields",
+    "installed_distributions",
+    "installed_tools",
+    "installed_toolsets",
+    "is_layer_config",
     "keyword",
-    "known_distributions",
-    "known_fields",
-    "known_tools",
-    "known_toolsets",
     "last_name",
-    "literal",
-    "members",
-    "names_a_tool",
-    "only",
+    "may_be",
+    "may_be_unpacked",
+    "may_name_a_tool",
+    "must_be",
     "origins",
-    "parameters",
     "read_class",
     "read_classes",
     "resolve",
-    "without_helpers",
+    "sorted_findings",
+    "terminal_commands",
+    "unresolved_calls",
+    "without_abstract_bases",
 ]

@@ -1,4 +1,4 @@
-"""Classes as they are written, and where their bases lead: through aliases, imports and files of the same tree."""
+"""Classes and name resolution: bases are followed through aliases, imports and files of the same tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.functions import Function, function_of, last_name
+from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.layer_names import (
     ATROPOS_ENV,
     BASE_METHODS,
@@ -20,12 +20,12 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_RUNS,
     REQUIRED_METHODS,
 )
-from pytest_hermes_env.source.modules import Binding, Module, flat_statements
+from pytest_hermes_env.source.modules import Binding, Module
+from pytest_hermes_env.source.syntax import flat_statements, last_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_hermes_env.source.flow import Flow
 
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
@@ -33,8 +33,8 @@ _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
 _GIVEN_BY_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 
 
-class Standing(enum.StrEnum):
-    """Where the bases of a class lead."""
+class ClassKind(enum.StrEnum):
+    """The kind of a class, judged by the classes that it inherits from."""
 
     HERMES = "a Hermes environment"
     ATROPOS = "an Atropos environment without HermesAgentBaseEnv"
@@ -44,7 +44,7 @@ class Standing(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class External:
-    """A name that leads out of the readable tree: the layer, Atropos, the standard library, or what is not there."""
+    """A name from outside the readable tree: the layer, Atropos, the standard library, or a module that is missing."""
 
     dotted: str
 
@@ -55,7 +55,7 @@ class External:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known to give an environment no methods of its own."""
+        """Whether it is known to add no methods that the contract judges."""
         return self.last in {LAYER_ENV, ATROPOS_ENV} or is_standard(self.dotted)
 
 
@@ -73,7 +73,7 @@ class ClassSource:
 
     @property
     def path(self) -> str:
-        """The file, as it is shown."""
+        """The path of the file, as it is displayed."""
         return self.module.path
 
     @property
@@ -88,12 +88,12 @@ class ClassSource:
 
     @property
     def label(self) -> str:
-        """``path:Class``, as commands take it."""
+        """``path:Class``, as commands accept it."""
         return f"{self.path}:{self.name}"
 
     @cached_property
     def bases(self) -> tuple[ClassSource | External, ...]:
-        """What the base expressions lead to; what cannot be followed is an External with the expression as its name."""
+        """The resolved bases; one that cannot be resolved is an External named after its expression."""
         found: list[ClassSource | External] = []
         for base in self.node.bases:
             target = resolve(self.module, base)
@@ -116,15 +116,24 @@ class ClassSource:
         return tuple(item for item in self.mro if isinstance(item, ClassSource))
 
     @cached_property
+    def external(self) -> tuple[External, ...]:
+        """The classes of the MRO that were not read."""
+        return tuple(item for item in self.mro if isinstance(item, External))
+
+    def is_subclass_of(self, name: str) -> bool:
+        """Return whether this is the class ``name``, or inherits from an unread class of that name."""
+        return self.name == name or any(item.last == name for item in self.external)
+
+    @cached_property
     def modules(self) -> tuple[Module, ...]:
-        """The files that the class and its readable bases stand in, each once; a file of the layer's own is left out."""
+        """The files of the class and its readable bases, without those of the layer."""
         layer = {item.module for item in self.readable if item.name in LAYER_NAMES}
         return tuple(dict.fromkeys(item.module for item in self.readable if item.module not in layer))
 
     @cached_property
     def unreadable(self) -> tuple[str, ...]:
-        """What may give the class methods that were not read: bases, metaclasses, decorators."""
-        found = [item.dotted for item in self.mro if isinstance(item, External) and not item.is_known]
+        """Bases, metaclasses and decorators that may add methods that were not read."""
+        found = [item.dotted for item in self.external if not item.is_known]
         for item in self.readable:
             found += [
                 f"metaclass {last_name(word.value)}"
@@ -137,24 +146,24 @@ class ClassSource:
         return tuple(found)
 
     @cached_property
-    def standing(self) -> Standing:
-        """Where the bases lead."""
-        outside = [item for item in self.mro if isinstance(item, External)]
-        if any(item.last == LAYER_ENV for item in outside):
-            return Standing.HERMES
-        if any(item.last == ATROPOS_ENV for item in outside):
-            return Standing.ATROPOS
-        return Standing.UNKNOWN if self.unreadable else Standing.OTHER
+    def class_kind(self) -> ClassKind:
+        """The kind of the class, judged by the classes that it inherits from."""
+        names = {item.last for item in self.external}
+        if LAYER_ENV in names:
+            return ClassKind.HERMES
+        if ATROPOS_ENV in names:
+            return ClassKind.ATROPOS
+        return ClassKind.UNKNOWN if self.unreadable else ClassKind.OTHER
 
     @cached_property
     def own_methods(self) -> Mapping[str, Function]:
-        """Methods written in the class body, those under an if or a try included."""
+        """Methods defined in the class body, including those under an if or a try."""
         found: dict[str, Function] = {}
         for statement in flat_statements(self.node.body):
             if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 if any(last_name(node) in {"setter", "deleter", "overload"} for node in statement.decorator_list):
                     continue
-                found[statement.name] = function_of(statement, self.module, self)
+                found[statement.name] = function_of(statement, self.module, self.node)
         return found
 
     @cached_property
@@ -170,7 +179,7 @@ class ClassSource:
 
     @cached_property
     def methods(self) -> Mapping[str, Function]:
-        """Own and inherited methods; abstract ones are left out."""
+        """Own and inherited methods, without abstract ones."""
         found: dict[str, Function] = {}
         taken: set[str] = set()
         for item in self.mro:
@@ -184,7 +193,7 @@ class ClassSource:
         return found
 
     def attribute(self, name: str) -> tuple[ClassSource, ast.expr] | None:
-        """Return the class-level value of ``name`` and the class that gives it."""
+        """Return the class that assigns ``name`` in its body, and the value; None if no readable class does."""
         for item in self.readable:
             if name in item.own_methods:
                 return None
@@ -193,14 +202,13 @@ class ClassSource:
         return None
 
     def has(self, name: str) -> bool:
-        """Whether readable code gives the class ``name``, as a method or as a class-level value."""
+        """Return whether readable code defines ``name``, as a method or as a class-level value."""
         return name in self.methods or self.attribute(name) is not None
 
-    def after(self, owner: ClassSource | None, name: str) -> Function | External | None:
-        """Return what ``super().name`` means in a method of ``owner``: a method, or the base that cannot be read."""
-        order = self.mro
-        start = order.index(owner) + 1 if owner in order else 1
-        for item in order[start:]:
+    def after(self, owner: ast.ClassDef | None, name: str) -> Function | External | None:
+        """Return what ``super().name`` is in a method of ``owner``: a method, or the base that cannot be read."""
+        before = [index for index, item in enumerate(self.mro) if isinstance(item, ClassSource) and item.node is owner]
+        for item in self.mro[before[0] + 1 if before else 1 :]:
             if isinstance(item, External):
                 if item.last in {LAYER_ENV, ATROPOS_ENV} or not item.is_known:
                     return item
@@ -210,23 +218,16 @@ class ClassSource:
 
     @cached_property
     def missing(self) -> tuple[str, ...]:
-        """Required methods that readable code does not give."""
+        """Required methods that readable code does not define."""
         return tuple(name for name in REQUIRED_METHODS if not self.has(name))
 
     @cached_property
     def is_marked_abstract(self) -> bool:
-        """Whether the class says that it is only a base: ABC among its bases, or an abstract method left open."""
+        """Whether the class is declared abstract: ABC is among its bases, or an abstract method is not defined."""
         if any(isinstance(base, External) and base.last == "ABC" for base in self.bases):
             return True
         names = {name for item in self.readable for name, function in item.own_methods.items() if function.is_abstract}
         return any(not self.has(name) for name in names)
-
-    @cached_property
-    def flow(self) -> Flow:
-        """What values flow where in the methods of the class, computed once."""
-        from pytest_hermes_env.source.flow import Flow  # noqa: PLC0415  # flow reads us
-
-        return Flow(self)
 
 
 Resolved = ClassSource | Function | Module | External
@@ -234,19 +235,17 @@ Resolved = ClassSource | Function | Module | External
 
 def class_of(node: ast.ClassDef, module: Module) -> ClassSource:
     """Return the one ClassSource of a class statement."""
-    if node not in module.classes:
-        module.classes[node] = ClassSource(node=node, module=module)
-    return module.classes[node]
+    return module.once(ClassSource, node, lambda: ClassSource(node=node, module=module))
 
 
 def is_standard(dotted: str) -> bool:
-    """Whether a dotted name is a builtin or of the standard library."""
+    """Return whether a dotted name is a builtin or from the standard library."""
     root, _, rest = dotted.partition(".")
     return root in sys.stdlib_module_names or (not rest and root in _BUILTINS)
 
 
 def resolve(module: Module, node: ast.AST, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
-    """Return what an expression of module scope names, or None where only running it would tell."""
+    """Return what an expression at module scope refers to, or None if only running it would tell."""
     if isinstance(node, ast.Subscript):
         return resolve(module, node.value, seen)
     if isinstance(node, ast.Name):
@@ -258,7 +257,7 @@ def resolve(module: Module, node: ast.AST, seen: frozenset[tuple[str, str]] = fr
 
 
 def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
-    """Return what a module-level name means; of several bindings, the one that leads to the layer, else the last."""
+    """Return what a module-level name refers to: of several bindings, the one from the layer, else the last."""
     if (module.file, name) in seen:
         return None
     seen |= {(module.file, name)}
@@ -284,7 +283,7 @@ def resolve_name(module: Module, name: str, seen: frozenset[tuple[str, str]] = f
 
 
 def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str, str]] = frozenset()) -> Resolved | None:
-    """Return what one binding gives its name."""
+    """Return what one binding refers to."""
     if isinstance(binding.node, ast.ClassDef):
         return class_of(binding.node, module)
     if isinstance(binding.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -308,7 +307,7 @@ def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str,
 def resolve_attribute(
     module: Module, base: Resolved, name: str, seen: frozenset[tuple[str, str]] = frozenset()
 ) -> Resolved | None:
-    """Return what ``base.name`` means."""
+    """Return what ``base.name`` refers to."""
     if isinstance(base, Module):
         return resolve_name(base, name, seen)
     if isinstance(base, External):

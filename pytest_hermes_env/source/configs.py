@@ -1,4 +1,4 @@
-"""The configuration of an environment as it is written: its class, its own fields, and where it is made."""
+"""The configuration of an environment: its class, its own fields, and the calls that make it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, class_of, resolve
-from pytest_hermes_env.source.flow import Call, Frame, calls_in, constructs
-from pytest_hermes_env.source.functions import annotation_text, last_name
-from pytest_hermes_env.source.installed import known_fields
-from pytest_hermes_env.source.modules import flat_statements
+from pytest_hermes_env.source.frames import Call, Frame, calls_in, constructs
+from pytest_hermes_env.source.installed import installed_config_fields
+from pytest_hermes_env.source.syntax import annotation_text, flat_statements, last_name
 from pytest_hermes_env.source.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = ["BASE_CONFIG", "LAYER_CONFIG", "ConfigField", "config_calls", "config_class", "fields_of", "is_config", "keyword"]
 
 LAYER_CONFIG = "HermesAgentEnvConfig"
 BASE_CONFIG = "BaseEnvConfig"
@@ -33,11 +30,11 @@ class ConfigField:
     @property
     def is_own(self) -> bool:
         """Whether neither Atropos nor the layer has a field of this name."""
-        return self.name not in known_fields()
+        return self.name not in installed_config_fields()
 
     @property
     def is_described(self) -> bool:
-        """Whether the field says what it is for."""
+        """Whether the field has a description."""
         if self._has_docstring:
             return True
         candidates = [self.node.value, *_annotated(self.node.annotation)]
@@ -48,7 +45,7 @@ class ConfigField:
 
     @property
     def _has_docstring(self) -> bool:
-        """Whether a string stands below the field, in a class whose model_config takes such strings for descriptions."""
+        """Whether a string follows the field, in a class whose model_config uses such strings as descriptions."""
         settings = self.owner.own_attributes.get("model_config")
         if settings is None or "use_attribute_docstrings" not in ast.unparse(settings):
             return False
@@ -65,12 +62,12 @@ def _annotated(annotation: ast.expr) -> list[ast.expr]:
 
 
 def _is_plain(value: ast.expr) -> bool:
-    """Whether a default is a bare value, which says nothing; a name may stand for a described Field."""
+    """Return whether a default is a bare value without a description; a name may refer to a described Field."""
     return isinstance(value, (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.Set, ast.UnaryOp, ast.BinOp, ast.JoinedStr))
 
 
 def config_class(source: ClassSource) -> Resolved | None:
-    """Return what env_config_cls names: a class that was read, an External, or None where it is not given or computed."""
+    """Return what env_config_cls refers to: a class that was read or an External; None if it is missing or computed."""
     given = source.attribute("env_config_cls")
     if given is None:
         return None
@@ -82,22 +79,19 @@ def config_class(source: ClassSource) -> Resolved | None:
     return resolve(owner.module, node)
 
 
-def is_config(target: Resolved | None) -> bool | None:
-    """Whether a class leads to the layer's configuration; None when its bases cannot all be read."""
+def is_layer_config(target: Resolved | None) -> bool | None:
+    """Return whether a class inherits from the layer's configuration; None if its bases cannot all be read."""
     if isinstance(target, External):
         return True if target.last == LAYER_CONFIG else False if target.last == BASE_CONFIG else None
     if not isinstance(target, ClassSource):
         return None
-    if target.name == LAYER_CONFIG:
+    if any(item.is_subclass_of(LAYER_CONFIG) for item in target.readable):
         return True
-    outside = [item for item in target.mro if isinstance(item, External)]
-    if any(item.last == LAYER_CONFIG for item in outside) or any(item.name == LAYER_CONFIG for item in target.readable):
-        return True
-    strange = [item for item in outside if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
+    strange = [item for item in target.external if not item.is_known and item.last not in {BASE_CONFIG, "BaseModel"}]
     return None if strange else False
 
 
-def fields_of(config: ClassSource) -> Iterator[ConfigField]:
+def config_fields(config: ClassSource) -> Iterator[ConfigField]:
     """Yield the fields that a configuration class and its readable bases declare; each name once, the nearest first."""
     seen: set[str] = set()
     for owner in config.readable:
@@ -124,12 +118,7 @@ def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
             yield call
 
 
-def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword argument, None where it is not given."""
-    return next((word.value for word in call.keywords if word.arg == name), None)
-
-
 def _describes(word: ast.keyword) -> bool:
-    """Whether a keyword of Field is a description that says something, or many keywords that cannot be read."""
+    """Return whether a keyword of Field is a description that is not empty, or ``**`` keywords that cannot be read."""
     is_empty = isinstance(word.value, ast.Constant) and not word.value.value
     return word.arg is None or (word.arg == "description" and not is_empty)

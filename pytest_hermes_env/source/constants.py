@@ -1,22 +1,18 @@
-"""Values that are written in the source: literals, and names that stand for one."""
+"""Constant folding: values that are written in the source, as literals or as names of them."""
 
 from __future__ import annotations
 
 import ast
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pytest_hermes_env.source.classes import ClassSource, External, resolve
-from pytest_hermes_env.source.functions import Function, last_name
+from pytest_hermes_env.source.classes import ClassSource, External, class_of, resolve
+from pytest_hermes_env.source.functions import Function, assigned_values
 from pytest_hermes_env.source.modules import Binding, Module
+from pytest_hermes_env.source.syntax import keyword, last_name, parameters
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["UNKNOWN", "FromEnvironment", "literal"]
-
-_DEEPEST = 12
+_MAX_DEPTH = 12
 _ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
 
 
@@ -27,23 +23,23 @@ class _Unknown(enum.Enum):
 
 
 UNKNOWN: Final = _Unknown.UNKNOWN
-"""What an expression is when only running it would tell."""
+"""The value of an expression that only running it would tell."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FromEnvironment:
-    """What an environment variable holds; ``default`` is what the source gives where it is not set, None for nothing."""
+    """The value of an environment variable; ``default`` is the fallback in the source, None if there is none."""
 
     name: str
     default: object = None
 
 
-def literal(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
-    """Return the value that ``node`` is known to have, with `UNKNOWN` in place of what is not written down.
+def constant_value(node: ast.AST | None, module: Module, function: Function | None = None, depth: int = 0) -> object:
+    """Return the value of ``node``, with `UNKNOWN` for each part that is not constant.
 
-    ``function`` is the function that the expression stands in: its local names are followed when they are bound once.
+    ``function`` is the function around the expression: its local names are followed if they are assigned once.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return UNKNOWN
     inner = depth + 1
     match node:
@@ -52,20 +48,20 @@ def literal(node: ast.AST | None, module: Module, function: Function | None = No
         case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
             return [item for part in parts for item in _spread(part, module, function, inner)]
         case ast.JoinedStr(values=parts):
-            return _text([literal(part, module, function, inner) for part in parts])
+            return _text([constant_value(part, module, function, inner) for part in parts])
         case ast.FormattedValue(value=value):
-            return literal(value, module, function, inner)
+            return constant_value(value, module, function, inner)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _sum(literal(left, module, function, inner), literal(right, module, function, inner))
+            return _sum(constant_value(left, module, function, inner), constant_value(right, module, function, inner))
         case ast.BoolOp(op=ast.Or(), values=parts):
-            return _first_of([literal(part, module, function, inner) for part in parts])
+            return _first_of([constant_value(part, module, function, inner) for part in parts])
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            held = literal(operand, module, function, inner)
+            held = constant_value(operand, module, function, inner)
             return -held if isinstance(held, (int, float)) else UNKNOWN
         case ast.NamedExpr(value=value) | ast.Await(value=value):
-            return literal(value, module, function, inner)
+            return constant_value(value, module, function, inner)
         case ast.Subscript(value=holder, slice=index) if _dotted(holder, module) == "os.environ":
-            return FromEnvironment(name=str(literal(index, module, function, inner)))
+            return FromEnvironment(name=str(constant_value(index, module, function, inner)))
         case ast.Call():
             return _call(node, module, function, inner)
         case ast.Name(id=name):
@@ -78,8 +74,8 @@ def literal(node: ast.AST | None, module: Module, function: Function | None = No
 
 def _spread(node: ast.AST, module: Module, function: Function | None, depth: int) -> list[object]:
     if not isinstance(node, ast.Starred):
-        return [literal(node, module, function, depth)]
-    held = literal(node.value, module, function, depth)
+        return [constant_value(node, module, function, depth)]
+    held = constant_value(node.value, module, function, depth)
     return held if isinstance(held, list) else [UNKNOWN]
 
 
@@ -100,7 +96,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _first_of(values: list[object]) -> object:
-    """Return what ``a or b`` is: a variable of the environment keeps its place, with what follows as its default."""
+    """Return the value of ``a or b``; for an environment variable, ``b`` is its default."""
     first, *rest = values
     if first is UNKNOWN or not rest:
         return first
@@ -111,16 +107,18 @@ def _first_of(values: list[object]) -> object:
 
 def _call(node: ast.Call, module: Module, function: Function | None, depth: int) -> object:
     if _dotted(node.func, module) in _ENVIRONMENT and node.args:
-        given = [literal(item, module, function, depth) for item in node.args]
-        keyword = next((literal(word.value, module, function, depth) for word in node.keywords if word.arg == "default"), None)
-        return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else keyword)
+        given = [constant_value(item, module, function, depth) for item in node.args]
+        default = keyword(node, "default")
+        if len(given) == 1 and default is not None:
+            given.append(constant_value(default, module, function, depth))
+        return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
     if isinstance(node.func, ast.Name) and node.func.id in {"list", "tuple", "set", "sorted", "str"} and len(node.args) == 1:
-        return literal(node.args[0], module, function, depth)
+        return constant_value(node.args[0], module, function, depth)
     is_strip = isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}
     if is_strip and isinstance(node.func, ast.Attribute):
-        held = literal(node.func.value, module, function, depth)
+        held = constant_value(node.func.value, module, function, depth)
         if isinstance(held, str) and node.func.attr == "split" and not node.keywords:
-            given = [literal(item, module, function, depth) for item in node.args]
+            given = [constant_value(item, module, function, depth) for item in node.args]
             return held.split(*given) if all(isinstance(item, str) for item in given) else UNKNOWN  # type: ignore[arg-type]
         return held if isinstance(held, FromEnvironment) or (isinstance(held, str) and not node.args) else UNKNOWN
     return UNKNOWN
@@ -128,46 +126,40 @@ def _call(node: ast.Call, module: Module, function: Function | None, depth: int)
 
 def _name(name: str, module: Module, function: Function | None, depth: int) -> object:
     if function is not None:
-        bound = list(_bound_in(function, name))
+        bound = list(assigned_values(function, name, function.own_nodes()))
         if bound:
-            return literal(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
-        arguments = function.node.args
-        if any(item.arg == name for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)):
+            return constant_value(bound[0], module, function, depth) if len(bound) == 1 else UNKNOWN
+        if name in parameters(function.node):
             return UNKNOWN
+    return _module_value(name, module, depth)
+
+
+def _module_value(name: str, module: Module, depth: int) -> object:
+    """Return the value of a module-level name that is bound once."""
     bindings = module.names.get(name, ())
     return _binding(bindings[0], module, depth) if len(bindings) == 1 else UNKNOWN
 
 
-def _bound_in(function: Function, name: str) -> Iterator[ast.AST | None]:
-    for node in function.own_nodes():
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            around = function.parents.get(node)
-            is_plain = isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and is_plain else None
-
-
 def _binding(binding: Binding, module: Module, depth: int) -> object:
     if not binding.module:
-        return literal(binding.node, module, None, depth)
+        return constant_value(binding.node, module, None, depth)
     source = module.imported(binding.module)
     if source is None or not binding.attribute:
         return UNKNOWN
-    bindings = source.names.get(binding.attribute, ())
-    return _binding(bindings[0], source, depth + 1) if len(bindings) == 1 and depth < _DEEPEST else UNKNOWN
+    return _module_value(binding.attribute, source, depth + 1) if depth < _MAX_DEPTH else UNKNOWN
 
 
 def _attribute(node: ast.Attribute, module: Module, function: Function | None, depth: int) -> object:
     holder: object = None
     if function is not None and function.owner is not None and isinstance(node.value, ast.Name):
         first = function.positional[:1]
-        holder = function.owner if first == (node.value.id,) else None
+        holder = class_of(function.owner, function.module) if first == (node.value.id,) else None
     holder = holder or resolve(module, node.value)
     if isinstance(holder, ClassSource):
         given = holder.attribute(node.attr)
-        return literal(given[1], given[0].module, None, depth) if given else UNKNOWN
+        return constant_value(given[1], given[0].module, None, depth) if given else UNKNOWN
     if isinstance(holder, Module):
-        bindings = holder.names.get(node.attr, ())
-        return _binding(bindings[0], holder, depth) if len(bindings) == 1 else UNKNOWN
+        return _module_value(node.attr, holder, depth)
     return UNKNOWN
 
 

@@ -1,4 +1,4 @@
-"""Which classes of a file are environments, and why the others are not judged."""
+"""Discovery: which classes of a file are environments, and why others are skipped."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.classes import ClassSource, External, Standing, class_of
+from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
 from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_RUNS, REQUIRED_METHODS
-from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree, flat_statements
+from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
+from pytest_hermes_env.source.syntax import flat_statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_LIKELY = 2
-"""So many names of an environment make a class with unreadable bases worth judging; one of them must be its own."""
+_MIN_NAMES = 2
+"""How many names of an environment a class with unreadable bases must define to be judged; one must be distinctive."""
 
-_OWN_NAMES = frozenset({"compute_reward", "env_config_cls"})
-_NAMES = _OWN_NAMES.union(REQUIRED_METHODS, LAYER_RUNS, {"config_init", "name", "wandb_log"})
+_DISTINCTIVE_NAMES = frozenset({"compute_reward", "env_config_cls"})
+_NAMES = _DISTINCTIVE_NAMES.union(REQUIRED_METHODS, LAYER_RUNS, {"config_init", "name", "wandb_log"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """A class that was seen and is not judged."""
+    """A class that was found and is not judged."""
 
     path: str
     line: int
     name: str
     reason: str
     is_environment: bool = False
-    """Whether it is an environment of some kind all the same, so that leaving it out must be shown."""
+    """Whether it is an environment of another kind, so that reports must mention it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileReading:
-    """What one file holds for the contract."""
+    """The environment classes of one file, and what was skipped."""
 
     path: str
     classes: tuple[ClassSource, ...] = ()
@@ -44,7 +45,7 @@ class FileReading:
 
 
 def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
-    """Return the environment classes of a file. Abstract helpers are among them: `without_helpers` takes them out."""
+    """Return the environment classes of a file. Abstract bases are included: `without_abstract_bases` removes them."""
     module = (tree or SourceTree()).read(path)
     if isinstance(module, FileProblem):
         return FileReading(path=path, problem=module)
@@ -60,7 +61,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
 
 
 def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None = None) -> ClassSource | None:
-    """Return the class of a file by its name or qualified name, or None if there is none or no parsing it."""
+    """Return a class by its name or qualified name; None if there is none or the file does not parse."""
     module = (tree or SourceTree()).read(os.fspath(path))
     if isinstance(module, FileProblem):
         return None
@@ -68,7 +69,7 @@ def read_class(path: str | os.PathLike[str], name: str, tree: SourceTree | None 
 
 
 def _nested(module: Module, name: str) -> ClassSource | None:
-    """Return a class by its qualified name, those inside functions included."""
+    """Return a class by its qualified name, also from inside a function."""
     pending: list[tuple[str, ast.AST]] = [("", module.tree)]
     while pending:
         prefix, node = pending.pop()
@@ -84,8 +85,8 @@ def _nested(module: Module, name: str) -> ClassSource | None:
     return None
 
 
-def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
-    """Return the readings with abstract helpers moved to what is skipped: they only serve as bases of others."""
+def without_abstract_bases(readings: Iterable[FileReading]) -> list[FileReading]:
+    """Return the readings with abstract bases moved to the skipped classes."""
     found = list(readings)
     bases = {base for reading in found for source in reading.classes for base in source.readable[1:]}
     result = []
@@ -110,7 +111,7 @@ def without_helpers(readings: Iterable[FileReading]) -> list[FileReading]:
 
 
 def classes_in(module: Module) -> Iterator[ClassSource]:
-    """Yield the classes at module level and inside other classes, those under an if or a try included."""
+    """Yield the classes at module level and inside other classes, including those under an if or a try."""
     pending: list[ast.stmt] = list(module.tree.body)[::-1]
     while pending:
         for statement in flat_statements([pending.pop()]):
@@ -122,13 +123,13 @@ def classes_in(module: Module) -> Iterator[ClassSource]:
 def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
     if source.name == LAYER_ENV:
         return "the base class of the layer itself", False
-    if source.standing is Standing.HERMES:
+    if source.class_kind is ClassKind.HERMES:
         return "", False
-    if source.standing is Standing.ATROPOS:
+    if source.class_kind is ClassKind.ATROPOS:
         return "not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged", True
-    if source.standing is Standing.UNKNOWN:
+    if source.class_kind is ClassKind.UNKNOWN:
         given = _NAMES.intersection(source.own_methods.keys() | source.own_attributes.keys())
-        unread = [item.dotted for item in source.mro if isinstance(item, External) and not item.is_known]
-        if unread and given & _OWN_NAMES and len(given) >= _LIKELY:
+        unread = [item for item in source.external if not item.is_known]
+        if unread and given & _DISTINCTIVE_NAMES and len(given) >= _MIN_NAMES:
             return "", False
     return "no environment", False

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.layer_names import LAYER_CONTEXT, LAYER_RESULT
+from pytest_hermes_env.source.syntax import (
+    SCOPES,
+    FunctionNode,
+    all_parameters,
+    children,
+    defaults_of,
+    is_annotated_as,
+    last_name,
+    positional_parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pytest_hermes_env.source.classes import ClassSource
     from pytest_hermes_env.source.modules import Module
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _CONTEXT_MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
-_QUOTED = {
-    name: re.compile(rf"\s*(?:Optional\[)?[\w.]*\b{name}\]?(\s*\|\s*None)?\s*") for name in (LAYER_RESULT, LAYER_CONTEXT)
-}
 _PROPERTIES = frozenset({"property", "cached_property"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
-    """A function of a readable file; ``owner`` is the class whose body holds it, if one does."""
+    """A function of a readable file; ``owner`` is the class statement around a method."""
 
     node: FunctionNode
     module: Module
-    owner: ClassSource | None = None
+    owner: ast.ClassDef | None = None
 
     @property
     def name(self) -> str:
@@ -45,7 +48,7 @@ class Function:
 
     @property
     def path(self) -> str:
-        """The file, as it is shown."""
+        """The path of the file, as it is displayed."""
         return self.module.path
 
     @cached_property
@@ -75,47 +78,45 @@ class Function:
 
     @property
     def is_abstract(self) -> bool:
-        """Whether it is only a demand on subclasses."""
+        """Whether subclasses must define it."""
         return any(name.startswith("abstract") for name in self.decorators)
 
     @property
     def is_context_manager(self) -> bool:
-        """Whether what it yields is what a with statement binds."""
+        """Whether it is a generator that a with statement enters."""
         return bool(_CONTEXT_MANAGERS & self.decorators)
 
     @cached_property
     def positional(self) -> tuple[str, ...]:
-        """Names of the parameters that can be given by position, self included."""
-        arguments = self.node.args
-        return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args))
+        """Names of the parameters that can be passed by position, self included."""
+        return tuple(item.arg for item in positional_parameters(self.node.args))
+
+    @property
+    def positional_without_self(self) -> tuple[str, ...]:
+        """Names of the parameters that a caller of the bound method passes by position."""
+        return self.positional[0 if self.is_static else 1 :]
 
     @cached_property
     def defaults(self) -> Mapping[str, ast.expr]:
         """Default expressions by parameter name."""
-        arguments = self.node.args
-        found = dict(zip(self.positional[::-1], arguments.defaults[::-1], strict=False))
-        for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            if default is not None:
-                found[item.arg] = default
-        return found
+        return defaults_of(self.node.args)
 
     @cached_property
     def result_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that are annotated as AgentResult."""
-        arguments = self.node.args
-        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        return tuple(item.arg for item in every if is_result_annotation(item.annotation))
+        return self._annotated_as(LAYER_RESULT)
 
     @cached_property
     def context_parameters(self) -> tuple[str, ...]:
         """Names of the parameters that are annotated as ToolContext."""
-        arguments = self.node.args
-        every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        return tuple(item.arg for item in every if is_annotated_as(LAYER_CONTEXT, item.annotation))
+        return self._annotated_as(LAYER_CONTEXT)
+
+    def _annotated_as(self, name: str) -> tuple[str, ...]:
+        return tuple(item.arg for item in all_parameters(self.node.args) if is_annotated_as(name, item.annotation))
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
-        """The node around each node of the function."""
+        """The parent of each node of the function."""
         found: dict[ast.AST, ast.AST] = {}
         pending: list[ast.AST] = [self.node]
         while pending:
@@ -134,7 +135,7 @@ class Function:
             node = parents[node]
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
-        """Return the statement that ``node`` stands in."""
+        """Return the statement around ``node``."""
         current = node
         while not isinstance(current, ast.stmt):
             current = self.parents[current]
@@ -143,76 +144,35 @@ class Function:
     def scope_of(self, node: ast.AST) -> ast.AST:
         """Return the innermost def or lambda around ``node``."""
         for _, parent in self.ancestors(node):
-            if isinstance(parent, _SCOPES):
+            if isinstance(parent, SCOPES):
                 return parent
         return self.node
 
     def finally_of(self, node: ast.AST) -> ast.Try | None:
-        """Return the try statement in whose ``finally`` block ``node`` stands, if it stands in one."""
+        """Return the try statement whose ``finally`` block contains ``node``, or None."""
         for child, parent in self.ancestors(node):
             if isinstance(parent, ast.Try) and isinstance(child, ast.stmt) and child in parent.finalbody:
                 return parent
         return None
 
     def own_nodes(self) -> Iterator[ast.AST]:
-        """Yield the nodes of the body, those of nested functions, lambdas and classes left out."""
+        """Yield the nodes of the body, without those of nested functions, lambdas and classes."""
         pending: list[ast.AST] = [*reversed(self.node.body)]
         while pending:
             node = pending.pop()
             yield node
-            if not isinstance(node, (*_SCOPES, ast.ClassDef)):
+            if not isinstance(node, (*SCOPES, ast.ClassDef)):
                 pending += reversed(children(node))
 
 
-def children(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes right below ``node``; quicker than `ast.iter_child_nodes`, and it leaves Load and Store out."""
-    found: list[ast.AST] = []
-    for name in node._fields:
-        part = getattr(node, name, None)
-        if part.__class__ is list:
-            found += [item for item in part if isinstance(item, ast.AST)]
-        elif isinstance(part, ast.AST) and not isinstance(part, ast.expr_context):
-            found.append(part)
-    return found
-
-
-def function_of(node: FunctionNode, module: Module, owner: ClassSource | None = None) -> Function:
+def function_of(node: FunctionNode, module: Module, owner: ast.ClassDef | None = None) -> Function:
     """Return the one Function of a def statement."""
-    if node not in module.functions:
-        module.functions[node] = Function(node=node, module=module, owner=owner)
-    return module.functions[node]
+    return module.once(Function, node, lambda: Function(node=node, module=module, owner=owner))
 
 
-def last_name(node: ast.AST) -> str:
-    """Return the last part of a dotted name, seen through calls and subscripts; empty for anything else."""
-    while isinstance(node, (ast.Call, ast.Subscript)):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def is_result_annotation(node: ast.AST | None) -> bool:
-    """Whether an annotation says AgentResult, perhaps quoted, perhaps optional."""
-    return is_annotated_as(LAYER_RESULT, node)
-
-
-def is_annotated_as(name: str, node: ast.AST | None) -> bool:
-    """Whether an annotation says ``name``, a class of the layer, perhaps quoted, perhaps optional."""
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and _QUOTED[name].fullmatch(node.value) is not None
-    if isinstance(node, ast.BinOp):
-        return is_annotated_as(name, node.left) or is_annotated_as(name, node.right)
-    if isinstance(node, ast.Subscript):
-        return last_name(node.value) == "Optional" and is_annotated_as(name, node.slice)
-    return isinstance(node, (ast.Name, ast.Attribute)) and last_name(node) == name
-
-
-def annotation_text(node: ast.expr) -> str:
-    """Return an annotation as text, whether it is quoted or not."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    try:
-        return ast.unparse(node)
-    except RecursionError:
-        return ""
+def assigned_values(function: Function, name: str, nodes: Iterator[ast.AST]) -> Iterator[ast.expr | None]:
+    """Yield the values that ``nodes`` of a function assign to a local name; None for one that is unpacked or iterated."""
+    for node in nodes:
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            around = function.parents.get(node)
+            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else None

@@ -1,4 +1,4 @@
-"""What the installed hermes-agent, Atropos and environment layer name: read from their files, never imported."""
+"""Names that the installed hermes-agent, Atropos and environment layer define: read from their files, never imported."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["folders_of", "known_distributions", "known_fields", "known_tools", "known_toolsets"]
-
 _REGISTERED = re.compile(rb"""\btoolset\s*=\s*["']([\w-]+)["']""")
 _TOOL = re.compile(rb"""\bregister\(\s*name\s*=\s*["']([\w-]+)["']""")
 _EVERYTHING = frozenset({"all", "*"})
-"""Names that hermes takes for all toolsets."""
+"""Names that hermes-agent accepts for all toolsets."""
 
 _LAYER_FIELDS = frozenset(
     {
@@ -31,27 +29,19 @@ _LAYER_FIELDS = frozenset(
 
 
 @functools.lru_cache(maxsize=1)
-def known_toolsets() -> frozenset[str]:
-    """Return the names that the installed hermes-agent takes as toolsets; empty where it is not installed."""
+def installed_toolsets() -> frozenset[str]:
+    """Return the names that the installed hermes-agent accepts as toolsets; empty if it is not installed."""
     found = set(_keys_of("toolsets", "TOOLSETS"))
     if not found:
         return frozenset()
     found |= set(_keys_of("model_tools", "_LEGACY_TOOLSET_MAP"))
-    for folder in folders_of("tools"):
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".py"):
-                found |= {word.decode() for word in _REGISTERED.findall(_read(os.path.join(folder, name)))}
-    return frozenset(found) | _EVERYTHING
+    return frozenset(found).union(_matches_in_tools(_REGISTERED), _EVERYTHING)
 
 
 @functools.lru_cache(maxsize=1)
-def known_tools() -> frozenset[str]:
-    """Return the names of the tools that the installed hermes-agent has, whatever they need; empty where it is not installed."""
-    found: set[str] = set()
-    for folder in folders_of("tools"):
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".py"):
-                found |= {word.decode() for word in _TOOL.findall(_read(os.path.join(folder, name)))}
+def installed_tools() -> frozenset[str]:
+    """Return the names of all tools of the installed hermes-agent, whatever they require; empty if it is not installed."""
+    found = set(_matches_in_tools(_TOOL))
     spec = importlib.util.find_spec("toolsets")
     tree = _parsed(_read(spec.origin)) if spec is not None and spec.origin else ast.Module(body=[], type_ignores=[])
     for node in ast.walk(tree):
@@ -61,20 +51,28 @@ def known_tools() -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=1)
-def known_distributions() -> frozenset[str]:
-    """Return the names of hermes' toolset distributions; empty where it is not installed."""
+def installed_distributions() -> frozenset[str]:
+    """Return the names of the toolset distributions of hermes-agent; empty if it is not installed."""
     return frozenset(_keys_of("toolset_distributions", "DISTRIBUTIONS"))
 
 
 @functools.lru_cache(maxsize=1)
-def known_fields() -> frozenset[str]:
-    """Return the configuration fields of Atropos and of the layer; empty where Atropos is not installed."""
+def installed_config_fields() -> frozenset[str]:
+    """Return the configuration fields of Atropos and of the layer; empty if Atropos is not installed."""
     files = [
         *(os.path.join(folder, "envs", "base.py") for folder in folders_of("atroposlib")),
         *(os.path.join(folder, "hermes_base_env.py") for folder in folders_of("environments")),
     ]
     found = {name for file in files for name in _fields_in(_read(file))}
     return frozenset(found | _LAYER_FIELDS) if found else frozenset()
+
+
+def _matches_in_tools(pattern: re.Pattern[bytes]) -> Iterator[str]:
+    """Yield what ``pattern`` captures in the files of hermes-agent's tools."""
+    for folder in folders_of("tools"):
+        for name in os.listdir(folder):
+            if name.endswith(".py"):
+                yield from (word.decode() for word in pattern.findall(_read(os.path.join(folder, name))))
 
 
 def _fields_in(text: bytes) -> Iterator[str]:
@@ -86,7 +84,7 @@ def _fields_in(text: bytes) -> Iterator[str]:
 
 
 def _keys_of(module: str, name: str) -> list[str]:
-    """Return the keys of the dict ``name`` that a top-level module of hermes defines."""
+    """Return the keys of the dict ``name`` in a top-level module of hermes-agent."""
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         return []
@@ -99,7 +97,7 @@ def _keys_of(module: str, name: str) -> list[str]:
 
 
 def folders_of(package: str) -> list[str]:
-    """Return the directories of an installed package; none where it is not installed."""
+    """Return the directories of an installed package; none if it is not installed."""
     spec = importlib.util.find_spec(package)
     found = list(spec.submodule_search_locations or ()) if spec is not None else []
     return [folder for folder in found if os.path.isdir(folder)]

@@ -1,4 +1,4 @@
-"""The words of the Hermes environment layer that source is recognised by.
+"""Names of the Hermes environment layer that identify an environment in source code.
 
 The layer and Atropos are recognised by name and never parsed: source must be readable where neither is installed.
 """
@@ -43,4 +43,4 @@ BASE_METHODS = frozenset(
         "_resolve_tools_for_group", "_use_managed_server",
     }
 )  # fmt: skip
-"""Methods that the layer and Atropos give to every environment and that drive no agent loop."""
+"""Methods that every environment inherits from the layer or Atropos and that drive no agent loop."""

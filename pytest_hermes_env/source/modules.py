@@ -1,6 +1,6 @@
-"""Files as they are read: each parsed once, with the names that it binds and the place of every node.
+"""Files: each parsed once, with the names that it binds and the position of every node.
 
-A file that cannot be read or parsed becomes a `FileProblem`; nothing here raises for what a file contains.
+A file that cannot be read or parsed becomes a `FileProblem`; no content of a file raises an exception.
 """
 
 from __future__ import annotations
@@ -12,29 +12,25 @@ import stat
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
+from pytest_hermes_env.source.syntax import flat_statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from pytest_hermes_env.source.classes import ClassSource
-    from pytest_hermes_env.source.functions import Function
-
-_BLOCKS = (
-    ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match,
-)  # fmt: skip
+_T = TypeVar("_T")
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""Directories that are no root of a tree: what is installed beside a file is not part of its project."""
+"""Directories that are never a root of absolute imports: installed packages are not part of a project."""
 
 _BELOW_THE_LAYER = 2
-"""Parts of the shortest dotted name of a module in the layer's package."""
+"""Number of parts in the shortest dotted name of a module in the layer's package."""
 
 MAX_PARENTS = 8
-"""How many directories above a file are tried as the root that its absolute imports start from."""
+"""How many directories above a file are tried as the root of its absolute imports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +47,7 @@ class FileProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """What one module-level statement binds a name to: an import, a class, a function or an expression."""
+    """The target to which a module-level statement binds a name: an import, a class, a function or an expression."""
 
     node: ast.AST
     module: str = ""
@@ -62,7 +58,7 @@ class Binding:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Module:
-    """One parsed file. ``path`` is as the user gave it, ``file`` absolute; ``names`` lists every binding of a name."""
+    """One parsed file. ``path`` is as the user wrote it, ``file`` is absolute."""
 
     path: str
     file: str
@@ -81,7 +77,7 @@ class Module:
 
     @cached_property
     def stars(self) -> tuple[str, ...]:
-        """Dotted names of the modules that are star-imported."""
+        """Dotted names of the modules that the file imports with a star."""
         return tuple(
             "." * statement.level + (statement.module or "")
             for statement in flat_statements(self.tree.body)
@@ -94,14 +90,16 @@ class Module:
         return self.text.splitlines()
 
     @cached_property
-    def classes(self) -> dict[ast.AST, ClassSource]:
-        """Filled by `classes.class_of`: one ClassSource for each class statement that was asked for."""
+    def _memo(self) -> dict[tuple[type, ast.AST], Any]:
         return {}
 
-    @cached_property
-    def functions(self) -> dict[ast.AST, Function]:
-        """Filled by `functions.function_of`."""
-        return {}
+    def once(self, kind: type[_T], node: ast.AST, make: Callable[[], _T]) -> _T:
+        """Return the one object of ``kind`` for a statement of this file; ``make`` is called on first use."""
+        key = kind, node
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: _T = self._memo[key]
+        return found
 
     def place(self, node: ast.AST) -> tuple[int, int]:
         """Return line and column of ``node``, both from 1, the column in characters."""
@@ -112,12 +110,12 @@ class Module:
         return line, offset + 1
 
     def imported(self, dotted: str) -> Module | None:
-        """Return the module that ``dotted`` means in an import of this file, if it is a file of the same tree."""
+        """Return the module that this file imports as ``dotted``, or None if it is not a file of the same tree."""
         return self.reader.find(dotted, self.file)
 
     @cached_property
     def words_read(self) -> frozenset[str]:
-        """Every word that is read as an attribute, or stands as a text that could name one."""
+        """Every attribute name that is read, and every string literal that could be one."""
         found: set[str] = set()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Attribute):
@@ -132,7 +130,7 @@ class Module:
 
     @cached_property
     def imports(self) -> tuple[str, ...]:
-        """Dotted names of what the file imports at module level; a name taken from a module may be a module itself."""
+        """Dotted names of the module-level imports; a name imported from a module may be a module itself."""
         found = list(self.stars)
         for bindings in self.names.values():
             for item in bindings:
@@ -147,7 +145,7 @@ class Module:
 
 
 class SourceTree:
-    """Reads files, each at most once. It lives as long as one check."""
+    """Reads and parses files, each at most once. It lives as long as one check."""
 
     def __init__(self) -> None:
         """Start with nothing read."""
@@ -157,7 +155,7 @@ class SourceTree:
         self._layers: list[str] | None = None
 
     def read(self, path: str) -> Module | FileProblem:
-        """Return the parsed file, or the problem that keeps it from being parsed."""
+        """Return the parsed file, or the problem that prevents parsing."""
         file = os.path.abspath(path)
         if file not in self._modules:
             self._modules[file] = self._parse(path, file)
@@ -165,13 +163,13 @@ class SourceTree:
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """The files that were read and parsed so far, those that others import included."""
+        """The files that were parsed so far, including imported ones."""
         return tuple(item for item in self._modules.values() if isinstance(item, Module))
 
     def text_of(self, file: str) -> bytes:
-        """Return what a file holds. Raises: OSError, also for what is no regular file: a pipe would be waited for, for ever."""
+        """Return the content of a file. Raises: OSError, also if it is not a regular file: reading a pipe would block forever."""
         if not stat.S_ISREG(os.stat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with open(file, "rb") as stream:
             return stream.read()
 
@@ -184,11 +182,11 @@ class SourceTree:
         file = self._found[key]
         if file is None:
             return None
-        module = self.read(_shown(file))
+        module = self.read(_display_path(file))
         return module if isinstance(module, Module) else None
 
     def problem_of(self, dotted: str, importer: str) -> FileProblem | None:
-        """Return what is wrong with the file that ``dotted`` names when imported by ``importer``, None where nothing is."""
+        """Return the problem of the file that ``importer`` imports as ``dotted``, or None."""
         self.find(dotted, importer)
         file = self._found.get((os.path.dirname(importer), dotted))
         module = self._modules.get(file) if file is not None else None
@@ -212,9 +210,9 @@ class SourceTree:
         return self._bundled(parts) if not level else None
 
     def _bundled(self, parts: list[str]) -> str | None:
-        """Return the file of an installed environment, such as one that comes with the layer, that others inherit from.
+        """Return the file of an environment in the installed layer, which others may inherit from.
 
-        The layer's own files stay unread: they are known by name.
+        The layer's own modules are never read: they are known by name.
         """
         if len(parts) < _BELOW_THE_LAYER or parts[0] != LAYER_PACKAGE or parts[-1] in LAYER_FILES:
             return None
@@ -247,7 +245,7 @@ class SourceTree:
             return FileProblem(path=path, message=f"the file cannot be read: {error.strerror or error}")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a bad escape in someone's string is not our warning to give
+                warnings.simplefilter("ignore")  # a bad escape in a string is not ours to report
                 tree = ast.parse(text, filename=path)
         except SyntaxError as error:
             return FileProblem(
@@ -263,23 +261,8 @@ class SourceTree:
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
 
 
-def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of a block and of the if, try, with, loop and match blocks in it; not of a def or class."""
-    pending = list(body)[::-1]
-    while pending:
-        statement = pending.pop()
-        yield statement
-        if not isinstance(statement, _BLOCKS):
-            continue
-        inner: list[ast.stmt] = []
-        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
-            for part in getattr(statement, name, ()):
-                inner.extend(part.body if isinstance(part, (ast.ExceptHandler, ast.match_case)) else [part])
-        pending.extend(reversed(inner))
-
-
 def import_bindings(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Binding]]:
-    """Yield the names that an import statement binds; a star import binds none that can be seen."""
+    """Yield the names that an import statement binds; those of a star import are unknown."""
     if isinstance(statement, ast.Import):
         for alias in statement.names:
             if alias.asname:
@@ -307,7 +290,7 @@ def _bindings_of(statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
         yield statement.target.id, Binding(node=statement.value)
 
 
-def _shown(file: str) -> str:
-    """Return ``file`` as it reads best in a finding: relative to the working directory where it lies below it."""
+def _display_path(file: str) -> str:
+    """Return ``file`` relative to the working directory if it is below it."""
     here = os.getcwd() + os.sep
     return file.removeprefix(here)

@@ -1,43 +1,31 @@
-"""Where the value of an argument was written: through local names, parameters and the calls that give them."""
+"""Origins of a value: an expression is followed back through local names, parameters and the calls that pass them."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.source.functions import last_name
+from pytest_hermes_env.source.functions import assigned_values
+from pytest_hermes_env.source.syntax import SCOPES, argument, defaults_of, last_name, parameters, positional_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_hermes_env.source.flow import Call, Frame
+    from pytest_hermes_env.source.frames import Call, Frame
     from pytest_hermes_env.source.functions import Function
 
-__all__ = ["Origin", "argument", "bindings", "given_to", "is_hidden", "origins", "parameters"]
-
-_DEEPEST = 8
+_MAX_DEPTH = 8
 
 Origin = tuple[ast.expr, "Frame"]
-"""An expression and the frame that it stands in."""
-
-
-def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """Return the argument of that position or name; None where it is not given, or hidden behind a star."""
-    for word in call.keywords:
-        if word.arg == name:
-            return word.value
-    before = call.args[: position + 1]
-    if len(before) <= position or any(isinstance(item, ast.Starred) for item in before):
-        return None
-    return before[position]
+"""An expression and the frame that contains it."""
 
 
 def origins(node: ast.expr, frame: Frame, frames: Iterable[Frame], depth: int = 0) -> Iterator[Origin]:
-    """Yield the expressions that ``node`` takes its value from; one that cannot be followed further is yielded itself.
+    """Yield the expressions from which ``node`` takes its value; one that cannot be followed is yielded itself.
 
-    ``frames`` are where callers of ``frame`` are looked for.
+    Callers of ``frame`` are searched in ``frames``.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         yield node, frame
         return
     match node:
@@ -64,7 +52,7 @@ def _of_name(node: ast.Name, frame: Frame, frames: Iterable[Frame], depth: int) 
             else:
                 yield from origins(value, frame, frames, depth)
         return
-    given = list(given_to(node, frame, frames))
+    given = list(argument_origins(node, frame, frames))
     if not given:
         yield node, frame
     for value, caller in given:
@@ -75,16 +63,12 @@ def _of_name(node: ast.Name, frame: Frame, frames: Iterable[Frame], depth: int) 
 
 
 def bindings(function: Function, name: str) -> Iterator[ast.expr | None]:
-    """Yield what a function, or one inside of it, gives a local name; None where it is unpacked or iterated."""
-    for node in ast.walk(function.node):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
-            around = function.parents.get(node)
-            is_plain = isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-            yield around.value if isinstance(around, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) and is_plain else None
+    """Yield the values that a function, or one inside it, assigns to a local name; None for one that is unpacked or iterated."""
+    return assigned_values(function, name, ast.walk(function.node))
 
 
-def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
-    """Yield what callers give the parameter ``node``, and its default where they give nothing; ``node`` where it is hidden."""
+def argument_origins(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[Origin]:
+    """Yield what callers pass to the parameter ``node``, or its default; ``node`` itself if unpacking hides the argument."""
     scope = _scope_of_parameter(node, frame.function)
     if scope is None:
         return
@@ -100,16 +84,8 @@ def given_to(node: ast.Name, frame: Frame, frames: Iterable[Frame]) -> Iterator[
                 yield (_bound(edge, scope, node, skipped=skipped), caller) if is_plain else (node, frame)
 
 
-def parameters(scope: ast.AST) -> tuple[str, ...]:
-    """Return the names of the parameters of a def or a lambda."""
-    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return ()
-    arguments = scope.args
-    return tuple(item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
-
-
 def _scope_of_parameter(node: ast.Name, function: Function) -> ast.AST | None:
-    """Return the def or lambda around ``node`` that has a parameter of its name."""
+    """Return the def or lambda around ``node`` with a parameter of its name."""
     scope = function.scope_of(node)
     while node.id not in parameters(scope):
         if scope is function.node:
@@ -126,26 +102,21 @@ def _calls_of(scope: ast.AST, frame: Frame) -> Iterator[ast.Call]:
 
 
 def _bound(call: ast.AST, scope: ast.AST, node: ast.Name, *, skipped: int) -> ast.expr:
-    """Return what ``call`` gives a parameter; the parameter itself where only running it would tell."""
-    if not isinstance(call, ast.Call) or not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+    """Return what ``call`` passes to a parameter; the parameter itself if only running it would tell."""
+    if not isinstance(call, ast.Call) or not isinstance(scope, SCOPES):
         return node
-    arguments = scope.args
-    positional = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    positional = [item.arg for item in positional_parameters(scope.args)]
     position = positional.index(node.id) - skipped if node.id in positional else len(call.args)
     found = argument(call, position, node.id)
     if found is not None:
         return found
     if any(word.arg is None for word in call.keywords) or any(isinstance(item, ast.Starred) for item in call.args):
         return node
-    defaults = dict(zip(positional[::-1], arguments.defaults[::-1], strict=False))
-    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if default is not None:
-            defaults[item.arg] = default
-    return defaults.get(node.id, node)
+    return defaults_of(scope.args).get(node.id, node)
 
 
-def is_hidden(call: Call, name: str) -> bool:
-    """Whether an argument that is not written out may be given all the same."""
+def may_be_unpacked(call: Call, name: str) -> bool:
+    """Return whether an argument may be passed by ``*`` or ``**`` unpacking."""
     return name not in call.keywords and (
         "**" in call.keywords or any(isinstance(item, ast.Starred) for item in call.node.args)
     )

@@ -1,8 +1,7 @@
-"""What an expression may hold, as far as the source tells: the alphabet of `flow`.
+"""Abstract values: what an expression may hold, as far as the source tells.
 
-The values of an expression are a set. An empty set is None or "nothing known to matter": it joins with anything without
-blurring it.
-`ANYTHING` in a set means that something else may be there, so that nothing is definite any more.
+The values of an expression are a set. An empty set is None or nothing that matters: a union with it changes nothing.
+`ANYTHING` in a set means that something else may be there, so nothing is certain any more.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ class Kind(enum.IntEnum):
     SELF = enum.auto()
     SUPER = enum.auto()
     ATTRIBUTE = enum.auto()
-    """An attribute of self that is no method; ``name`` is its name."""
+    """An attribute of self that is not a method; ``name`` is its name."""
     PART = enum.auto()
     """Something inside an attribute of self: an entry, a field; ``name`` is the attribute."""
     METHOD = enum.auto()
     """A function with its first argument bound; ``target`` is the Function."""
     FUNCTION = enum.auto()
     LOCAL = enum.auto()
-    """A nested def or a lambda; ``node`` is it, ``items[0]`` what it returns."""
+    """A nested def or a lambda: ``node``; ``items[0]`` is what it returns."""
     CLASS = enum.auto()
     EXTERNAL = enum.auto()
     """A name from outside the tree; ``name`` is dotted."""
     BASE_METHOD = enum.auto()
     """A method that only the unparsed base of the class has; ``name`` is its name."""
     INSTANCE = enum.auto()
-    """What calling a class gave; ``name`` is the known name among its classes, ``node`` the call."""
+    """An instance of a class; ``name`` is the known name among its classes, ``node`` the call that made it."""
     RESULT = enum.auto()
     """An AgentResult."""
     CONTEXT = enum.auto()
-    """The tool context that compute_reward is given; with ``name``, that method of it."""
+    """The tool context that compute_reward receives; with ``name``, that method of it."""
     MESSAGE = enum.auto()
     """Something inside the messages of an AgentResult; ``name`` is which part, one of those in `PARTS`."""
     RUN = enum.auto()
@@ -50,13 +49,13 @@ class Kind(enum.IntEnum):
     TUPLE = enum.auto()
     """A tuple of known length; ``items`` are the values of its members."""
     MANY = enum.auto()
-    """A list or another series; ``items[0]`` is what its members may be."""
+    """A list or another sequence; ``items[0]`` is what its members may be."""
     EMPTY = enum.auto()
     """An empty literal list, tuple, dict or set."""
 
 
 class Value(NamedTuple):
-    """One thing that an expression may hold. A tuple, because ten thousands of them are made, hashed and compared."""
+    """One value that an expression may hold. A tuple, because tens of thousands of them are made, hashed and compared."""
 
     kind: Kind
     name: str = ""
@@ -77,28 +76,28 @@ TRUE: Values = frozenset({Value(Kind.TRUE)})
 FALSE: Values = frozenset({Value(Kind.FALSE)})
 
 
-def one(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: object = None) -> Values:
+def single(kind: Kind, name: str = "", *, node: ast.AST | None = None, target: object = None) -> Values:
     """Return the set of a single value."""
     return frozenset({Value(kind, name, node, (), target)})
 
 
-def many(members: Values) -> Values:
-    """Return a series whose members may be ``members``."""
+def sequence_of(members: Values) -> Values:
+    """Return a sequence whose members may be ``elements``."""
     return frozenset({Value(Kind.MANY, items=(members,))})
 
 
-def only(values: Values, kind: Kind) -> bool:
-    """Whether ``values`` is certainly of ``kind``."""
+def must_be(values: Values, kind: Kind) -> bool:
+    """Return whether ``values`` is certainly of ``kind``."""
     return bool(values) and all(value.kind is kind for value in values)
 
 
-def has(values: Values, kind: Kind) -> bool:
-    """Whether ``values`` may be of ``kind``."""
+def may_be(values: Values, kind: Kind) -> bool:
+    """Return whether ``values`` may be of ``kind``."""
     return any(value.kind is kind for value in values)
 
 
-def members(values: Values) -> Values:
-    """Return what iterating over ``values``, or indexing it, may give."""
+def elements(values: Values) -> Values:
+    """Return what iterating over ``values``, or indexing it, may return."""
     found: Values = NOTHING
     for value in values:
         if value.kind in {Kind.MANY, Kind.TUPLE}:
@@ -106,10 +105,23 @@ def members(values: Values) -> Values:
         elif value.kind in {Kind.ATTRIBUTE, Kind.PART}:
             found |= {Value(Kind.PART, value.name)}
         elif value.kind is Kind.MESSAGE:
-            found |= inside(value.name)
+            found |= message_part(value.name)
         elif value.kind is not Kind.EMPTY:
             found |= ANYTHING
     return found
+
+
+def attributes_of_self(values: Values) -> list[str]:
+    """Return the attributes of self that ``values`` are, or are inside of."""
+    return sorted({value.name for value in values if value.kind in {Kind.ATTRIBUTE, Kind.PART}})
+
+
+def may_name_a_tool(values: Values) -> bool:
+    """Return whether ``values`` may be the name of a tool that was called, or a sequence of such names."""
+    return any(
+        (value.kind is Kind.MESSAGE and value.name == "name") or (value.items and any(map(may_name_a_tool, value.items)))
+        for value in values
+    )
 
 
 PARTS: Mapping[tuple[str, str], str] = {
@@ -121,19 +133,19 @@ PARTS: Mapping[tuple[str, str], str] = {
     ("function", "arguments"): "text",
     ("message", "content"): "text",
 }
-"""(part, key in it or "" for a member) -> the part that is found there."""
+"""Maps (part, key in it or "" for a member) to the part that is found there."""
 
 
 DICTS = frozenset({"message", "call", "function"})
 LISTS = frozenset({"messages", "calls"})
 
 
-def inside(part: str, key: str = "") -> Values:
+def message_part(part: str, key: str = "") -> Values:
     """Return what a part of the messages holds under ``key``, or what its members are."""
     found = PARTS.get((part, key))
-    return one(Kind.MESSAGE, found) if found else ANYTHING
+    return single(Kind.MESSAGE, found) if found else ANYTHING
 
 
-def joined(every: Iterable[Values]) -> Values:
+def union(every: Iterable[Values]) -> Values:
     """Return the union."""
     return NOTHING.union(*every)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.engine import ClassContract
-from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.source.finding import Severity
 
 HEAD = """
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.source.finding import Severity
 
 from .test_broken_variants import MARK, good_source, judged
 

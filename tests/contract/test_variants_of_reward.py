@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.rule import Outcome, Severity
+from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.source.finding import Severity
 
 from .mutants.mutant import CLASSES, SOUND
 from .test_broken_variants import good_source

@@ -20,6 +20,7 @@ from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
+    data_flow,
     last_name,
 )
 
@@ -49,7 +50,7 @@ def breakages(source: ClassSource) -> list[Breakage]:
 
 def _functions(source: ClassSource, *methods: str) -> list[Function]:
     """Return the named methods and all functions that they reach, each once."""
-    return list(dict.fromkeys(frame.function for frame in source.flow.reached(*methods)))
+    return list(dict.fromkeys(frame.function for frame in data_flow(source).reached(*methods)))
 
 
 def _nodes(functions: list[Function], kind: type[ast.AST]) -> Iterator[tuple[Function, ast.AST]]:
@@ -235,11 +236,11 @@ def evaluation_without_tools(source: ClassSource) -> Iterator[Breakage]:
 
 def buffers_that_evaluation_fills(source: ClassSource) -> Iterator[Breakage]:
     """HE702: evaluation writes to what training keeps, or no longer puts it back."""
-    training = [change for frame in source.flow.reached(*TRAINING) for change in frame.changes]
+    training = [change for frame in data_flow(source).reached(*TRAINING) for change in frame.changes]
     kept = {change.attribute for change in training if change.how != "set"}
-    shared = {frame.function for frame in source.flow.reached(*TRAINING)}
+    shared = {frame.function for frame in data_flow(source).reached(*TRAINING)}
     restored = False
-    for frame in source.flow.reached("evaluate"):
+    for frame in data_flow(source).reached("evaluate"):
         for change in frame.changes:
             inside = frame.function not in shared and frame.function.finally_of(change.node) is not None
             if inside and change.attribute in kept:
@@ -345,7 +346,7 @@ def metrics_taken_for_granted(source: ClassSource) -> Iterator[Breakage]:
 
 def buffers_that_grow(source: ClassSource) -> Iterator[Breakage]:
     """HE803: what was reported stays in its buffer."""
-    for frame in source.flow.reached("wandb_log"):
+    for frame in data_flow(source).reached("wandb_log"):
         for change in frame.changes:
             statement = _statement(change)
             is_assignment = isinstance(statement, ast.Assign) and [*map(type, statement.targets)] == [ast.Attribute]

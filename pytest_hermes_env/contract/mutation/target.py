@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pytest_hermes_env.errors import BadTarget
-from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_helpers
+from pytest_hermes_env.source import ClassSource, SourceTree, read_class, read_classes, without_abstract_bases
 
 __all__ = ["chosen_class"]
 
@@ -30,7 +30,7 @@ def chosen_class(target: str) -> ClassSource:
             known = ", ".join(item.name for item in reading.classes) or "none"
             raise BadTarget(f"{path} has no class {name}; its environments are: {known}")
         return source
-    (whole,) = without_helpers([reading])
+    (whole,) = without_abstract_bases([reading])
     if len(whole.classes) != 1:
         known = ", ".join(item.name for item in whole.classes) or "none"
         raise BadTarget(f"{path} has {len(whole.classes)} environments ({known}): name one as {path}:CLASS")

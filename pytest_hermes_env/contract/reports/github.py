@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.reports.account import Account
-    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.contract.rule import Rule
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["github_lines", "github_text"]
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
     from pytest_hermes_env.contract.reports.account import Account
-    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.contract.rule import Rule
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["VERSION", "json_text"]
 

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from pytest_hermes_env.contract.reports.text import law, problem_texts
-from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.ledger import Accepted, Ledger
     from pytest_hermes_env.contract.reports.account import Account
-    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source import FileProblem
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = ["sarif_text"]
 

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
-from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_hermes_env.contract.check import StaticReport
     from pytest_hermes_env.contract.ledger import Ledger
-    from pytest_hermes_env.contract.rule import Finding, Rule
+    from pytest_hermes_env.contract.rule import Rule
     from pytest_hermes_env.source import FileProblem
+    from pytest_hermes_env.source.finding import Finding
 
 __all__ = [
     "explain_lines",

@@ -19,8 +19,9 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, breach
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:
@@ -31,7 +32,7 @@ def static(source: ClassSource) -> Verdict:
     if source.unreadable:
         return Verdict.undecided(f"{names} may come from {source.unreadable[0]}, which cannot be read")
     verb = "is" if len(source.missing) == 1 else "are"
-    return Verdict.failed([breach(source, source.node, f"{names} {verb} missing")])
+    return Verdict.failed([finding_at(source, source.node, f"{names} {verb} missing")])
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -23,9 +23,20 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind
-from pytest_hermes_env.source import ClassSource, External, Function, Kind, Value, breach, in_order, resolve
+from pytest_hermes_env.source import (
+    ClassSource,
+    External,
+    Function,
+    Kind,
+    Value,
+    data_flow,
+    finding_at,
+    resolve,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,13 +65,13 @@ def static(source: ClassSource) -> Verdict:
             continue
         fault, doubt = _fault(source, name, function)
         if fault:
-            findings.append(breach(function, function.node, fault))
+            findings.append(finding_at(function, function.node, fault))
         elif doubt:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
-            findings.append(breach(function, function.node, _demands(demanded)))
+            findings.append(finding_at(function, function.node, _demands(demanded)))
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("what is awaited is async, and format_prompt is not")
 
 
@@ -72,7 +83,8 @@ def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
     """Return the method, or why it cannot be told what it is; neither where the class simply has none (that is HE101's)."""
     function = source.methods.get(name)
     given = source.attribute(name)
-    if given is not None and (function is None or function.owner not in source.readable[: source.readable.index(given[0])]):
+    before = [item.node for item in source.readable[: source.readable.index(given[0])]] if given is not None else []
+    if given is not None and (function is None or function.owner not in before):
         owner, node = given
         inside = owner.own_methods.get(node.id) if isinstance(node, ast.Name) else None
         target = inside or resolve(owner.module, node)
@@ -88,7 +100,7 @@ def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str
     """Return what is certainly wrong with a method, and what cannot be known of it."""
     if strange := sorted(function.decorators - _PLAIN_DECORATORS):
         return "", f"the decorator @{strange[0]} may change what {name} returns"
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     if name == "format_prompt":
         if function.is_async:
             return "format_prompt is async, but its result is used without an await: the model gets a coroutine's name", ""
@@ -110,7 +122,7 @@ def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None
         return False
     if not isinstance(node, ast.Call):
         return None
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     callees = [value for call in frame.calls if call.node is node for value in call.callee]
     answers = {_gives_awaitable(value) for value in callees}
     return answers.pop() if len(answers) == 1 else None

@@ -16,8 +16,9 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, breach, literal
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _OF_THE_BASE = "hermes-agent"
 
@@ -28,24 +29,24 @@ def static(source: ClassSource) -> Verdict:
     if given is None:
         return _without_value(source)
     owner, node = given
-    value = literal(node, owner.module)
+    value = constant_value(node, owner.module)
     if value is UNKNOWN or isinstance(value, FromEnvironment):
         return Verdict.undecided("name is computed")
     if fault := _fault(value):
-        return Verdict.failed([breach(owner, node, fault)])
+        return Verdict.failed([finding_at(owner, node, fault)])
     return Verdict.passed(f"the name is {value!r}")
 
 
 def _without_value(source: ClassSource) -> Verdict:
     if "name" in source.methods:
         return Verdict.undecided("name is computed by a property")
-    constructor = source.flow.reached("__init__")
+    constructor = data_flow(source).reached("__init__")
     if any(change.attribute == "name" and change.how == "set" for frame in constructor for change in frame.changes):
         return Verdict.passed("the constructor sets name")
     if source.unreadable:
         return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
     return Verdict.failed(
-        [breach(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
+        [finding_at(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
     )
 
 

@@ -21,19 +21,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
     External,
     Kind,
-    breach,
     config_class,
-    fields_of,
-    in_order,
-    is_config,
-    known_fields,
+    config_fields,
+    data_flow,
+    finding_at,
+    installed_config_fields,
+    is_layer_config,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +52,10 @@ def static(source: ClassSource) -> Verdict:
     findings: list[Finding] = []
     doubt = ""
     if given is not None:
-        answer = is_config(named)
+        answer = is_layer_config(named)
         if answer is False:
             name = named.name if isinstance(named, ClassSource) else getattr(named, "last", "this")
-            findings.append(breach(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
+            findings.append(finding_at(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
         elif answer is None:
             doubt = "env_config_cls leads to a class that cannot be read"
     elif source.unreadable:
@@ -66,10 +68,10 @@ def static(source: ClassSource) -> Verdict:
         fault = _fault_of_made(source, target, named, is_given=given is not None)
         if fault and not doubt and not findings:
             findings.append(fault)
-    fields = {(field.owner, field.name): field for config in configs for field in fields_of(config) if field.is_own}
+    fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubt:
         return Verdict.undecided(doubt)
     if not fields:
@@ -79,7 +81,7 @@ def static(source: ClassSource) -> Verdict:
 
 def _made(source: ClassSource) -> Iterator[Any]:
     """Yield the configurations that config_init returns."""
-    frame = source.flow.method("config_init")
+    frame = data_flow(source).method("config_init")
     for _, values in frame.returned if frame else ():
         for value in values:
             if value.kind is Kind.TUPLE and value.items:
@@ -87,7 +89,7 @@ def _made(source: ClassSource) -> Iterator[Any]:
 
 
 def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_given: bool) -> Finding | None:
-    if not is_config(made):
+    if not is_layer_config(made):
         return None
     if isinstance(named, ClassSource) and (named is made or (named in made.readable[1:] and not _adds(made, named))):
         return None
@@ -99,7 +101,7 @@ def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_
         return None
     function = source.methods["config_init"]
     name = named.name if isinstance(named, ClassSource) else LAYER_CONFIG
-    return breach(
+    return finding_at(
         function,
         function.node,
         f"config_init returns a {made.name}, but env_config_cls is {name}: its own fields cannot be set by a flag",
@@ -108,17 +110,17 @@ def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_
 
 def _adds(made: ClassSource, named: ClassSource | None) -> bool:
     """Whether a configuration has fields that the named one has not."""
-    known = {field.name for field in fields_of(named)} if named is not None else set()
-    return any(field.is_own and field.name not in known for field in fields_of(made))
+    known = {field.name for field in config_fields(named)} if named is not None else set()
+    return any(field.is_own and field.name not in known for field in config_fields(made))
 
 
 def _undescribed(fields: Any) -> Iterator[Finding]:
-    if not known_fields():
+    if not installed_config_fields():
         return  # without Atropos' sources an own field cannot be told from one that was given another default
     field: ConfigField
     for field in fields:
         if not field.is_described:
-            yield breach(field.owner, field.node, f"the setting {field.name} has no description")
+            yield finding_at(field.owner, field.node, f"the setting {field.name} has no description")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -152,7 +154,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:
     """Return path and line of each setting, where the source of the configuration can be read."""
     config = config_class(evidence.source) if evidence.source is not None else None
-    fields = fields_of(config) if isinstance(config, ClassSource) else ()
+    fields = config_fields(config) if isinstance(config, ClassSource) else ()
     return {field.name: (field.owner.path, field.node.lineno) for field in fields}
 
 

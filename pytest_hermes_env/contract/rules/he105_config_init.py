@@ -20,8 +20,20 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, Function, Kind, Value, Values, breach, has, in_order, only
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    ClassSource,
+    Function,
+    Kind,
+    Value,
+    Values,
+    data_flow,
+    finding_at,
+    may_be,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,22 +49,22 @@ def static(source: ClassSource) -> Verdict:
     if function is None:
         if source.unreadable or source.has("config_init"):
             return Verdict.undecided(f"config_init may come from {', '.join(source.unreadable) or 'a class-level value'}")
-        return Verdict.failed([breach(source, source.node, _NONE)])
+        return Verdict.failed([finding_at(source, source.node, _NONE)])
     findings = list(_signature(function))
     open_questions: list[int] = []
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     if not frame.returned and not frame.is_generator:
         findings.append(
-            breach(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
+            finding_at(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
         )
     for node, values in frame.returned:
         fault = _fault(node, values)
         if fault:
-            findings.append(breach(function, node, fault))
+            findings.append(finding_at(function, node, fault))
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if open_questions:
         return Verdict.undecided(f"what config_init returns on line {open_questions[0]} is computed")
     return Verdict.passed("config_init is a classmethod that returns a config and a list")
@@ -60,9 +72,9 @@ def static(source: ClassSource) -> Verdict:
 
 def _signature(function: Function) -> Iterator[Finding]:
     if not function.is_classmethod and "staticmethod" not in function.decorators:
-        yield breach(function, function.node, "config_init is not a classmethod; Atropos calls it on the class")
+        yield finding_at(function, function.node, "config_init is not a classmethod; Atropos calls it on the class")
     if function.is_async:
-        yield breach(function, function.node, "config_init is async; Atropos does not await it")
+        yield finding_at(function, function.node, "config_init is async; Atropos does not await it")
 
 
 def _fault(node: ast.Return, values: Values) -> str:
@@ -96,11 +108,11 @@ def _fault_of_servers(values: Values) -> str:
 
 
 def _is_pair_with_list(values: Values) -> bool:
-    return only(values, Kind.TUPLE) and all(_is_list(value) for value in values)
+    return must_be(values, Kind.TUPLE) and all(_is_list(value) for value in values)
 
 
 def _is_list(pair: Value) -> bool:
-    return has(pair.items[1], Kind.MANY) and all(value.kind in {Kind.MANY, Kind.EMPTY} for value in pair.items[1])
+    return may_be(pair.items[1], Kind.MANY) and all(value.kind in {Kind.MANY, Kind.EMPTY} for value in pair.items[1])
 
 
 def dynamic(evidence: Evidence) -> Verdict:

@@ -24,19 +24,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
     FromEnvironment,
-    breach,
     calls_in,
+    constant_value,
     constructs,
-    in_order,
+    data_flow,
+    finding_at,
     keyword,
-    literal,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,7 +55,7 @@ _ONE_S_OWN = (".local", ".localhost", ".internal", ".lan", ".home", ".test", ".i
 
 def static(source: ClassSource) -> Verdict:
     """Look at every APIServerConfig that config_init makes."""
-    frames = source.flow.reached("config_init")
+    frames = data_flow(source).reached("config_init")
     calls = [call for call in calls_in(frames) if constructs(call, "APIServerConfig")]
     if not calls:
         if source.methods.get("config_init") is None or not frames:
@@ -63,10 +65,10 @@ def static(source: ClassSource) -> Verdict:
     doubts: list[int] = []
     for call in calls:
         faults, is_open = _faults(call)
-        findings += [breach(call.function, call.node, fault) for fault in faults]
+        findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
         return Verdict.undecided(f"the server configuration on line {doubts[0]} is computed")
     return Verdict.passed("no external API is configured with a health check or another server_type")
@@ -97,7 +99,7 @@ def _faults(call: Call) -> tuple[list[str], bool]:
 
 def _value(node: ast.Call, name: str, call: Call) -> object:
     given = keyword(node, name)
-    return None if given is None else literal(given, call.function.module, call.function)
+    return None if given is None else constant_value(given, call.function.module, call.function)
 
 
 def _set_later(call: Call) -> dict[str, object]:
@@ -107,7 +109,7 @@ def _set_later(call: Call) -> dict[str, object]:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Attribute) and target.attr in {"health_check", "server_type", "base_url"}:
-                    found[target.attr] = literal(node.value, call.function.module, call.function)
+                    found[target.attr] = constant_value(node.value, call.function.module, call.function)
     return found
 
 

@@ -21,8 +21,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, FromEnvironment, breach, in_order, literal
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, FromEnvironment, constant_value, finding_at, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ _LEAST_BITS = 3.0
 def static(source: ClassSource) -> Verdict:
     """Look at every text of the files that the class and its bases stand in."""
     findings = [finding for module in source.modules for finding in _in_module(source, module)]
-    return Verdict.of(in_order(findings), "no text looks like a key")
+    return Verdict.of(sorted_findings(findings), "no text looks like a key")
 
 
 def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -83,13 +84,13 @@ def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
         for name, value in _named_values(node):
             if _SECRET_NAME.search(name) and (text := _text_of(value, module)) and _looks_random(text) and not _shape(text):
                 seen.add(value.lineno)
-                yield breach(where, value, f"{name} is given a text that looks like a real secret ({_start(text)})")
+                yield finding_at(where, value, f"{name} is given a text that looks like a real secret ({_start(text)})")
     for node in ast.walk(module.tree) if may_have_shape else ():
         text = _whole_text(node, module)
         what = _shape(text) if text else ""
         if what and getattr(node, "lineno", 0) not in seen:
             seen.add(getattr(node, "lineno", 0))
-            yield breach(where, node, f"the text looks like {what}")
+            yield finding_at(where, node, f"the text looks like {what}")
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -127,7 +128,7 @@ def _word(node: ast.expr) -> str:
 
 
 def _text_of(node: ast.expr, module: Module) -> str:
-    value = literal(node, module)
+    value = constant_value(node, module)
     value = value.default if isinstance(value, FromEnvironment) else value
     return value if isinstance(value, str) else ""
 
@@ -137,7 +138,7 @@ def _whole_text(node: ast.AST, module: Module) -> str:
         value = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
         return value if isinstance(value, str) else ""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not isinstance(node.left, ast.BinOp):
-        whole = literal(node, module)
+        whole = constant_value(node, module)
         return whole if isinstance(whole, str) else ""
     return ""
 

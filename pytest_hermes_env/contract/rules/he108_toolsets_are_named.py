@@ -22,22 +22,24 @@ import difflib
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
     ClassSource,
     Kind,
-    breach,
     config_calls,
     config_class,
-    fields_of,
-    in_order,
+    config_fields,
+    constant_value,
+    data_flow,
+    finding_at,
+    installed_distributions,
+    installed_toolsets,
     keyword,
-    known_distributions,
-    known_toolsets,
-    literal,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,7 +53,7 @@ _BOTH = "enabled_toolsets and distribution are both set; one of them chooses the
 
 def static(source: ClassSource) -> Verdict:
     """Look at every configuration that config_init makes, and at what it sets on it afterwards."""
-    frames = source.flow.reached("config_init")
+    frames = data_flow(source).reached("config_init")
     calls = list(config_calls(frames))
     if not calls:
         return Verdict.undecided(
@@ -63,11 +65,11 @@ def static(source: ClassSource) -> Verdict:
     for call in calls:
         fault, node, doubt = _fault(source, call, later)
         if fault:
-            findings.append(breach(call.function, node, fault))
+            findings.append(finding_at(call.function, node, fault))
         elif doubt:
             doubts.append(doubt)
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("the toolsets are named, and hermes knows them")
 
 
@@ -90,14 +92,14 @@ def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[s
     words = enabled if isinstance(enabled, list) else [enabled] if enabled is not None else []
     if enabled == []:
         return "enabled_toolsets is empty: the model would have no tool", at, ""
-    known = known_toolsets()
+    known = installed_toolsets()
     strange = [word for word in words if isinstance(word, str) and known and word not in known]
     own = _own_toolsets(source) if strange else frozenset()
     strange = [word for word in strange if word not in own]
     if strange:
         return _unknown("toolset", strange[0], known), at, ""
-    if isinstance(distribution, str) and known_distributions() and distribution not in known_distributions():
-        return _unknown("distribution", distribution, known_distributions()), at, ""
+    if isinstance(distribution, str) and installed_distributions() and distribution not in installed_distributions():
+        return _unknown("distribution", distribution, installed_distributions()), at, ""
     if UNKNOWN in words or distribution is UNKNOWN:
         return "", node, f"the toolsets on line {node.lineno} are computed"
     return "", node, "" if known else "hermes-agent is not installed here: its names are not known"
@@ -114,9 +116,9 @@ def _value(source: ClassSource, call: Call, later: dict[str, object], name: str)
         return later[name]
     given = keyword(call.node, name)
     if given is not None:
-        return literal(given, call.function.module, call.function)
+        return constant_value(given, call.function.module, call.function)
     for config in _classes(source, call):
-        for field in fields_of(config):
+        for field in config_fields(config):
             if field.name == name and field.node.value is not None:
                 return _default(field.node.value, config)
     return None
@@ -130,13 +132,13 @@ def _classes(source: ClassSource, call: Call) -> list[ClassSource]:
 
 def _default(node: ast.expr, config: ClassSource) -> object:
     if not isinstance(node, ast.Call):
-        return literal(node, config.module)
+        return constant_value(node, config.module)
     if node.args:
-        return literal(node.args[0], config.module)
+        return constant_value(node.args[0], config.module)
     if (default := keyword(node, "default")) is not None:
-        return literal(default, config.module)
+        return constant_value(default, config.module)
     factory = keyword(node, "default_factory")
-    return literal(factory.body, config.module) if isinstance(factory, ast.Lambda) else UNKNOWN
+    return constant_value(factory.body, config.module) if isinstance(factory, ast.Lambda) else UNKNOWN
 
 
 def _is_open(call: Call) -> bool:
@@ -161,7 +163,7 @@ def _set_later(frames: Iterable[Frame]) -> dict[str, object]:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Attribute) and target.attr in {ENABLED, DISTRIBUTION}:
-                        found[target.attr] = literal(node.value, frame.function.module, frame.function)
+                        found[target.attr] = constant_value(node.value, frame.function.module, frame.function)
     return found
 
 
@@ -192,7 +194,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
     enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
     own = _own_toolsets(evidence.source) if evidence.source is not None else frozenset()
-    known = known_toolsets() | evidence.toolsets
+    known = installed_toolsets() | evidence.toolsets
     strange = [name for name in enabled or () if known and name not in known and name not in own]
     fault = ""
     if enabled is None and distribution is None:
@@ -203,8 +205,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = "enabled_toolsets is empty: the model would have no tool"
     elif strange:
         fault = _unknown("toolset", strange[0], known)
-    elif distribution is not None and known_distributions() and distribution not in known_distributions():
-        fault = _unknown("distribution", distribution, known_distributions())
+    elif distribution is not None and installed_distributions() and distribution not in installed_distributions():
+        fault = _unknown("distribution", distribution, installed_distributions())
     if not fault:
         return Verdict.passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
     path, line = evidence.at_method("config_init")

@@ -19,8 +19,9 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, Function, Module, breach, flat_statements, resolve
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Function, Module, finding_at, flat_statements, resolve
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,19 +35,21 @@ def static(source: ClassSource) -> Verdict:
     module = source.module
     blocks = [item for item in flat_statements(module.tree.body) if isinstance(item, ast.If) and _is_guard(item)]
     if outside := next(_outside(module, blocks), None):
-        return Verdict.failed([breach(source, outside, "cli() is called when the file is imported, not only when it is run")])
+        return Verdict.failed(
+            [finding_at(source, outside, "cli() is called when the file is imported, not only when it is run")]
+        )
     started = [target for block in blocks for target in _started(module, block.body, set())]
     if not started:
         started = list(_beside(module))
     if not started:
         what = 'the block under if __name__ == "__main__" calls no cli()' if blocks else 'no if __name__ == "__main__": block'
         return Verdict.failed(
-            [breach(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")]
+            [finding_at(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")]
         )
     names = {target for target in started if isinstance(target, ClassSource)}
     if names and len(names) == len(started) and not any(item is source or source in item.readable for item in names):
         other = min(item.name for item in names)
-        return Verdict.failed([breach(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
+        return Verdict.failed([finding_at(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
     return Verdict.passed("the file starts the environment")
 
 

@@ -22,8 +22,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, External, Function, breach, flat_statements, in_order, resolve
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -60,7 +61,7 @@ _WRITERS = frozenset({"write_text", "write_bytes", "mkdir", "touch", "unlink", "
 def static(source: ClassSource) -> Verdict:
     """Look at what runs when the class's files are imported."""
     findings = [finding for module in source.modules for finding in _of_module(source, module)]
-    return Verdict.of(in_order(findings), "importing the file changes nothing that can be seen")
+    return Verdict.of(sorted_findings(findings), "importing the file changes nothing that can be seen")
 
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -69,7 +70,7 @@ def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
         if effect := _effect(node, module_of):
             through = "" if statement is node or module_of is module else f", in {module_of.path}"
             at = node if module_of is module else statement
-            yield breach(where, at, f"importing the file {effect}{through}")
+            yield finding_at(where, at, f"importing the file {effect}{through}")
 
 
 def _on_import(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

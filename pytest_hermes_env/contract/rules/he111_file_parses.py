@@ -13,8 +13,9 @@ because no test imported it.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def static(source: ClassSource) -> Verdict:

@@ -18,19 +18,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
-    breach,
     calls_in,
     config_class,
-    fields_of,
-    in_order,
-    known_fields,
+    config_fields,
+    data_flow,
+    finding_at,
+    installed_config_fields,
     last_name,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.source import Call, Module
@@ -48,7 +50,7 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
     if not isinstance(config, ClassSource):
         return Verdict.not_applicable("the environment has no settings of its own that could be read")
-    fields = [field for field in fields_of(config) if field.is_own]
+    fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
         return Verdict.not_applicable("the environment adds no settings")
     modules = _modules(source, config)
@@ -56,12 +58,12 @@ def static(source: ClassSource) -> Verdict:
     if not unread:
         return Verdict.passed(f"{len(fields)} own settings, each read")
     names = ", ".join(field.name for field in unread)
-    if not known_fields():
+    if not installed_config_fields():
         return Verdict.undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
     if reason := _handed_over(source):
         return Verdict.undecided(f"{names} may be read where the configuration is handed to: {reason}")
     return Verdict.failed(
-        in_order(breach(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread)
+        sorted_findings(finding_at(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread)
     )
 
 
@@ -81,7 +83,7 @@ def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
 
 def _handed_over(source: ClassSource) -> str:
     """Return who is given the whole configuration and may read any field, or an empty string."""
-    for call in calls_in(source.flow.every_frame()):
+    for call in calls_in(data_flow(source).every_frame()):
         if any(isinstance(value.target, Function) for value in call.callee) or _is_ours(call):
             continue
         name = call.name or last_name(call.node.func)

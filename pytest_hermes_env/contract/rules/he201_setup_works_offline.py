@@ -20,8 +20,20 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import Call, ClassSource, External, Frame, Function, Kind, breach, in_order, last_name
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    External,
+    Frame,
+    Function,
+    Kind,
+    data_flow,
+    finding_at,
+    last_name,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,7 +60,7 @@ _CATCHES = frozenset(
 
 def static(source: ClassSource) -> Verdict:
     """Look at every call that asks the network, from setup on."""
-    start = source.flow.method("setup")
+    start = data_flow(source).method("setup")
     if start is None:
         return Verdict.undecided("there is no setup to read")
     findings: list[Finding] = []
@@ -63,14 +75,14 @@ def static(source: ClassSource) -> Verdict:
                 protected += 1
             elif certain:
                 message = f"{_name(call)} fails without a network, and nothing catches that"
-                findings.append(breach(call.function, call.node, message))
+                findings.append(finding_at(call.function, call.node, message))
             else:
                 doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if doubts:
         return Verdict.undecided(doubts[0])
-    if not protected and source.unreadable and source.methods["setup"].owner not in source.readable:
+    if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
         return Verdict.undecided("setup cannot be read")
     return Verdict.passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
 

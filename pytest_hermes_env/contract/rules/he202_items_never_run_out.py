@@ -16,8 +16,9 @@ worker.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
+from pytest_hermes_env.source.finding import Finding, Severity
 
 
 def dynamic(evidence: Evidence) -> Verdict:

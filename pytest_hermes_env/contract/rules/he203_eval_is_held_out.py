@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     Call,
@@ -30,11 +30,13 @@ from pytest_hermes_env.source import (
     Frame,
     Function,
     argument,
-    breach,
     calls_layer,
+    data_flow,
+    finding_at,
     last_name,
     resolve,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,7 +94,7 @@ def static(source: ClassSource) -> Verdict:
             if use.attribute != other.attribute:
                 what += f", which shares rows with self.{other.attribute}"
             return Verdict.failed(
-                [breach(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")]
+                [finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")]
             )
     if any(answer is None for _, _, answer in answers):
         return Verdict.undecided("whether the rows of training and evaluation are different ones is computed")
@@ -142,7 +144,7 @@ def _gives_nothing(function: Function) -> bool:
 
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
-    start = source.flow.method(name)
+    start = data_flow(source).method(name)
     stops = (
         "compute_reward",
         "setup",
@@ -152,7 +154,7 @@ def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
         "wandb_log",
         "get_eval_items",
     )
-    return source.flow.reached_without(start, *stops) if start else ()
+    return data_flow(source).reached_without(start, *stops) if start else ()
 
 
 def _uses(frames: Iterable[Frame], find: object) -> Iterator[Use]:
@@ -219,7 +221,7 @@ def _written(node: ast.expr | None) -> str:
 def _definitions(source: ClassSource) -> dict[str, list[Portion | None]]:
     """Return, for each attribute that setup or the constructor sets, the rows that it is given; None for what is computed."""
     found: dict[str, list[Portion | None]] = {}
-    functions = dict.fromkeys(frame.function for frame in source.flow.reached("__init__", "setup"))
+    functions = dict.fromkeys(frame.function for frame in data_flow(source).reached("__init__", "setup"))
     for function in functions:
         for node in ast.walk(function.node):
             for target, value in _assigned(node):

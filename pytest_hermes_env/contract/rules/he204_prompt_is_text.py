@@ -18,9 +18,21 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen
-from pytest_hermes_env.source import MUTATORS, UNKNOWN, ClassSource, Function, Kind, breach, calls_in, in_order, literal
+from pytest_hermes_env.source import (
+    MUTATORS,
+    UNKNOWN,
+    ClassSource,
+    Function,
+    Kind,
+    calls_in,
+    constant_value,
+    data_flow,
+    finding_at,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,23 +51,23 @@ def static(source: ClassSource) -> Verdict:
     function = source.methods.get("format_prompt")
     if function is None:
         return Verdict.undecided("there is no format_prompt to read")
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     findings = []
     if not frame.returned and not frame.is_generator and not function.is_async:
-        findings.append(breach(function, function.node, "format_prompt returns nothing; the prompt would be None"))
+        findings.append(finding_at(function, function.node, "format_prompt returns nothing; the prompt would be None"))
     for node, values in frame.returned:
         if fault := _fault(node, function):
-            findings.append(breach(function, node, fault))
+            findings.append(finding_at(function, node, fault))
         elif not _may_be_text(node) and any(value.kind in _OTHER_KINDS for value in values):
-            findings.append(breach(function, node, "format_prompt returns something else than a text"))
+            findings.append(finding_at(function, node, "format_prompt returns something else than a text"))
     positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
     if positional:
         findings += [
-            breach(inner, node, "format_prompt changes the item")
+            finding_at(inner, node, "format_prompt changes the item")
             for inner, node in _changes(source, function, positional[0], 0)
         ]
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     return Verdict.passed("format_prompt returns a text and leaves the item alone")
 
 
@@ -66,7 +78,7 @@ def _fault(node: ast.Return, function: Function) -> str:
     what = _NOT_TEXT.get(type(value))
     if what:
         return f"format_prompt returns {what}; a text is needed"
-    known = literal(value, function.module, function)
+    known = constant_value(value, function.module, function)
     if known is None:
         return "format_prompt returns None; a text is needed" if isinstance(value, ast.Constant) else ""
     if isinstance(known, str):
@@ -104,7 +116,7 @@ def _changes(source: ClassSource, function: Function, item: str, depth: int) -> 
             yield function, node
     if depth > 2:  # noqa: PLR2004 - a prompt is built in a few steps
         return
-    for call in calls_in([source.flow.entry(function)]):
+    for call in calls_in([data_flow(source).entry(function)]):
         for value in call.callee:
             if isinstance(value.target, Function) and value.target is not function:
                 skip = 1 if value.kind is Kind.METHOD and not value.target.is_static else 0

@@ -21,8 +21,20 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, External, Function, breach, in_order, keyword, last_name, resolve
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import (
+    ClassSource,
+    External,
+    Function,
+    class_of,
+    data_flow,
+    finding_at,
+    keyword,
+    last_name,
+    resolve,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +50,7 @@ _SHARED = frozenset({"random", "numpy.random", "np.random"})
 
 def static(source: ClassSource) -> Verdict:
     """Look at every shuffle that setup and the constructor reach."""
-    frames = source.flow.reached("__init__", "setup")
+    frames = data_flow(source).reached("__init__", "setup")
     if not frames:
         return Verdict.undecided("there is no setup to read")
     is_seeded = any(_seeds(node, frame.function.module) for frame in frames for node in frame.function.own_nodes()) or any(
@@ -55,10 +67,10 @@ def static(source: ClassSource) -> Verdict:
                 continue
             count += 1
             if not is_seeded and not _has_seed(node, function):
-                findings.append(breach(function, node, f"{what} has no seed: the split is another one in every run"))
+                findings.append(finding_at(function, node, f"{what} has no seed: the split is another one in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
-            findings += [breach(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
-    return Verdict.of(in_order(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
+            findings += [finding_at(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
+    return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
 
 
 def _at_module_level(module: Module) -> Iterator[ast.AST]:
@@ -123,9 +135,8 @@ def _generator(func: ast.expr, function: Function) -> ast.Call | None:
         return holder
     if isinstance(holder, (ast.Name, ast.Attribute)):
         word = last_name(holder)
-        owners = (
-            [function.node, *(item.node for item in function.owner.own_methods.values())] if function.owner else [function.node]
-        )
+        owner_class = class_of(function.owner, function.module) if function.owner else None
+        owners = [function.node, *(item.node for item in owner_class.own_methods.values())] if owner_class else [function.node]
         for owner in owners:
             for node in ast.walk(owner):
                 made = (

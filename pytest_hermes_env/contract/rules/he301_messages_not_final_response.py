@@ -23,9 +23,23 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
-from pytest_hermes_env.source import RESULT_FIELDS, Access, Call, ClassSource, Frame, Kind, Values, breach, has, in_order, only
+from pytest_hermes_env.source import (
+    RESULT_FIELDS,
+    Access,
+    Call,
+    ClassSource,
+    Frame,
+    Kind,
+    Values,
+    data_flow,
+    finding_at,
+    may_be,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +47,8 @@ if TYPE_CHECKING:
 
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
-    frames = source.flow.every_frame()
-    findings = in_order(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
+    frames = data_flow(source).every_frame()
+    findings = sorted_findings(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
     if findings:
         return Verdict.failed(findings)
     if not source.has("compute_reward") and source.unreadable:
@@ -44,20 +58,20 @@ def static(source: ClassSource) -> Verdict:
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
     for access in frame.reads:
-        if not only(access.base, Kind.RESULT):
+        if not must_be(access.base, Kind.RESULT):
             continue
         name = _foreign_name(access)
         if name:
             what = f"{frame.function.name} reads {_text(access.node.value)}{name}"
-            yield breach(frame.function, access.node, f"{what}, which AgentResult does not have")
+            yield finding_at(frame.function, access.node, f"{what}, which AgentResult does not have")
     for call in frame.calls:
         name = _asked_for(call, "getattr")
         if name and len(call.node.args) + len(call.node.keywords) == 2:  # noqa: PLR2004  # no default
             what = f"{frame.function.name} reads {_text(call.node.args[0])}.{name} through getattr"
-            yield breach(frame.function, call.node, f"{what}, which AgentResult does not have")
+            yield finding_at(frame.function, call.node, f"{what}, which AgentResult does not have")
     for node in _dict_reads(frame):
         what = f"{frame.function.name} reads {_text(node)}"
-        yield breach(frame.function, node, f"{what}, which AgentResult does not have")
+        yield finding_at(frame.function, node, f"{what}, which AgentResult does not have")
 
 
 def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
@@ -86,11 +100,11 @@ def _dict_reads(frame: Frame) -> Iterator[ast.Subscript | ast.Call]:
 
 
 def _is_result(arguments: tuple[Values, ...]) -> bool:
-    return bool(arguments) and only(arguments[0], Kind.RESULT)
+    return bool(arguments) and must_be(arguments[0], Kind.RESULT)
 
 
 def _is_dunder_dict(access: Access) -> bool:
-    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and only(access.base, Kind.RESULT)
+    return isinstance(access.node, ast.Attribute) and access.node.attr == "__dict__" and must_be(access.base, Kind.RESULT)
 
 
 def _foreign_name(access: Access) -> str:
@@ -105,7 +119,7 @@ def _foreign_name(access: Access) -> str:
 
 def _asked_for(call: Call, function: str) -> str:
     """Return the field, foreign to AgentResult, that getattr or hasattr is asked for."""
-    if call.name != function or not call.arguments or not has(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
+    if call.name != function or not call.arguments or not may_be(call.arguments[0], Kind.RESULT) or not call.node.args[1:]:
         return ""
     word = call.node.args[1]
     if not isinstance(word, ast.Constant) or not isinstance(word.value, str) or word.value in RESULT_FIELDS:
@@ -119,10 +133,10 @@ def _guarded(frame: Frame) -> Iterator[Finding]:
         name = _asked_for(call, "hasattr")
         if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
             name = _asked_for(call, "getattr")
-        if name and only(call.arguments[0], Kind.RESULT):
+        if name and must_be(call.arguments[0], Kind.RESULT):
             what = f"{frame.function.name} asks {_text(call.node.args[0])} for {name!r} through {call.name}"
             message = f"{what}: AgentResult never has it, so that what is found is always the fallback"
-            yield dataclasses.replace(breach(frame.function, call.node, message), severity=Severity.WARNING)
+            yield dataclasses.replace(finding_at(frame.function, call.node, message), severity=Severity.WARNING)
 
 
 def _text(node: ast.expr) -> str:

@@ -22,9 +22,22 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
-from pytest_hermes_env.source import DICTS, ClassSource, Frame, Function, Kind, Values, breach, in_order, last_name, only
+from pytest_hermes_env.source import (
+    DICTS,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    Values,
+    data_flow,
+    finding_at,
+    last_name,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +50,7 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 
 def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
-    findings = in_order(finding for frame in source.flow.every_frame() for finding in _breaches(frame))
+    findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _breaches(frame))
     if not findings and not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     return Verdict.of(findings, "messages and tool calls are read as dicts")
@@ -56,14 +69,14 @@ def _breaches(frame: Frame) -> Iterator[Finding]:
 
 
 def _is_dict(values: Values) -> bool:
-    return only(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
+    return must_be(values, Kind.MESSAGE) and all(value.name in DICTS for value in values)
 
 
 def _finding(frame: Frame, node: ast.AST, base: Values, text: str) -> Iterator[Finding]:
     if _has_another_way(frame.function, node):
         return
     what = " or ".join(sorted(_WORDS[value.name] for value in base))
-    yield breach(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
+    yield finding_at(frame.function, node, f"{frame.function.name} reads {text}, but {what} is a dict")
 
 
 def _has_another_way(function: Function, node: ast.AST) -> bool:

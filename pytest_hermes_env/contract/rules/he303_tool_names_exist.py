@@ -25,9 +25,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
-from pytest_hermes_env.source import ClassSource, Frame, breach, in_order, known_tools, last_name, literal, names_a_tool
+from pytest_hermes_env.source import (
+    ClassSource,
+    Frame,
+    constant_value,
+    data_flow,
+    finding_at,
+    installed_tools,
+    last_name,
+    may_name_a_tool,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,14 +63,14 @@ def static(source: ClassSource) -> Verdict:
     asked = list(_comparisons(source))
     if not asked:
         return Verdict.not_applicable("no tool's name is compared with a constant")
-    tools = known_tools()
+    tools = installed_tools()
     if not tools:
         return Verdict.undecided("hermes-agent is not installed here: its tools are not known")
     unknown = [(one, name) for one in asked for name in one.names if name not in tools]
     if unknown and (own := _own_tools(source)):
         return Verdict.undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
-    findings = in_order(
-        breach(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
+    findings = sorted_findings(
+        finding_at(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
         for one, name in unknown
     )
     return Verdict.of(findings, f"hermes has {', '.join(sorted({name for one in asked for name in one.names}))}")
@@ -73,17 +84,19 @@ def _hint(name: str, tools: frozenset[str]) -> str:
 
 def _comparisons(source: ClassSource) -> Iterator[_Asked]:
     """Yield the comparisons in what compute_reward reaches, each once."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     seen: set[ast.AST] = set()
-    for frame in source.flow.reached_from(start) if start is not None else ():
-        for compared in frame.compared:
-            others = [part for part, values in zip(compared.parts, compared.operands, strict=True) if not names_a_tool(values)]
+    for frame in data_flow(source).reached_from(start) if start is not None else ():
+        for compared in frame.comparisons:
+            others = [
+                part for part, values in zip(compared.parts, compared.operands, strict=True) if not may_name_a_tool(values)
+            ]
             names = tuple(name for part in others for name in _constants(source, frame, part))
             if names and compared.node not in seen:
                 seen.add(compared.node)
                 yield _Asked(frame=frame, node=compared.node, names=names)
         for call in frame.calls:
-            if call.name in _COUNTS and call.node.args and names_a_tool(call.receiver) and call.node not in seen:
+            if call.name in _COUNTS and call.node.args and may_name_a_tool(call.receiver) and call.node not in seen:
                 seen.add(call.node)
                 if names := _constants(source, frame, call.node.args[0]):
                     yield _Asked(frame=frame, node=call.node, names=names)
@@ -92,11 +105,11 @@ def _comparisons(source: ClassSource) -> Iterator[_Asked]:
 def _constants(source: ClassSource, frame: Frame, node: ast.expr) -> tuple[str, ...]:
     """Return the names that an expression is known to hold; texts that are no tool's name are left out."""
     module = frame.function.module
-    value = literal(node, module, frame.function)
+    value = constant_value(node, module, frame.function)
     if isinstance(node, ast.Attribute) and (given := source.attribute(node.attr)) is not None:
-        value = literal(given[1], given[0].module)
+        value = constant_value(given[1], given[0].module)
     if isinstance(node, ast.Call) and last_name(node.func) in {"frozenset", "set", "tuple", "list"} and node.args:
-        value = literal(node.args[0], module, frame.function)
+        value = constant_value(node.args[0], module, frame.function)
     items = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
     return tuple(item for item in items if isinstance(item, str) and item.isidentifier() and not item.startswith("mcp_"))
 
@@ -129,15 +142,15 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     return Verdict.of((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
 
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:
     names = ", ".join(map(repr, one.names))
     message = f"{one.frame.function.name} looks for a tool {names}, which these toolsets do not offer"
-    finding = breach(one.frame.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
-    known = known_tools()
+    finding = finding_at(one.frame.function, one.node, message, seen=f"offered: {', '.join(sorted(offered))}")
+    known = installed_tools()
     is_known = bool(known) and all(name in known for name in one.names)
     return dataclasses.replace(finding, severity=Severity.WARNING) if is_known else finding
 

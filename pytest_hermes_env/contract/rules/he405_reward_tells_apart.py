@@ -29,11 +29,12 @@ import statistics
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9

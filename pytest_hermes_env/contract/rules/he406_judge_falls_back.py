@@ -21,11 +21,23 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.unavailable import Cause
-from pytest_hermes_env.source import Call, ClassSource, Frame, Function, breach, calls_in, doubts, in_order, last_name
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    calls_in,
+    data_flow,
+    finding_at,
+    last_name,
+    sorted_findings,
+    unresolved_calls,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,19 +52,19 @@ _OF_PARSING = frozenset(
 
 def static(source: ClassSource) -> Verdict:
     """Look at each question to a model that compute_reward leads to: a try with a handler is around it."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
         return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
-    frames = source.flow.reached_from(start)
+    frames = data_flow(source).reached_from(start)
     asked = [call for call in calls_in(frames) if _is_question(call)]
     if not asked:
-        doubt = next(doubts(frames), None)
+        doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
         return Verdict.not_applicable("compute_reward asks no judge")
-    findings = in_order(
-        breach(
+    findings = sorted_findings(
+        finding_at(
             call.function,
             call.node,
             f"{call.function.name} asks a judge, and nothing catches what it raises: when it fails, compute_reward raises",

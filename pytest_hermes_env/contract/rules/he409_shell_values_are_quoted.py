@@ -19,32 +19,33 @@ Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal`
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, breach, commands_of, in_order
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings, terminal_commands
+from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:
     """Look at every command that compute_reward leads to."""
     if not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    commands = commands_of(source, "compute_reward")
+    commands = terminal_commands(source, "compute_reward")
     if not commands:
         return Verdict.not_applicable("compute_reward gives no command to a terminal")
-    findings = in_order(
-        breach(
+    findings = sorted_findings(
+        finding_at(
             command.function,
             command.node,
-            f"{command.function.name} puts {command.origin.what} into a command without quoting it",
+            f"{command.function.name} puts {command.taint.what} into a command without quoting it",
         )
         for command in commands
-        if command.origin.is_foreign and command.origin.is_built
+        if command.taint.is_tainted and command.taint.is_interpolated
     )
     if findings:
         return Verdict.failed(findings)
-    doubt = next((command for command in commands if command.origin.is_unknown and command.origin.is_built), None)
+    doubt = next((command for command in commands if command.taint.is_unknown and command.taint.is_interpolated), None)
     if doubt is not None:
         line = getattr(doubt.node, "lineno", 0)
-        return Verdict.undecided(f"line {line}: where the value of {doubt.origin.what} comes from cannot be read")
+        return Verdict.undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
     places = len({command.node for command in commands})
     return Verdict.passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
 

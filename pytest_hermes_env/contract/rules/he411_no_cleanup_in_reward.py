@@ -21,9 +21,10 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
-from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, only
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,29 +34,29 @@ _CLEANS = "cleanup"
 
 def static(source: ClassSource) -> Verdict:
     """Look for a clean-up of the context in compute_reward and in all that it reaches."""
-    start = source.flow.method("compute_reward")
+    start = data_flow(source).method("compute_reward")
     if start is None:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
         return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
-    frames = source.flow.reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
-    findings = in_order(finding for frame in frames for finding in _breaches(frame))
+    frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
+    findings = sorted_findings(finding for frame in frames for finding in _breaches(frame))
     return Verdict.of(findings, "compute_reward does not clean its context up")
 
 
 def _breaches(frame: Frame) -> Iterator[Finding]:
     name = frame.function.name
     for access in frame.reads:
-        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and only(access.base, Kind.CONTEXT):
+        if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and must_be(access.base, Kind.CONTEXT):
             message = f"{name} cleans up the tool context that it was given: {ast.unparse(access.node)}"
-            yield breach(frame.function, access.node, message)
+            yield finding_at(frame.function, access.node, message)
     for call in frame.calls:
         if _asks_for_cleanup(call):
             message = f"{name} cleans up the tool context that it was given: {ast.unparse(call.node)}"
-            yield breach(frame.function, call.node, message)
+            yield finding_at(frame.function, call.node, message)
 
 
 def _asks_for_cleanup(call: Call) -> bool:
-    if call.name != "getattr" or len(call.node.args) < 2 or not only(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
+    if call.name != "getattr" or len(call.node.args) < 2 or not must_be(call.arguments[0], Kind.CONTEXT):  # noqa: PLR2004
         return False
     word = call.node.args[1]
     return isinstance(word, ast.Constant) and word.value == _CLEANS

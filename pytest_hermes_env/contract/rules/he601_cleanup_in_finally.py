@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
@@ -43,13 +43,15 @@ from pytest_hermes_env.source import (
     Kind,
     Value,
     Values,
-    breach,
     calls_in,
     constructs,
-    doubts,
-    in_order,
+    data_flow,
+    finding_at,
     last_name,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +84,7 @@ _MAX_HANDED_UP = 3
 
 def static(source: ClassSource) -> Verdict:
     """Look at what follows each construction of a ToolContext, and at loops in evaluate that have none."""
-    frames = source.flow.every_frame()
+    frames = data_flow(source).every_frame()
     opened = {call.node: frame for frame in frames for call in frame.calls if constructs(call, LAYER_CONTEXT)}
     told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
     entered = rollouts_of(frames)
@@ -95,7 +97,7 @@ def static(source: ClassSource) -> Verdict:
     elif leak is not None:
         unsure.append(leak)
     if findings:
-        return Verdict.failed(in_order(findings))
+        return Verdict.failed(sorted_findings(findings))
     if unsure:
         return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
     if not opened and not entered:
@@ -106,21 +108,21 @@ def static(source: ClassSource) -> Verdict:
 
 
 def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         return None
-    frames = source.flow.reached_without(start, "compute_reward")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     if not loops or any(constructs(call, LAYER_CONTEXT) or _RELEASES.search(call.name) for call in calls):
         return None
     if any(_RELEASES.search(getattr(access.node, "attr", "")) for frame in frames for access in frame.reads):
         return None
-    doubt = next(doubts(frames), None)
+    doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
         return Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
     message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
-    return breach(loops[0].function, loops[0].node, message)
+    return finding_at(loops[0].function, loops[0].node, message)
 
 
 def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
@@ -139,20 +141,20 @@ def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if _is_handed_up(frame, opened):
         return _check_callers(source, frame, opened, node, depth)
     if cleaning and trouble:
-        return breach(function, node, f"{function.name} opens a ToolContext, but {trouble}")
+        return finding_at(function, node, f"{function.name} opens a ToolContext, but {trouble}")
     if cleaning:
         cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
         where = f"outside a finally (line {cleaned})"
         message = f"{function.name} cleans its ToolContext up {where}: an exception before it leaks"
-        return breach(function, node, message)
+        return finding_at(function, node, message)
     escape = _escape(frame, opened)
     if escape:
         return Doubt(line=line, reason=f"the ToolContext {escape}")
-    return breach(function, node, f"{function.name} opens a ToolContext and never cleans it up")
+    return finding_at(function, node, f"{function.name} opens a ToolContext and never cleans it up")
 
 
 def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
-    callers = {edge: caller for caller in source.flow.every_frame() for edge, target in caller.edges if target is frame}
+    callers = {edge: caller for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame}
     unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
@@ -169,7 +171,7 @@ def _entered(function: Function, node: ast.AST) -> Finding | Doubt | None:
     for child, parent in function.ancestors(node):
         if isinstance(parent, ast.Call) and last_name(parent.func) in {"closing", "aclosing"}:
             message = f"{function.name} wraps a ToolContext in closing(), which calls close(), not cleanup()"
-            return breach(function, node, message)
+            return finding_at(function, node, message)
         if isinstance(parent, ast.withitem) and child is parent.context_expr:
             return Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is entered as a context manager")
         if isinstance(parent, ast.stmt):
@@ -183,7 +185,7 @@ def _cleaning(source: ClassSource, frame: Frame, opened: ast.AST) -> Iterator[as
         if _cleans(access, opened):
             yield access.node
     for node, target in frame.edges:
-        for inner in source.flow.reached_from(target):
+        for inner in data_flow(source).reached_from(target):
             if inner is not frame and any(_cleans(access, opened) for access in inner.reads):
                 yield node
                 break

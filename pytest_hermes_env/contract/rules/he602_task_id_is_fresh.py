@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
@@ -37,14 +37,16 @@ from pytest_hermes_env.source import (
     Function,
     Kind,
     argument,
+    argument_origins,
     bindings,
-    breach,
     constructs,
-    given_to,
-    in_order,
-    is_hidden,
+    data_flow,
+    finding_at,
     last_name,
+    may_be_unpacked,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _MAKES_NEW = frozenset({"uuid1", "uuid4", "uuid6", "uuid7", "token_hex", "token_urlsafe", "token_bytes", "urandom", "mkdtemp"})
 _KEEPS = frozenset(
@@ -73,7 +75,7 @@ class _Age(enum.Enum):
 
 def static(source: ClassSource) -> Verdict:
     """Follow the task_id of each loop and ToolContext to where it is made."""
-    frames = source.flow.every_frame()
+    frames = data_flow(source).every_frame()
     sites = [(call, frame) for frame in frames for call in frame.calls if _position(call) is not None]
     if not sites:
         return Verdict.not_applicable("builds no agent loop and no ToolContext of its own: the layer gives each rollout a uuid")
@@ -82,21 +84,21 @@ def static(source: ClassSource) -> Verdict:
     for call, frame in sites:
         written = argument(call.node, _position(call) or 0, "task_id")
         if written is None:
-            if is_hidden(call, "task_id"):
+            if may_be_unpacked(call, "task_id"):
                 unsure = unsure or f"line {call.node.lineno}: the task_id is unpacked from what cannot be followed"
             continue
         age = _Reader(frames=frames).age(written, frame)
         text = ast.unparse(written)
         if age is _Age.ONCE:
             message = f"{text}, the task_id of this rollout, is made once for several rollouts: they share one sandbox"
-            found.append(breach(call.function, call.node, message))
+            found.append(finding_at(call.function, call.node, message))
         elif age in {_Age.SAME, _Age.VARIED}:
             message = f"{text}, the task_id of this rollout, is not made for it: rollouts share one sandbox"
-            found.append(breach(call.function, call.node, message))
+            found.append(finding_at(call.function, call.node, message))
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
     if found:
-        return Verdict.failed(in_order(found))
+        return Verdict.failed(sorted_findings(found))
     return (
         Verdict.undecided(unsure) if unsure else Verdict.passed("each task_id of the class's own code is made for its rollout")
     )
@@ -148,7 +150,7 @@ class _Reader:
         ages: list[_Age] = []
         for value in values:
             if isinstance(value, ast.Name):
-                given = [item for item, _ in given_to(value, frame, self.frames)]
+                given = [item for item, _ in argument_origins(value, frame, self.frames)]
                 if given and all(map(_is_none, given)):
                     continue
             if not _is_none(value):
@@ -167,7 +169,7 @@ class _Reader:
         made = next((call for call in frame.calls if call.node is node and _position(call) is not None), None)
         if made is not None:
             written = argument(node, _position(made) or 0, "task_id")
-            is_given = written is not None or is_hidden(made, "task_id")
+            is_given = written is not None or may_be_unpacked(made, "task_id")
             return _Age.NEW if not is_given else self.age(written, frame, depth) if written is not None else _Age.UNKNOWN
         if name not in _KEEPS:
             return _Age.UNKNOWN
@@ -202,7 +204,7 @@ class _Reader:
             return _either(ages)
         if node.id in function.positional and function.name in _ITEM_METHODS and function.positional.index(node.id) == 1:
             return _Age.VARIED
-        given = [(value, caller) for value, caller in given_to(node, frame, self.frames) if not _is_none(value)]
+        given = [(value, caller) for value, caller in argument_origins(node, frame, self.frames) if not _is_none(value)]
         if given:
             return _either([self._given(node, value, caller, depth) for value, caller in given])
         return _Age.SAME if node.id in function.module.names else _Age.UNKNOWN

@@ -24,16 +24,22 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Crossed
-from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, in_order
+from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
 
 def static(source: ClassSource) -> Verdict:
     """Look for what rollouts set from their own arguments where others can see it, and read back."""
-    frames = [frame for name in _ROLLOUT if (start := source.flow.method(name)) for frame in source.flow.reached_from(start)]
+    frames = [
+        frame
+        for name in _ROLLOUT
+        if (start := data_flow(source).method(name))
+        for frame in data_flow(source).reached_from(start)
+    ]
     if not frames:
         return Verdict.not_applicable("no method of a rollout can be read")
     reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
@@ -51,9 +57,9 @@ def static(source: ClassSource) -> Verdict:
                     f"{change.function.name} keeps what belongs to one rollout in self.{change.attribute}, and rollouts read it "
                     "back: another one may have set it by then"
                 )
-                findings.append(breach(change.function, change.node, message))
+                findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
-    return Verdict.of(in_order(findings), "rollouts keep nothing of their own where others see it")
+    return Verdict.of(sorted_findings(findings), "rollouts keep nothing of their own where others see it")
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
@@ -75,7 +81,7 @@ def _is_later(change: Change, reader: Function, node: ast.Attribute) -> bool:
 
 def _is_elsewhere(source: ClassSource, writer: Function, reader: Function) -> bool:
     """Tell whether a method of rollouts leads to the reader and not to the writer: the base class awaits between the two."""
-    flow = source.flow
+    flow = data_flow(source)
     reached = [{frame.function for frame in flow.reached_from(start)} for name in _ROLLOUT if (start := flow.method(name))]
     return any(reader in functions and writer not in functions for functions in reached)
 
@@ -123,14 +129,14 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
                 message = (
                     f"{function.name} keeps what belongs to one rollout in the global {target.id}, which all rollouts share"
                 )
-                yield breach(function, node, message)
+                yield finding_at(function, node, message)
             if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
                 message = f"{function.name} keeps what belongs to one rollout in os.environ, which all rollouts share"
-                yield breach(function, node, message)
+                yield finding_at(function, node, message)
     for call in frame.calls:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
             message = f"{function.name} changes the working directory, which all rollouts share"
-            yield breach(call.function, call.node, message)
+            yield finding_at(call.function, call.node, message)
 
 
 SCENARIOS = ("concurrent_groups",)

@@ -23,9 +23,10 @@ from __future__ import annotations
 import ast
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
-from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, breach, in_order, last_name
+from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 _STARTS = (
     "get_next_item",
@@ -54,11 +55,11 @@ _SHORT_S = 0.1
 
 def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop."""
-    starts = [frame for name in _STARTS if (frame := source.flow.method(name)) is not None]
+    starts = [frame for name in _STARTS if (frame := data_flow(source).method(name)) is not None]
     if not starts:
         return Verdict.not_applicable("no method that runs beside rollouts can be read")
-    findings = in_order(
-        breach(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
+    findings = sorted_findings(
+        finding_at(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
         for frame in _on_the_loop(starts)
         for call in frame.calls
         if (name := _blocks(call)) and not _is_handed_over(call)

@@ -22,7 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
@@ -32,15 +32,17 @@ from pytest_hermes_env.source import (
     ClassSource,
     Function,
     Kind,
-    breach,
     calls_in,
     calls_layer,
     constructs,
-    doubts,
-    in_order,
+    data_flow,
+    finding_at,
     last_name,
-    only,
+    must_be,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,23 +53,23 @@ _COMPLETIONS = frozenset({"chat_completion", "completion"})
 
 def static(source: ClassSource) -> Verdict:
     """Look for a loop with tools in what evaluate reaches."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
             return Verdict.undecided("evaluate is not in code that can be read")
         return Verdict.not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     calls = list(calls_in(frames))
     if any(calls_layer(call, LAYER_RUNS) for call in calls):
         return Verdict.passed("evaluate uses the rollouts of the base class")
     loops = [call for call in calls if constructs(call, LAYER_LOOP)]
     kept = _kept_on_self(source)
     if loops or any(_runs_kept(call, kept) for call in calls):
-        findings = in_order(finding for call in loops for finding in _fault_of_loop(call, calls))
+        findings = sorted_findings(finding for call in loops for finding in _fault_of_loop(call, calls))
         if findings and len(findings) >= len({call.node for call in loops}):
             return Verdict.failed(findings)
         return Verdict.passed("evaluate drives a HermesAgentLoop with tools")
-    doubt = next(doubts(frames), None)
+    doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
         return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
     return Verdict.failed([_without_loop(start.function, calls)])
@@ -81,15 +83,15 @@ def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
         if given is None and len(loop.arguments) > 1:
             given, written = loop.arguments[1], node.args[1]
         is_none = isinstance(written, ast.Constant) and written.value is None
-        if given is None or is_none or only(given, Kind.EMPTY):
-            yield breach(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
+        if given is None or is_none or must_be(given, Kind.EMPTY):
+            yield finding_at(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
             return
     runs = [call for call in calls if any(value.kind is Kind.RUN and value.node is node for value in call.callee)]
     if not runs:
         if not _escapes(loop, calls):
-            yield breach(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
+            yield finding_at(loop.function, node, "evaluate builds a HermesAgentLoop and never awaits its run")
     elif all(isinstance(call.function.parents.get(call.node), ast.Expr) for call in runs):
-        yield breach(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
+        yield finding_at(runs[0].function, runs[0].node, "evaluate calls run of a HermesAgentLoop without awaiting it")
 
 
 def _escapes(loop: Call, calls: list[Call]) -> bool:
@@ -104,7 +106,7 @@ def _kept_on_self(source: ClassSource) -> frozenset[str]:
     """Return the attributes of self that hold a HermesAgentLoop."""
     return frozenset(
         change.attribute
-        for frame in source.flow.every_frame()
+        for frame in data_flow(source).every_frame()
         for change in frame.changes
         for value in change.value
         if change.how == "set" and value.kind is Kind.INSTANCE and value.name == LAYER_LOOP
@@ -119,10 +121,10 @@ def _without_loop(function: Function, calls: list[Call]) -> Finding:
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
             message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
-            return breach(call.function, call.node, message)
+            return finding_at(call.function, call.node, message)
     if all(map(_is_idle, function.node.body)):
-        return breach(function, function.node, "evaluate is a stub: it evaluates nothing")
-    return breach(function, function.node, "evaluate drives no HermesAgentLoop")
+        return finding_at(function, function.node, "evaluate is a stub: it evaluates nothing")
+    return finding_at(function, function.node, "evaluate drives no HermesAgentLoop")
 
 
 def _is_idle(statement: ast.stmt) -> bool:

@@ -28,11 +28,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, breach, calls_in, in_order, last_name, only
+from pytest_hermes_env.source import (
+    Change,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    calls_in,
+    data_flow,
+    finding_at,
+    last_name,
+    must_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +86,7 @@ class _Reach:
 
     @cached_property
     def training(self) -> tuple[Frame, ...]:
-        return self.source.flow.reached(*_TRAINING)
+        return data_flow(self.source).reached(*_TRAINING)
 
     @cached_property
     def shared(self) -> frozenset[Function]:
@@ -88,7 +101,7 @@ class _Reach:
     @cached_property
     def own(self) -> tuple[Frame, ...]:
         """Frames that evaluate reaches and training does not."""
-        return tuple(frame for frame in self.source.flow.reached_from(self.start) if frame.function not in self.shared)
+        return tuple(frame for frame in data_flow(self.source).reached_from(self.start) if frame.function not in self.shared)
 
     @cached_property
     def restores(self) -> tuple[tuple[Frame, Change], ...]:
@@ -102,19 +115,19 @@ class _Reach:
     def _sites_in(self, frame: Frame) -> Iterator[_Site]:
         for node, target in frame.edges:
             if target.function in self.shared:
-                reached = self.source.flow.reached_from(target)
+                reached = data_flow(self.source).reached_from(target)
                 changed = {change.attribute for inner in reached for change in inner.changes if _adds_to(change)}
                 if touched := frozenset(changed & self.kept):
                     yield _Site(frame=frame, node=node, attributes=touched, calls=target.function.name)
         for change in frame.changes:
-            lost = change.how == "clear" or (change.how == "set" and only(change.value, Kind.EMPTY))
+            lost = change.how == "clear" or (change.how == "set" and must_be(change.value, Kind.EMPTY))
             if change.attribute in self.kept and (_grows(frame, change) or (lost and not self.puts_back(change.attribute))):
                 yield _Site(frame=frame, node=change.node, attributes=frozenset({change.attribute}), calls="")
 
     def puts_back(self, attribute: str) -> list[tuple[Frame, Change]]:
         """Return the changes that put ``attribute`` back; emptying it counts only together with filling it again."""
         mine = [(frame, change) for frame, change in self.restores if change.attribute == attribute]
-        empties = [pair for pair in mine if pair[1].how == "clear" or only(pair[1].value, Kind.EMPTY)]
+        empties = [pair for pair in mine if pair[1].how == "clear" or must_be(pair[1].value, Kind.EMPTY)]
         aliases = [pair for pair in mine if _is_alias(pair[1])] if not empties and self._in_place(attribute) else []
         if not any(pair not in empties and pair not in aliases for pair in mine):
             return []
@@ -128,7 +141,7 @@ class _Reach:
 
 def static(source: ClassSource) -> Verdict:
     """Compare what evaluate changes on self with what training keeps there, and look for what puts it back."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
             return Verdict.undecided("evaluate is not in code that can be read")
@@ -143,7 +156,7 @@ def static(source: ClassSource) -> Verdict:
         if unread is not None:
             return Verdict.undecided(f"line {unread.node.lineno} calls compute_reward of an object that cannot be followed")
         return Verdict.passed("evaluate leaves the training buffers alone")
-    findings = in_order(finding for site in reach.sites for finding in _check(reach, site))
+    findings = sorted_findings(finding for site in reach.sites for finding in _check(reach, site))
     if not findings:
         return Verdict.passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
     doubt = _doubt(reach)
@@ -162,10 +175,10 @@ def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
     name = site.frame.function.name
     if never:
         message = f"{name} {how} {_names(never)} of training; nothing puts that back"
-        yield breach(site.frame.function, site.node, message)
+        yield finding_at(site.frame.function, site.node, message)
     if late:
         message = f"{name} {how} {_names(late)} of training; not rolled back when evaluation raises"
-        yield breach(site.frame.function, site.node, message)
+        yield finding_at(site.frame.function, site.node, message)
 
 
 def _is_sure(reach: _Reach, site: _Site, frame: Frame, change: Change) -> bool:
@@ -210,7 +223,7 @@ def _covers(reach: _Reach, holder: Frame, found: ast.Try, site: _Site) -> bool:
     if any(isinstance(item, (ast.Yield, ast.YieldFrom)) for item in inside):
         return True
     return any(
-        edge in inside and any(item.function is site.frame.function for item in reach.source.flow.reached_from(target))
+        edge in inside and any(item.function is site.frame.function for item in data_flow(reach.source).reached_from(target))
         for edge, target in holder.edges
     ) or (holder.function is site.frame.function and _is_in_called_scope(holder, inside, site.node))
 

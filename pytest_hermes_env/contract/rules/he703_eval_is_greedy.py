@@ -22,7 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
@@ -35,20 +35,22 @@ from pytest_hermes_env.source import (
     Frame,
     Kind,
     argument,
-    breach,
     calls_in,
     calls_layer,
     config_calls,
     config_class,
+    config_fields,
+    constant_value,
     constructs,
-    fields_of,
-    has,
-    in_order,
-    is_hidden,
+    data_flow,
+    finding_at,
     keyword,
-    literal,
+    may_be,
+    may_be_unpacked,
     origins,
+    sorted_findings,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,19 +62,19 @@ _DEFAULT = 1.0
 
 def static(source: ClassSource) -> Verdict:
     """Look at the temperature of each loop that evaluate reaches."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
             return Verdict.undecided("evaluate is not in code that can be read")
         return Verdict.not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:
         if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
             return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
         return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
     told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
-    if findings := in_order(item for item in told if isinstance(item, Finding)):
+    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
         return Verdict.failed(findings)
     unsure = next((item for item in told if isinstance(item, str)), None)
     return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
@@ -85,7 +87,7 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
     written = argument(call.node, _POSITION, "temperature") if is_loop else keyword(call.node, "temperature")
     if not is_loop and (written is None or (isinstance(written, ast.Constant) and written.value is None)):
         is_silent = written is None and calls_layer(call, {LAYER_EVALUATION})
-        if written is None and (is_hidden(call, "temperature") or _is_partial(call, frames)):
+        if written is None and (may_be_unpacked(call, "temperature") or _is_partial(call, frames)):
             written = _from_stars(call)
             if written is None:
                 yield f"line {line}: the rollout may be given its temperature elsewhere"
@@ -95,12 +97,12 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
                 message = (
                     f"{call.function.name} calls {call.name} without a temperature: it samples at {_OF_TRAINING} = {value}"
                 )
-                yield breach(call.function, call.node, message)
+                yield finding_at(call.function, call.node, message)
             elif not is_silent and value is UNKNOWN:
                 yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only when it runs"
             return
     if written is None:
-        if is_hidden(call, "temperature"):
+        if may_be_unpacked(call, "temperature"):
             written = _from_stars(call)
             if written is None:
                 yield f"line {line}: what the loop is given is unpacked from what cannot be followed"
@@ -112,16 +114,16 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
             message = (
                 f"{call.function.name} builds a HermesAgentLoop without a temperature: it samples at its default, {_DEFAULT}"
             )
-            yield breach(call.function, call.node, message)
+            yield finding_at(call.function, call.node, message)
             return
     for node, holder in origins(written, frame, frames):
-        value = literal(node, holder.function.module, holder.function)
+        value = constant_value(node, holder.function.module, holder.function)
         if value is UNKNOWN:
             value = _setting(source, node)
         if value is UNKNOWN:
             yield f"line {line}: {ast.unparse(node)} is known only when it runs"
         elif not _is_zero(value):
-            yield breach(
+            yield finding_at(
                 holder.function if holder is not frame else call.function,
                 node if holder is not frame else call.node,
                 f"evaluation samples at temperature {_shown(node, value)}, not greedily",
@@ -180,7 +182,7 @@ def _is_prepared(call: Call, frames: tuple[Frame, ...]) -> bool:
     if any(value.kind is Kind.CLASS for value in call.callee):
         return True
     return any(
-        other.name == "partial" and other.arguments and has(other.arguments[0], Kind.EXTERNAL)
+        other.name == "partial" and other.arguments and may_be(other.arguments[0], Kind.EXTERNAL)
         for other in calls_in(frames)
         if any(value.name.rpartition(".")[2] == LAYER_LOOP for values in other.arguments[:1] for value in values)
     )
@@ -190,22 +192,22 @@ def _setting(source: ClassSource, node: ast.expr) -> object:
     """Return the value of ``self.config.name`` as config_init or the default of the field gives it, else UNKNOWN."""
     if not isinstance(node, ast.Attribute) or not ast.unparse(node.value).endswith("config"):
         return UNKNOWN
-    start = source.flow.method("config_init")
-    frames = source.flow.reached_from(start) if start is not None else ()
+    start = data_flow(source).method("config_init")
+    frames = data_flow(source).reached_from(start) if start is not None else ()
     for call in config_calls(frames):
         given = keyword(call.node, node.attr)
         if given is not None:
-            return literal(given, call.function.module, call.function)
+            return constant_value(given, call.function.module, call.function)
     if node.attr == _OF_TRAINING:
         return _DEFAULT
     config = config_class(source)
-    for field in fields_of(config) if isinstance(config, ClassSource) else ():
+    for field in config_fields(config) if isinstance(config, ClassSource) else ():
         if field.name == node.attr and field.node.value is not None:
             default = field.node.value
             if isinstance(default, ast.Call):
                 found = keyword(default, "default") or next(iter(default.args), None)
-                return literal(found, field.owner.module) if found is not None else UNKNOWN
-            return literal(default, field.owner.module)
+                return constant_value(found, field.owner.module) if found is not None else UNKNOWN
+            return constant_value(default, field.owner.module)
     return UNKNOWN
 
 

@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Place
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}

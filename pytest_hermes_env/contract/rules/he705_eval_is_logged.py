@@ -21,7 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
@@ -33,15 +33,17 @@ from pytest_hermes_env.source import (
     Kind,
     Value,
     argument,
-    breach,
     calls_layer,
-    doubts,
-    in_order,
-    is_hidden,
-    literal,
-    only,
+    constant_value,
+    data_flow,
+    finding_at,
+    may_be_unpacked,
+    must_be,
     origins,
+    sorted_findings,
+    unresolved_calls,
 )
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,24 +54,24 @@ _SAMPLES = 6
 
 def static(source: ClassSource) -> Verdict:
     """Look for evaluate_log in what evaluate reaches, and at what it is given."""
-    start = source.flow.method("evaluate")
+    start = data_flow(source).method("evaluate")
     if start is None:
         if source.unreadable or source.has("evaluate"):
             return Verdict.undecided("evaluate is not in code that can be read")
         return Verdict.not_applicable("there is no evaluate (HE101)")
-    frames = source.flow.reached_without(start, "compute_reward")
+    frames = data_flow(source).reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
     evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
     if not logs and not evaluations:
-        doubt = next(doubts(frames), None)
+        doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
         return Verdict.failed(
-            [breach(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
+            [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
     told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
     told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
-    if findings := in_order(item for item in told if isinstance(item, Finding)):
+    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
         return Verdict.failed(findings)
     return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
 
@@ -77,31 +79,35 @@ def static(source: ClassSource) -> Verdict:
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
-        yield breach(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
+        yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
     metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
-    if metrics is None and not is_hidden(call, "metrics"):
-        yield breach(function, node, f"{function.name} calls evaluate_log without metrics")
+    if metrics is None and not may_be_unpacked(call, "metrics"):
+        yield finding_at(function, node, f"{function.name} calls evaluate_log without metrics")
     if samples is None:
-        if not is_hidden(call, "samples"):
-            yield breach(
+        if not may_be_unpacked(call, "samples"):
+            yield finding_at(
                 function, node, f"{function.name} calls evaluate_log without samples: nobody can see what was answered"
             )
     elif _is_nothing(samples, call):
-        yield breach(function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept")
+        yield finding_at(
+            function, node, f"{function.name} gives evaluate_log samples={ast.unparse(samples)}: no sample is kept"
+        )
     for name, place in _wrong_names(metrics, frame, frames) if metrics is not None else ():
         message = f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}"
-        yield breach(place.function, node if place is frame else place.function.node, message)
+        yield finding_at(place.function, node if place is frame else place.function.node, message)
 
 
 def _check_evaluation(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     """Yield the violations of a call of evaluate_items, which logs by itself: not awaited, or with metrics of other names."""
     function, node = call.function, call.node
     if isinstance(function.parents.get(node), ast.Expr):
-        yield breach(function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged")
+        yield finding_at(
+            function, node, f"{function.name} calls {call.name} without awaiting it: nothing is evaluated or logged"
+        )
     for value in call.keywords.get("metrics", ()):
         for given, holder in _returned(source, value, frame):
             for name, place in _wrong_names(given, holder, frames):
-                yield breach(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
+                yield finding_at(place.function, given, f"the metric {name!r} of evaluate does not begin with {_PREFIX!r}")
 
 
 def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple[ast.expr, Frame]]:
@@ -109,7 +115,7 @@ def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple
     if isinstance(value.node, ast.Lambda):
         yield value.node.body, frame
         return
-    holder = source.flow.entry(value.target) if isinstance(value.target, Function) else frame
+    holder = data_flow(source).entry(value.target) if isinstance(value.target, Function) else frame
     node = value.target.node if isinstance(value.target, Function) else value.node
     for part in ast.walk(node) if node is not None and value.kind is not Kind.ANYTHING else ():
         if isinstance(part, ast.Return) and part.value is not None:
@@ -119,7 +125,9 @@ def _returned(source: ClassSource, value: Value, frame: Frame) -> Iterator[tuple
 def _is_nothing(samples: ast.expr, call: Call) -> bool:
     if isinstance(samples, ast.Constant) and samples.value is None:
         return True
-    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and only(call.keywords.get("samples", frozenset()), Kind.EMPTY)
+    return isinstance(samples, (ast.List, ast.Tuple, ast.Dict)) and must_be(
+        call.keywords.get("samples", frozenset()), Kind.EMPTY
+    )
 
 
 def _wrong_names(metrics: ast.expr, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[tuple[str, Frame]]:
@@ -165,7 +173,7 @@ def _beginning(key: ast.expr, frame: Frame) -> str:
         return _beginning(key.values[0], frame) if key.values else ""
     if isinstance(key, ast.BinOp) and isinstance(key.op, ast.Add):
         return _beginning(key.left, frame)
-    value = literal(key, frame.function.module, frame.function)
+    value = constant_value(key, frame.function.module, frame.function)
     return value if value is not UNKNOWN and isinstance(value, str) else ""
 
 

@@ -22,9 +22,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
+from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source import Call, ClassSource, Frame, Function, Kind, breach, has, in_order, last_name
+from pytest_hermes_env.source import (
+    Call,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    data_flow,
+    finding_at,
+    last_name,
+    may_be,
+    sorted_findings,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,45 +56,45 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _check(source, item))
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
     return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
 
 
 def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
-    frame = source.flow.entry(function)
+    frame = data_flow(source).entry(function)
     supers = {call.node: call for call in frame.calls if _is_super(call)}
     helpers = {node for node, target in frame.edges if _helper_logs(source, frame, target)} - supers.keys()
     if not supers and not helpers:
-        yield breach(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
+        yield finding_at(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
         return
     for node, call in supers.items():
         if function.is_async and not _is_awaited(function, node):
-            yield breach(function, node, "super().wandb_log(...) is not awaited: it never runs")
+            yield finding_at(function, node, "super().wandb_log(...) is not awaited: it never runs")
         elif not _gives_metrics(call):
-            yield breach(function, node, "super().wandb_log() is called without the metrics: they are lost")
+            yield finding_at(function, node, "super().wandb_log() is called without the metrics: they are lost")
     walk = _Walk(logs=frozenset({*supers, *helpers}), metrics=_metrics_of(supers))
     end = walk.block(function.node.body, _NOT_YET)
     for returned in walk.early:
-        yield breach(function, returned, "wandb_log returns before it awaits super().wandb_log(metrics)")
+        yield finding_at(function, returned, "wandb_log returns before it awaits super().wandb_log(metrics)")
     for statement in walk.late:
-        yield breach(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
+        yield finding_at(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
     if False in end and not walk.early:
         first = min(walk.logs, key=lambda node: getattr(node, "lineno", 0))
-        yield breach(function, first, "super().wandb_log is reached on some paths of wandb_log only")
+        yield finding_at(function, first, "super().wandb_log is reached on some paths of wandb_log only")
 
 
 def _is_super(call: Call) -> bool:
     if call.name != "wandb_log":
         return False
-    if has(call.receiver, Kind.SUPER):
+    if may_be(call.receiver, Kind.SUPER):
         return True
-    named = has(call.receiver, Kind.CLASS) or has(call.receiver, Kind.EXTERNAL)
-    return named and bool(call.arguments) and has(call.arguments[0], Kind.SELF)
+    named = may_be(call.receiver, Kind.CLASS) or may_be(call.receiver, Kind.EXTERNAL)
+    return named and bool(call.arguments) and may_be(call.arguments[0], Kind.SELF)
 
 
 def _helper_logs(source: ClassSource, frame: Frame, target: Frame) -> bool:
     return target.function.name != "wandb_log" and any(
-        _is_super(call) for inner in source.flow.reached_from(target) if inner is not frame for call in inner.calls
+        _is_super(call) for inner in data_flow(source).reached_from(target) if inner is not frame for call in inner.calls
     )
 
 
@@ -105,7 +117,7 @@ def _is_awaited(function: Function, node: ast.AST) -> bool:
 
 def _gives_metrics(call: Call) -> bool:
     given = list(call.node.args)
-    if not has(call.receiver, Kind.SUPER):
+    if not may_be(call.receiver, Kind.SUPER):
         given = given[1:]
     values = given + [word.value for word in call.node.keywords]
     return any(not (isinstance(item, ast.Constant) and item.value is None) for item in values)

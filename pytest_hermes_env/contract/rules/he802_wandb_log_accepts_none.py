@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, Function, breach, in_order
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Function, finding_at, sorted_findings
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = in_order(finding for item in overrides for finding in _check(source, item))
+    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
     return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
 
 
@@ -49,15 +50,19 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     arguments = function.node.args
     if not names:
         if arguments.vararg is None and arguments.kwarg is None and not arguments.kwonlyargs:
-            yield breach(function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument")
+            yield finding_at(
+                function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument"
+            )
         return
     metrics, *others = names
     if metrics not in function.defaults:
-        yield breach(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
+        yield finding_at(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
     if any(name not in function.defaults for name in others):
-        yield breach(function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails")
+        yield finding_at(
+            function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails"
+        )
     for inner, node in _uses(source, function, metrics, ()):
-        yield breach(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
+        yield finding_at(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
 
 
 def _uses(

@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Finding, Rule, Severity, Verdict
-from pytest_hermes_env.source import ClassSource, Kind, keyword, last_name
+from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
+from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 
@@ -80,8 +81,8 @@ def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[A
 
 def _read_by_wandb_log(source: ClassSource) -> frozenset[str]:
     """Return the attributes of self that wandb_log reads, except sliding windows."""
-    start = source.flow.method("wandb_log")
-    frames = source.flow.reached_from(start) if start is not None else ()
+    start = data_flow(source).method("wandb_log")
+    frames = data_flow(source).reached_from(start) if start is not None else ()
     read = {
         access.node.attr
         for frame in frames

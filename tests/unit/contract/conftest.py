@@ -11,7 +11,7 @@ import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.rule import Outcome, Verdict
-from pytest_hermes_env.source import read_classes, without_helpers
+from pytest_hermes_env.source import read_classes, without_abstract_bases
 
 MARK = "# <- here"
 
@@ -67,7 +67,7 @@ def judge(tmp_path: Path) -> Judge:
         text = IMPORTS + textwrap.dedent(source)
         path = tmp_path / "env.py"
         path.write_text(text, encoding="utf-8")
-        reading = without_helpers([read_classes(str(path))])[0]
+        reading = without_abstract_bases([read_classes(str(path))])[0]
         assert reading.problem is None, reading.problem
         (env,) = [item for item in reading.classes if item.name == "Env"]
         static = find_rule(rule_id).static

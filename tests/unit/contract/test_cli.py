@@ -10,8 +10,8 @@ import pytest
 
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.check import OPINION
-from pytest_hermes_env.contract.rule import Severity
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.source.finding import Severity
 
 GOOD = """\
 import uuid

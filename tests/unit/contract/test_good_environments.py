@@ -6,7 +6,7 @@ import pytest
 
 from pytest_hermes_env.contract.check import check_source
 from pytest_hermes_env.contract.rule import Outcome
-from pytest_hermes_env.source import read_classes, without_helpers
+from pytest_hermes_env.source import read_classes, without_abstract_bases
 
 JUDGED = '''
 """Research questions, scored by a judge with a heuristic to fall back to; metrics kept in a dict of lists."""
@@ -314,7 +314,7 @@ if "__main__" == __name__:
 def test_a_good_environment_is_silent(tmp_path, text):
     (tmp_path / "env.py").write_text(text, encoding="utf-8")
 
-    (reading,) = without_helpers([read_classes(str(tmp_path / "env.py"))])
+    (reading,) = without_abstract_bases([read_classes(str(tmp_path / "env.py"))])
     (source,) = reading.classes
     loud = {
         entry.rule.id: (entry.outcome, entry.note, entry.findings)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome, Severity
+from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.source.finding import Severity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Outcome, Rule, Severity
+from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.source.finding import Severity
 
 A = Rule(doc="HE001 first", severity=Severity.ERROR)
 B = Rule(doc="HE002 second", severity=Severity.WARNING)

@@ -13,10 +13,11 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.reports import Account, github_text, json_text, sarif_text
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.contract.rule import Finding, Outcome, Severity
+from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.source import FileProblem
+from pytest_hermes_env.source.finding import Finding, Severity
 
 # What SARIF 2.1.0 demands of the parts of a log that we write, as a schema that allows nothing else. Source: OASIS SARIF 2.1.0,
 # sections 3.13 (log), 3.14 (run), 3.18, 3.19 (tool), 3.20 (invocation), 3.27 (result), 3.28 to 3.30 (locations), 3.35

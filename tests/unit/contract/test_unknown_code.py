@@ -26,7 +26,7 @@ STUMBLED = "the rule stumbled over this source"
         (b"# -*- coding: nonsense -*-\n", "the file does not parse: "),
         (b"%matplotlib inline\n", "the file does not parse: "),
         (b"x = " + b"(" * 5000, "the file does not parse: "),
-        (None, "the file cannot be read: it is no regular file"),
+        (None, "the file cannot be read: it is not a regular file"),
     ],
     ids=["syntax", "undecodable", "nul", "cookie", "notebook", "deep", "pipe"],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_hermes_env.contract.check import check_source
 from pytest_hermes_env.contract.rule import Outcome
-from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_helpers
+from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_abstract_bases
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -110,7 +110,7 @@ def test_what_is_no_hermes_environment_is_told_apart(tmp_path):
         },
     )
 
-    (reading,) = without_helpers([read_classes(str(tmp_path / "env.py"))])
+    (reading,) = without_abstract_bases([read_classes(str(tmp_path / "env.py"))])
     assert [source.name for source in reading.classes] == ["Env"]
     assert {item.name: item.is_environment for item in reading.skipped} == {
         "Plain": True, "Config": False, "Shared": False, "Marked": False, "Open": False,

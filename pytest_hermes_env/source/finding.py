@@ -1,0 +1,54 @@
+"""A violation at a place in a file, and how serious it is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+    from pytest_hermes_env.source.classes import ClassSource
+    from pytest_hermes_env.source.functions import Function
+
+
+class Severity(enum.StrEnum):
+    """How serious a violation is: an error fails, a warning fails only under ``--strict``, an opinion is off by default."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    OPINION = "opinion"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One violation of one rule, at one place.
+
+    ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
+    ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
+    ``reproduction`` is a test, ready to paste, that shows only this violation; the engine fills it when it has one.
+    ``severity`` is set when this violation is more or less serious than its rule.
+    """
+
+    message: str
+    path: str = ""
+    line: int = 0
+    column: int = 1
+    seen: str = ""
+    scenario: str = ""
+    confirmation: str = ""
+    severity: Severity | None = None
+    reproduction: str = ""
+
+
+def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
+    """Return the finding at ``node`` in the file of ``where``."""
+    line, column = where.module.place(node)
+    return Finding(message=message, path=where.path, line=line, column=column, seen=seen)
+
+
+def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings by place, each once."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda item: (item.path, item.line, item.column, item.message)))
