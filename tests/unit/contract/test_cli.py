@@ -246,8 +246,8 @@ def test_a_run_that_exercises_nothing_fails(capsys):
         ),
         (
             ["check", "plain.py:Plain"],
-            "plain.py:Plain is an Atropos environment without HermesAgentBaseEnv; "
-            "a class that leads to HermesAgentBaseEnv is needed",
+            "plain.py:Plain is an Atropos environment without HermesAgentBaseEnv: "
+            "expected a class derived from HermesAgentBaseEnv",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

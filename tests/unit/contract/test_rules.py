@@ -24,6 +24,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.rollout.scenario_names",
     "pytest_hermes_env.rollout.unavailable",
     "pytest_hermes_env.source",
+    "pytest_hermes_env.source.finding",
 }
 """Import-linter holds what these modules import in turn; no engine is among it."""
 
