@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -38,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
     environment = contextlib.ExitStack()
     environment.enter_context(same_everywhere())
     config.add_cleanup(environment.close)
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded by now out of garbage collection: contract runs and inner pytest runs collect once each."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager
