@@ -1,4 +1,4 @@
-"""The test suite sees the same variables and an empty home directory on every machine."""
+"""What tests/conftest.py does for all tests: the same variables everywhere, and no silent skips where they are not expected."""
 
 from __future__ import annotations
 
@@ -36,3 +36,26 @@ def test_the_users_variables_and_home_are_hidden(pytester: pytest.Pytester, monk
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)
+
+
+def test_a_test_that_must_run_is_not_skipped(pytester: pytest.Pytester) -> None:
+    """With --must-run, a skip for such a reason fails the run; other skips stay what they are."""
+    pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def cell(): pytest.skip("this machine gives no namespaces")
+
+        def test_in_a_cell(cell): ...
+        def test_elsewhere(): pytest.skip("there is no git here")
+        """
+    )
+
+    free = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    strict = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--must-run", "namespaces")
+
+    free.assert_outcomes(skipped=2)
+    strict.assert_outcomes(errors=1, skipped=1)
+    strict.stdout.fnmatch_lines(["*test_in_a_cell must run here (--must-run): Skipped: this machine gives no namespaces"])
