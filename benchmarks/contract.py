@@ -1,6 +1,6 @@
-"""Seconds of a whole contract run of TerminalTestEnv after imports, and how they grow with the group and the items.
+"""Measure a whole contract run of TerminalTestEnv for several group sizes and numbers of evaluation items.
 
-Run as ``python benchmarks/contract.py``. Every rule is asked; the first run, which pays for imports, is not counted.
+Run as ``python benchmarks/contract.py``. All rules are judged; the first run is not counted because it includes the imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TARGET = Path(__file__).parents[1] / "environments" / "terminal_test_env" / "ter
 
 
 def variant(env_class: Any, group_size: int, times: int) -> Any:
-    """Return the class with another group size, and with its evaluation items so many times."""
+    """Return the class with another group size and its evaluation items repeated ``times`` times."""
 
     class Variant(env_class):  # type: ignore[misc]
         @classmethod
@@ -45,7 +45,7 @@ def seconds(env_class: Any) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a line for each size."""
+    """Print one line per size."""
     (env_class,) = find_class(f"{TARGET}:TerminalTestEnv")
     seconds(env_class)
     print(f"{len(ALL_RULES)} rules, load {os.getloadavg()[0]:.1f}")

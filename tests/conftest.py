@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 
 import pytest
 
@@ -28,8 +29,25 @@ OFFLINE = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option of `tox run -e matrix`."""
+    """Add the option of `tox run -e matrix`, and one for machines that are known to have what some tests need."""
     parser.addoption("--all-rules", action="store_true", help="ask every rule about every mutant, instead of about a sample")
+    parser.addoption(
+        "--must-run",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="fail a test that is skipped for a reason with this text, such as namespaces or bubblewrap",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that would be skipped although its machine is said to have what it needs."""
+    report = yield
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if any(text in reason for text in item.config.getoption("must_run")):
+        report.outcome, report.longrepr = "failed", f"{item.nodeid} must run here (--must-run): {reason}"
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,6 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
     environment = contextlib.ExitStack()
     environment.enter_context(same_everywhere())
     config.add_cleanup(environment.close)
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded by now out of garbage collection: contract runs and inner pytest runs collect once each."""
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager

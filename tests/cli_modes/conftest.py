@@ -1,8 +1,9 @@
-"""Runs an environment's command line as a user does: a process of its own, against a mock model."""
+"""Runs an environment's command line as a user does, against a mock model."""
 
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -76,12 +77,35 @@ def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subp
             env=environ | extra,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         told = [finished.stdout, finished.stderr, *written(home).values()]
         assert [text for text in told if KEY in text or KEY[:12] in text] == []
         return finished
+
+    return start
+
+
+@pytest.fixture
+def run_here(
+    environ: dict[str, str], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
+    """Run a command that ends before its event loop begins in this process, which has imported everything already."""
+
+    def start(words: list[str]) -> subprocess.CompletedProcess[str]:
+        code: Any = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", words[1:])
+            patch.chdir(home)
+            for name, value in environ.items():
+                patch.setenv(name, value)
+            try:
+                runpy.run_path(words[1], run_name="__main__")
+            except SystemExit as end:
+                code = end.code
+        printed = capfd.readouterr()
+        return subprocess.CompletedProcess(words, code, printed.out, printed.err)
 
     return start
 

@@ -28,21 +28,18 @@ class Env(HermesAgentBaseEnv):
 LIST = '[APIServerConfig(base_url="http://127.0.0.1:9/v1", health_check=False, server_type="openai", api_key="x")]'
 
 
-def start(
-    home: Path, environ: dict[str, str], tokenizer: str, mode: str, servers: str, item: str = '"item"'
-) -> subprocess.CompletedProcess[str]:
+def words(home: Path, tokenizer: str, mode: str, servers: str, item: str = '"item"') -> list[str]:
+    """Write an environment and return the command that starts it."""
     code = f"SERVERS, ITEM = None, {item}\n{HEAD}\nSERVERS = {servers}\nEnv.cli()\n"
     (home / "env.py").write_text(code)
     flags = [] if mode == "--help" else ["--env.tokenizer_name", tokenizer]
-    return subprocess.run(
-        [sys.executable, "env.py", mode, *flags],
-        cwd=home,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return [sys.executable, "env.py", mode, *flags]
+
+
+def start(home: Path, environ: dict[str, str], *args: str, **kwargs: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    command = words(home, *args, **kwargs)
+    return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
@@ -62,9 +59,9 @@ def test_process_ends_when_there_are_no_items(home, environ, hermes_tokenizer):
 
 
 @pytest.mark.parametrize("mode", ["serve", "evaluate"])
-def test_config_init_without_a_list_ends_with_2(home, environ, hermes_tokenizer, mode):
+def test_config_init_without_a_list_ends_with_2(home, run_here, hermes_tokenizer, mode):
     """Instead of a hang on localhost:9004."""
-    finished = start(home, environ, hermes_tokenizer, mode, "ServerBaseline()")
+    finished = run_here(words(home, hermes_tokenizer, mode, "ServerBaseline()"))
 
     assert finished.returncode == 2
     assert "its second value is ServerBaseline, not a filled list" in finished.stderr

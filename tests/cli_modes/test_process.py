@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 
 
-def test_groups_are_written_with_everything_that_authors_look_at(run, solving_server, home):
-    """One line per group: tokens, masks, scores and messages of every rollout; the page stands beside it."""
+def test_groups_are_written_with_everything_that_authors_look_at(run, solving_server, home, key):
+    """One line per group: tokens, masks, scores and messages of every rollout; the page is beside it. The key is not shown."""
     finished = run(
         "process",
         *["--env.total_steps", "2", "--env.group_size", "3", "--env.data_path_to_save_groups", "out/groups.jsonl"],
+        *["--openai.api_key", key],
         server=solving_server,
     )
 
     lines = [json.loads(line) for line in (home / "out" / "groups.jsonl").read_text().splitlines()]
     assert finished.returncode == 0, finished.stderr
+    assert "'api_key': 'set, not shown'" in finished.stdout
     assert [line["scores"] for line in lines] == [[1.0] * 3] * 2
     assert [[len(tokens) for tokens in line["tokens"]] for line in lines] == [
         [len(mask) for mask in line["masks"]] for line in lines
@@ -25,34 +27,25 @@ def test_groups_are_written_with_everything_that_authors_look_at(run, solving_se
     assert sorted(path.name for path in (home / "out").iterdir()) == ["groups.html", "groups.jsonl"]
 
 
-def test_key_given_by_flag_is_used_and_not_shown(run, solving_server, home, key):
-    """The settings are shown, the key is not; config_init's file name is the default."""
-    finished = run("process", *f"--env.total_steps 1 --env.group_size 1 --openai.api_key {key}".split(), server=solving_server)
-
-    assert finished.returncode == 0, finished.stderr
-    assert "'api_key': 'set, not shown'" in finished.stdout
-    assert (home / "data" / "terminal-test.jsonl").exists()
-
-
 def test_yaml_and_flags_are_merged(run, solving_server, home):
-    """Flags win over the YAML file, the YAML file over config_init."""
+    """Flags win over the YAML file, the YAML file over config_init, whose file name is the default."""
     (home / "c.yaml").write_text(
-        f"env: {{total_steps: 1, group_size: 5, data_path_to_save_groups: y.jsonl}}\n"
-        f"openai: {{base_url: '{solving_server.base_url}', model_name: mock-model}}\n"
+        f"env: {{total_steps: 1, group_size: 5}}\nopenai: {{base_url: '{solving_server.base_url}', model_name: mock-model}}\n"
     )
 
     finished = run("process", "--config", "c.yaml", "--env.group_size", "2")
 
     assert finished.returncode == 0, finished.stderr
-    assert [len(json.loads(line)["scores"]) for line in (home / "y.jsonl").read_text().splitlines()] == [2]
+    assert [len(json.loads(line)["scores"]) for line in (home / "data" / "terminal-test.jsonl").read_text().splitlines()] == [2]
 
 
-def test_wrong_use_ends_with_2_and_a_sentence(run, key):
+def test_wrong_use_ends_with_2_and_a_sentence(run_here, command, key):
     """A misspelt setting, a wrong value: exit code 2, no traceback, nothing of the key."""
-    misspelt = run("process", "--openai.api_keyy", key)
-    wrong = run("process", "--env.group_size", "many")
+    misspelt = run_here(command("process", "--openai.api_keyy", key))
+    wrong = run_here(command("process", "--env.group_size", "many"))
 
     assert [finished.returncode for finished in (misspelt, wrong)] == [2, 2]
     assert "There is no setting --openai.api_keyy." in misspelt.stderr
     assert "env.group_size: Input should be a valid integer" in wrong.stderr
-    assert "Traceback" not in misspelt.stderr + wrong.stderr
+    printed = misspelt.stdout + misspelt.stderr + wrong.stdout + wrong.stderr
+    assert [text for text in ("Traceback", key, key[:12]) if text in printed] == []

@@ -21,7 +21,7 @@ def on_cassette(command: Any, environ: dict[str, str], home: Path) -> Callable[.
 
     def start(verb: str, mode: str, *flags: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
         words = [*HERMES_ENV, verb, "--cassette", "one.json", "--", *command(mode, *flags, server=server)]
-        return subprocess.run(words, cwd=home, env=environ | extra, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(words, cwd=home, env=environ | extra, capture_output=True, text=True, timeout=240, check=False)
 
     return start
 

@@ -32,11 +32,11 @@ SECOND = {"max_token_length": 1, "desired_name": "terminal-test", "weight": 1.0,
 def ask(url: str, data: dict[str, Any] | None = None) -> Any:
     body = None if data is None else json.dumps(data).encode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 
-def ask_until(url: str, is_it: Any, *, seconds: float = 60.0) -> Any:
+def ask_until(url: str, is_it: Any, *, seconds: float = 240.0) -> Any:
     """Ask again until the answer is right; a service that starts has no event to wait for."""
     end, answer = time.monotonic() + seconds, None
     while time.monotonic() < end:
@@ -54,7 +54,7 @@ def end(process: subprocess.Popen[str]) -> tuple[int, str]:
     """End a process by its own id; return its exit code and output."""
     process.terminate()
     try:
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=240)
     finally:
         process.kill()
     return process.returncode, output

@@ -215,7 +215,7 @@ def test_serve_that_waits_for_a_trainer_can_be_stopped(number, start, command, h
     """It ends at once, with the code of the signal and without a traceback."""
     with MockServer(policy()) as mock, RunApi(environ=environ, cwd=home) as api:
         serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, server=mock))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while "POST /register-env" not in api.output and serve.poll() is None and time.monotonic() < end:
             time.sleep(0.05)  # another process's start has no event to wait for
         serve.send_signal(number)

@@ -101,7 +101,7 @@ def test_the_test_that_comes_with_a_finding_fails_there_and_passes_on_the_good_c
         fine = one.test.replace(module, f"fine_{one.rule.lower()}")
         (pytester.path / f"test_fine_{one.rule}.py").write_text(fine, encoding="utf-8")
 
-    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-rA", "-q")
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-rA", "-q")
 
     words = {
         line.split("::")[0].split()[-1]: line.split()[0] for line in result.outlines if line.startswith(("PASSED", "FAILED"))

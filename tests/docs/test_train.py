@@ -72,7 +72,7 @@ def test_the_four_processes_train(start, tmp_path, environ):
     tokenizer, run_api, mock, trainer, serve = COMMANDS
     script = re.findall(r"```yaml\n# script.yaml\n(.*?)```", PAGE, re.DOTALL)[0]
     (tmp_path / "script.yaml").write_text(script)
-    subprocess.run(words_of(tokenizer), cwd=tmp_path, env=environ, check=True, timeout=60)
+    subprocess.run(words_of(tokenizer), cwd=tmp_path, env=environ, check=True, timeout=240)
     free = [words_of(re.sub(r"--port \d+", "--port 0", command)) for command in (run_api, mock)]
 
     with RunApi(command=free[0], cwd=tmp_path, environ=environ) as api:
@@ -85,7 +85,7 @@ def test_the_four_processes_train(start, tmp_path, environ):
                 running.append(start(words, output))
         codes = [process.wait(240) for process in running]
         model.send_signal(signal.SIGINT)
-        requests, _ = model.communicate(timeout=30)
+        requests, _ = model.communicate(timeout=240)
     texts = {name: (tmp_path / f"{name}.txt").read_text() for name in ("trainer", "serve")}
 
     assert [*codes, model.returncode, api.stop()] == [0, 0, 0, 0], (texts, requests)

@@ -98,14 +98,14 @@ TERMINAL = (
     in_own_words(  # a login shell without a terminal may remark on that, and hermes cuts it off in the first piece of output only
         "a background process",
         tool("terminal", command="echo done", background=True),
-        tool("process", action="wait", session_id="{session}", timeout=10),
+        tool("process", action="wait", session_id="{session}", timeout=100),
         tool("process", action="list"),
     ),
     case("no background process", tool("process", action="list")),
     in_own_words(
         "waiting for a background process",
         tool("terminal", command="echo done", background=True),
-        tool("process", action="wait", session_id="{session}", timeout=10),
+        tool("process", action="wait", session_id="{session}", timeout=100),
         tool("process", action="poll", session_id="{session}"),
         tool("process", action="log", session_id="{session}"),
         tool("process", action="log", session_id="{session}", offset=0, limit=1),

@@ -346,7 +346,8 @@ MUTANTS = (
             (
                 "    async def attempt(self, item",
                 '    def host(self) -> str:\n        """Return where this runs."""\n'
-                '        return os.popen("uname").read().strip()\n\n    async def attempt(self, item',
+                '        with os.popen("uname") as pipe:\n            return pipe.read().strip()\n\n'
+                "    async def attempt(self, item",
             ),
         ),
     ),
