@@ -1,12 +1,12 @@
-"""How a class enters the rollouts of ``self.agent_rollout(...)``: with ``async with``, or in a way that leaks the sandbox."""
+"""How a class evaluates through the layer: whether it enters ``self.agent_rollout(...)`` with ``async with``."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.rule import Verdict
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     Call,
@@ -23,7 +23,7 @@ from pytest_hermes_env.source import (
 if TYPE_CHECKING:
     from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["Doubt", "check_rollout", "rollouts_of"]
+__all__ = ["Doubt", "check_rollout", "rollouts_of", "without_evaluate"]
 
 _MOST_RETURNS = 3
 
@@ -103,9 +103,12 @@ def _best(found: list[Finding | Doubt | None]) -> Finding | Doubt | None:
 
 
 def _worst(found: list[Finding | Doubt | None]) -> Finding | Doubt | None:
-    return next(_in_weight(found), None)
+    """Return a finding, else a doubt, else None."""
+    return min((item for item in found if item is not None), key=lambda item: isinstance(item, Doubt), default=None)
 
 
-def _in_weight(found: list[Finding | Doubt | None]) -> Iterator[Finding | Doubt]:
-    yield from (item for item in found if item is not None and not isinstance(item, Doubt))
-    yield from (item for item in found if isinstance(item, Doubt))
+def without_evaluate(source: ClassSource) -> Verdict:
+    """Return the verdict of a rule about evaluations when there is no evaluate to read."""
+    if source.unreadable or source.has("evaluate"):
+        return Verdict.undecided("evaluate is not in code that can be read")
+    return Verdict.not_applicable("there is no evaluate (HE101)")

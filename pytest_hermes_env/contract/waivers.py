@@ -28,7 +28,7 @@ from pytest_hermes_env.source import FileProblem, Module
 from pytest_hermes_env.source.finding import Finding
 
 if TYPE_CHECKING:
-    from pytest_hermes_env.source import ClassSource
+    pass
 
 __all__ = ["Waivers", "waivers_of"]
 
@@ -154,11 +154,6 @@ def waivers_of(modules: Iterable[Module], settings: Settings) -> Waivers:
         comments += found
         problems += wrong
     return Waivers(comments=tuple(comments), paths=settings.waivers, root=settings.root, problems=tuple(problems))
-
-
-def modules_of(sources: Iterable[ClassSource]) -> list[Module]:
-    """Return the files that classes and their bases are written in, each once."""
-    return list({item.module.file: item.module for source in sources for item in source.readable}.values())
 
 
 def _checked_by_comment(comment: CommentWaiver, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[Ledger]:

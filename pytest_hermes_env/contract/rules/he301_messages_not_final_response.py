@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
     frames = data_flow(source).every_frame()
-    findings = sorted_findings(finding for frame in frames for finding in (*_breaches(frame), *_guarded(frame)))
+    findings = sorted_findings(finding for frame in frames for finding in (*_violations(frame), *_guarded(frame)))
     if findings:
         return Verdict.failed(findings)
     if not source.has("compute_reward") and source.unreadable:
@@ -56,7 +56,7 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.passed("only AgentResult's own fields are read")
 
 
-def _breaches(frame: Frame) -> Iterator[Finding]:
+def _violations(frame: Frame) -> Iterator[Finding]:
     for access in frame.reads:
         if not must_be(access.base, Kind.RESULT):
             continue

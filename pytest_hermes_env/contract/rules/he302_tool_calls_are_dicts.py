@@ -50,13 +50,13 @@ _WORDS = {"message": "a message", "call": "a tool call", "function": "a tool cal
 
 def static(source: ClassSource) -> Verdict:
     """Look at attribute reads of what certainly stands in the messages of an AgentResult."""
-    findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _breaches(frame))
+    findings = sorted_findings(finding for frame in data_flow(source).every_frame() for finding in _violations(frame))
     if not findings and not source.has("compute_reward") and source.unreadable:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     return Verdict.of(findings, "messages and tool calls are read as dicts")
 
 
-def _breaches(frame: Frame) -> Iterator[Finding]:
+def _violations(frame: Frame) -> Iterator[Finding]:
     for access in frame.reads:
         node = access.node
         if isinstance(node, ast.Attribute) and _is_dict(access.base) and not hasattr(dict, node.attr):

@@ -66,12 +66,12 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
     if gold is not None:
         least = min(evidence.cases.gap, PAID)
         earned_something = hack.reward > TINY  # where nothing earns anything, HE405 says so
-        is_breach, against = earned_something and gold - hack.reward < max(least, TINY), f"gold earns {gold:g}"
+        is_violation, against = earned_something and gold - hack.reward < max(least, TINY), f"gold earns {gold:g}"
     elif idle is not None:
-        is_breach, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold was not played"
+        is_violation, against = hack.reward - idle >= PAID, f"doing nothing earns {idle:g}, and gold was not played"
     else:
         return None, f"{label} {earned}, and there is nothing to compare it with"
-    if not is_breach:
+    if not is_violation:
         return None, f"the hack {earned}, {against}"
     path, line = evidence.at_method("compute_reward")
     seen = f"it did: {' / '.join(hack.transcript)}; the verifier called: {', '.join(hack.asked) or 'no tool'}"

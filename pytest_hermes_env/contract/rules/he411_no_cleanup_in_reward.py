@@ -39,11 +39,11 @@ def static(source: ClassSource) -> Verdict:
         missing = source.unreadable[0] if source.unreadable else "nowhere"
         return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
     frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
-    findings = sorted_findings(finding for frame in frames for finding in _breaches(frame))
+    findings = sorted_findings(finding for frame in frames for finding in _violations(frame))
     return Verdict.of(findings, "compute_reward does not clean its context up")
 
 
-def _breaches(frame: Frame) -> Iterator[Finding]:
+def _violations(frame: Frame) -> Iterator[Finding]:
     name = frame.function.name
     for access in frame.reads:
         if isinstance(access.node, ast.Attribute) and access.node.attr == _CLEANS and must_be(access.base, Kind.CONTEXT):

@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
@@ -143,9 +144,7 @@ def static(source: ClassSource) -> Verdict:
     """Compare what evaluate changes on self with what training keeps there, and look for what puts it back."""
     start = data_flow(source).method("evaluate")
     if start is None:
-        if source.unreadable or source.has("evaluate"):
-            return Verdict.undecided("evaluate is not in code that can be read")
-        return Verdict.not_applicable("there is no evaluate (HE101)")
+        return without_evaluate(source)
     reach = _Reach(source=source, start=start)
     if not reach.kept:
         if source.unreadable:

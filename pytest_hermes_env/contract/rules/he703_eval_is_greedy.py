@@ -22,6 +22,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
@@ -64,9 +65,7 @@ def static(source: ClassSource) -> Verdict:
     """Look at the temperature of each loop that evaluate reaches."""
     start = data_flow(source).method("evaluate")
     if start is None:
-        if source.unreadable or source.has("evaluate"):
-            return Verdict.undecided("evaluate is not in code that can be read")
-        return Verdict.not_applicable("there is no evaluate (HE101)")
+        return without_evaluate(source)
     frames = data_flow(source).reached_without(start, "compute_reward")
     loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:

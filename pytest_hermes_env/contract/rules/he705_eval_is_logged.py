@@ -21,6 +21,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule, Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
@@ -56,9 +57,7 @@ def static(source: ClassSource) -> Verdict:
     """Look for evaluate_log in what evaluate reaches, and at what it is given."""
     start = data_flow(source).method("evaluate")
     if start is None:
-        if source.unreadable or source.has("evaluate"):
-            return Verdict.undecided("evaluate is not in code that can be read")
-        return Verdict.not_applicable("there is no evaluate (HE101)")
+        return without_evaluate(source)
     frames = data_flow(source).reached_without(start, "compute_reward")
     logs = [(call, frame) for frame in frames for call in frame.calls if call.name == "evaluate_log"]
     evaluations = [(call, frame) for frame in frames for call in frame.calls if calls_layer(call, {LAYER_EVALUATION})]
