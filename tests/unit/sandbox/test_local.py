@@ -34,9 +34,15 @@ def use(sandbox: LocalSandbox, name: str, task_id: str = "first", **arguments: A
 
 
 def ended(sandbox: LocalSandbox, command: str, **arguments: Any) -> str:
-    """The output of a background process, after its end."""
+    """The output of a background process, after its end. hermes may say that it ended before all of its output was read."""
+    from tools.process_registry import process_registry
+
     session = run(sandbox, command, background=True, **arguments)["session_id"]
-    return use(sandbox, "process", action="wait", session_id=session, timeout=30)["output"]
+    use(sandbox, "process", action="wait", session_id=session, timeout=60)
+    reader = process_registry.get(session)._reader_thread
+    if reader is not None:
+        reader.join(60)
+    return use(sandbox, "process", action="wait", session_id=session, timeout=60)["output"]
 
 
 @pytest.fixture(params=["confined", "unconfined"])
