@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from pytest_hermes_env.sandbox.bash.programs import IN_BASH
 from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.saying import Builtin, say, unsupported
 from pytest_hermes_env.sandbox.bash.streams import Streams
 
 __all__ = ["LOOKUP", "which"]
 
-IN_BASH = frozenset({"echo", "printf", "test", "[", "true", "false", ":"})
-"""Programs of this machine that are bash's own commands."""
 KEYWORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function", "select"}
     | {"time", "{", "}", "!", "[[", "]]", "coproc"}

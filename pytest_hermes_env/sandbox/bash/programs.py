@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
-from collections.abc import Callable
 
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
 from pytest_hermes_env.sandbox.commands import COMMANDS, Process, UnsupportedOption
 
-__all__ = ["run_program"]
+__all__ = ["IN_BASH", "run_program"]
 
 TALKING = frozenset({"echo", "printf"})
 """Programs that never open what they are given."""
 DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 """What programs know of the directory of devices."""
-BUILTIN_COMPLAINS = b"/usr/bin/bash: line 3: "
+IN_BASH = frozenset({"echo", "printf", "test", "[", "true", "false", ":"})
+"""Programs of this machine that are bash's own commands: their complaints begin with the line they are in."""
 
 
 class _Reader(Process):
     """A process whose standard input is taken from a source that others may read on."""
 
     source: Source
-    stdin_is_file: bool = False
-    launch: Callable[[tuple[str, ...]], int] | None = None
     _taken: bytes | None = None
 
     @property
@@ -57,24 +54,19 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         variables=state.environment(),
         out=out.buffer,
         err=err.buffer,
+        prefix=state.prefix if words[0] in IN_BASH else "",
     )
     process.source = source
-    process.stdin_is_file = source.is_file
-    process.launch = lambda more: shell.subshell(lambda: shell.execute(more, shlex.join(more), streams))
-    began = len(out.buffer)
-    start, at = len(err.buffer), source.at
+    began, at = len(out.buffer), source.at
     name = shell.program_name(words[0])
     try:
         code = COMMANDS[name](process)
     except UnsupportedOption as error:
         raise UnsupportedSyntax(" ".join(words), str(error)) from error
     except OSError as error:
-        process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
-        code = 1
+        code = process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
     if name == "head" and source.is_file and source.at > at:
         source.at = at + len(out.buffer) - began  # it goes back to where its output ends
-    if err.buffer.startswith(BUILTIN_COMPLAINS, start):  # bash's own programs tell the line they are in
-        err.buffer[start : start + len(BUILTIN_COMPLAINS)] = state.prefix.encode()
     out.flush()
     if err is not out:
         err.flush()

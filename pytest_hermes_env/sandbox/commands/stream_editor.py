@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_hermes_env.sandbox.commands.inputs import inputs, lines_of
 from pytest_hermes_env.sandbox.commands.options import read_options
-from pytest_hermes_env.sandbox.commands.patterns import BadPattern, compiled
-from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.patterns import compiled
+from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption, lines_of
 
 __all__ = ["sed"]
 
@@ -144,34 +143,28 @@ class _Reader:
             if letter == delimiter:
                 return out
             out += letter
-        raise BadPattern("unterminated `s' command")
+        raise UnsupportedOption(f"sed {self.script}")
 
 
 def sed(process: Process) -> int:
     """Edit lines by a script; ``-n`` prints only what the script prints, ``-i`` writes the files back."""
-    words = [word if word not in {"-i", "--in-place"} else "-I" for word in process.words]
-    process.words = tuple(words)
-    options = read_options(process, "nErIe:s", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e:"})
-    operands = list(options.operands)
-    scripts = options.all("e")
+    if any(re.match(r"-[nErs]*i.|--in-place=", word) for word in process.arguments):
+        raise UnsupportedOption("sed -i with a suffix")
+    long = {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e:", "in-place": "i"}
+    options = read_options(process.words, "nErie:s", long)
+    scripts, operands = options.all("e"), options.operands
     if not scripts:
         if not operands:
-            process.err += b"Usage: sed [OPTION]... {script-only-if-no-other-script} [input-file]...\n"
-            return 1
-        scripts = [operands.pop(0)]
-    try:
-        commands = _Reader("\n".join(scripts), extended="E" in options or "r" in options).commands()
-    except BadPattern as bad:
-        process.err += f"sed: -e expression #1, char {len(scripts[0])}: {bad}\n".encode()
-        return 1
-    failures: list[str] = []
-    found = list(inputs(process, operands, failures, complaint="can't read {name}: {reason}"))
-    if "I" in options:
-        for one in found:
-            process.files.write(process.path(one.name), _edited(one.data, commands, is_quiet="n" in options))
+            raise UnsupportedOption("sed without a script")
+        scripts, operands = [operands[0]], operands[1:]
+    commands = _Reader("\n".join(scripts), extended="E" in options or "r" in options).commands()
+    found = list(process.inputs(operands, complaint="can't read {name}", code=2))
+    if "i" in options:
+        for name, data in found:
+            process.files.write(process.path(name), _edited(data, commands, is_quiet="n" in options))
     else:
-        process.write(_edited(b"".join(one.data for one in found), commands, is_quiet="n" in options))
-    return 2 if failures else 0
+        process.write(_edited(b"".join(data for _, data in found), commands, is_quiet="n" in options))
+    return process.code
 
 
 def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
