@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 
-from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
 from pytest_hermes_env.sandbox.commands import COMMANDS, Process, UnsupportedOption
@@ -32,8 +31,7 @@ class _Reader(Process):
         if self.source.is_directory:
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), "-")
         if self._taken is None:
-            self._taken = self.source.rest
-            self.source.at = len(self.source.data)
+            self._taken = self.source.take()
         return self._taken
 
     @stdin.setter
@@ -46,7 +44,7 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     state = shell.state
     source, out, err = streams[0], streams[1], streams[2]
     if not isinstance(source, Source) or not isinstance(out, Sink) or not isinstance(err, Sink):
-        raise UnsupportedSyntax(" ".join(words), "a stream in the wrong direction")
+        raise UnsupportedOption("a stream in the wrong direction")
     process = _Reader(
         words=_checked(shell, words, out),
         files=shell.files,
@@ -61,8 +59,6 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     name = shell.program_name(words[0])
     try:
         code = COMMANDS[name](process)
-    except UnsupportedOption as error:
-        raise UnsupportedSyntax(" ".join(words), str(error)) from error
     except OSError as error:
         code = process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
     if name == "head" and source.is_file and source.at > at:
@@ -74,12 +70,12 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 
 def _checked(shell: Runner, words: tuple[str, ...], out: Sink) -> tuple[str, ...]:
-    """Return the words of a program. Raises: a path that this machine cannot serve → UnsupportedSyntax."""
+    """Return the words of a program. Raises: a path that this machine cannot serve → UnsupportedOption."""
     if words[0] == "cat":
         paths = {shell.path(word) for word in words[1:]}
         if isinstance(out, FileSink) and out.path in paths and shell.files.is_file(out.path) and shell.files.read(out.path):
-            raise UnsupportedSyntax(" ".join(words), "cat of its own output file")
+            raise UnsupportedOption("cat of its own output file")
     for word in words[1:]:
         if word.startswith(("/dev/", "/proc/")) and word not in DEVICES and words[0] not in TALKING:
-            raise UnsupportedSyntax(" ".join(words), word)
+            raise UnsupportedOption(word)
     return words

@@ -21,6 +21,7 @@ from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, Return
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
+    Assignment,
     Function,
     Node,
     Pipeline,
@@ -29,11 +30,12 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Sequence,
     Simple,
 )
-from pytest_hermes_env.sandbox.commands import COMMANDS
+from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.process import path_of
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Answer", "Handlers", "Knows", "Runner"]
+__all__ = ["Answer", "Builtin", "Handlers", "Knows", "Runner"]
 
 MOST_STEPS = 10_000
 """Commands that one line may run: a loop without an end is refused."""
@@ -45,6 +47,8 @@ DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 
 
+Builtin: TypeAlias = "Callable[[Runner, tuple[str, ...], Streams], int]"
+"""Does its work with its words, name first, and returns the exit code. Raises: what it does not know → UnsupportedOption."""
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 
@@ -56,10 +60,10 @@ class Handlers:
     ``bash_builtins`` are those of ``builtins`` that are bash's own, and no programs.
     """
 
-    builtins: Mapping[str, Callable[[Runner, tuple[str, ...], Streams], int]]
+    builtins: Mapping[str, Builtin]
     bash_builtins: frozenset[str]
     compound: Callable[[Runner, Any, Streams], int]
-    program: Callable[[Runner, tuple[str, ...], Streams], int]
+    program: Builtin
     script_file: Callable[[Runner, tuple[str, ...], str, Streams], int]
     substitution: Callable[[Runner, Script, Streams], str]
 
@@ -121,8 +125,8 @@ class Runner:
         return name
 
     def path(self, name: str) -> str:
-        """Return a path as absolute, seen from the working directory. A tilde in it is a letter: words have lost theirs."""
-        return self.files.resolve(f"./{name}" if name.startswith("~") else name, self.state.cwd)
+        """Return a word as an absolute path, seen from the working directory."""
+        return path_of(name, self.files, self.state.cwd)
 
     # Scripts
 
@@ -199,6 +203,11 @@ class Runner:
         if isinstance(error, Sink):
             error.buffer += text.encode(errors="surrogateescape")
             error.flush()
+
+    def say(self, streams: Streams, text: str, code: int = 1) -> int:
+        """Complain as bash does of the present line, and return the exit code."""
+        self.complain(streams, f"{self.state.prefix}{text}\n")
+        return code
 
     @staticmethod
     def write(streams: Streams, text: str) -> None:
@@ -316,19 +325,15 @@ class Runner:
             try:
                 inner = self.redirected(node.redirects, streams)
             except Refused as refused:
-                self.complain(streams, f"{state.prefix}{refused}\n")
-                return self.failed(1)
+                return self.failed(self.say(streams, str(refused)))
         else:
             inner = streams
         if not words:
             for assignment in node.assignments:
-                value = self.expander(streams).assigned(assignment.value)
-                self._trace(streams, (f"{assignment.name}={shown(value) if value else ''}",), quotes=False)
-                value = state.variables.get(assignment.name, "") + value if assignment.appends else value
-                self.assign(assignment.name, value, streams)
+                self._assign(assignment, streams)
             return self.failed(self.last_substitution)
         if not node.assignments:
-            self._trace(streams, words)
+            self._trace(streams, " ".join(map(shown, words)))
             return self.failed(self.execute(words, node.text, inner))
         return self.failed(self._with_assignments(node, words, streams, inner))
 
@@ -349,12 +354,9 @@ class Runner:
         kept = {one.name: (state.variables.get(one.name), one.name in state.exported) for one in node.assignments}
         try:
             for assignment in node.assignments:
-                value = self.expander(streams).assigned(assignment.value)
-                self._trace(streams, (f"{assignment.name}={shown(value) if value else ''}",), quotes=False)
-                value = state.variables.get(assignment.name, "") + value if assignment.appends else value
-                self.assign(assignment.name, value, streams)
+                self._assign(assignment, streams)
                 state.exported.add(assignment.name)
-            self._trace(streams, words)
+            self._trace(streams, " ".join(map(shown, words)))
             return self.execute(words, node.text, inner)
         finally:
             for name, (value_before, was_exported) in kept.items():
@@ -365,16 +367,20 @@ class Runner:
                 if not was_exported:
                     state.exported.discard(name)
 
+    def _assign(self, assignment: Assignment, streams: Streams) -> None:
+        value = self.expander(streams).assigned(assignment.value)
+        self._trace(streams, f"{assignment.name}={shown(value) if value else ''}")
+        before = self.state.variables.get(assignment.name, "") if assignment.appends else ""
+        self.assign(assignment.name, before + value, streams)
+
     def assign(self, name: str, value: str, streams: Streams) -> None:
         """Set a variable. Raises: one that cannot be changed → Abandoned."""
         if name in self.state.readonly:
-            self.complain(streams, f"{self.state.prefix}{name}: readonly variable\n")
-            raise Abandoned
+            raise Abandoned(self.say(streams, f"{name}: readonly variable"))
         self.state.variables[name] = value
 
-    def _trace(self, streams: Streams, words: tuple[str, ...], *, quotes: bool = True) -> None:
+    def _trace(self, streams: Streams, text: str) -> None:
         if "x" in self.state.options:
-            text = " ".join(shown(word) if quotes else word for word in words)
             self.complain(streams, f"{'+' * self.traces} {text}\n")
 
     def execute(self, words: tuple[str, ...], text: str, streams: Streams) -> int:
@@ -387,11 +393,13 @@ class Runner:
         name = words[0]
         if name in self.state.functions:
             return self._call(name, words, streams)
-        builtin = self._handlers.builtins.get(self.program_name(name))
-        if builtin is not None:
-            return builtin(self, words, streams)
-        if self.program_name(name) in COMMANDS:
-            return self._handlers.program(self, words, streams)
+        program = self._handlers.program if self.program_name(name) in COMMANDS else None
+        run = self._handlers.builtins.get(self.program_name(name), program)
+        if run is not None:
+            try:
+                return run(self, words, streams)
+            except UnsupportedOption as error:
+                raise UnsupportedSyntax(" ".join(words), str(error)) from error
         if "/" in name:
             return self._handlers.script_file(self, words, text, streams)
         raise UnknownCommand(words, text)

@@ -31,7 +31,7 @@ def substituted(shell: Runner, script: Script, streams: Streams) -> str:
         shell.traces -= 1
     data = bytes(out.buffer)
     if b"\0" in data:
-        shell.complain(streams, f"{state.prefix}warning: command substitution: ignored null byte in input\n")
+        shell.say(streams, "warning: command substitution: ignored null byte in input")
         data = data.replace(b"\0", b"")
     return data.rstrip(b"\n").decode(errors="surrogateescape")
 
@@ -49,8 +49,7 @@ def _read(shell: Runner, node: Simple, streams: Streams) -> int:
     try:
         source = shell.redirected(node.redirects, streams)[0]
     except Refused as refused:
-        shell.complain(streams, f"{shell.state.prefix}{refused}\n")
-        return 1
+        return shell.say(streams, str(refused))
     out = streams[1]
     if isinstance(source, Source) and isinstance(out, Sink):
         out.buffer += source.rest
