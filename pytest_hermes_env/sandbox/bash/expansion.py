@@ -90,7 +90,7 @@ class Expander:
         try:
             return evaluated(text, self._state)
         except Unbound as unbound:
-            self._complain(f"{self._state.prefix}{unbound}: unbound variable\n")
+            self._say(f"{unbound}: unbound variable")
             raise Ended(self._state.code_without_value) from None
 
     # Fields
@@ -132,37 +132,20 @@ class Expander:
 
     def _fields(self, word: Word) -> list[Field]:
         fields: list[Field] = []
-        field: Field | None = None
-        for number, part in enumerate(word.parts):
-            if isinstance(part, Text):
-                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
-                continue
-            if isinstance(part, Parameter) and not part.quoted and part.operator and part.argument is not None:
-                chosen = self._chosen(part, word)
-                if chosen is not None:
-                    field = self._added(chosen, fields, field)
-                    continue
-            values = self._value(part, word)
-            if isinstance(values, list):
-                field = self._each(values, part.quoted, fields, field)
-            elif part.quoted:
-                field = [] if field is None else field
-                field.append((values, True))
-            else:
-                field = self._split(values, fields, field)
-        if field is not None:
-            fields.append(field)
-        return fields
+        field = self._added(word, fields, None, splits=False)
+        return fields if field is None else [*fields, field]
 
-    def _added(self, chosen: Word, fields: list[Field], field: Field | None) -> Field | None:
-        """Add the word of ``${name:-word}``, which is split where it is not quoted."""
-        for part in chosen.parts:
-            if isinstance(part, Text) and not part.quoted:
+    def _added(self, word: Word, fields: list[Field], field: Field | None, *, splits: bool) -> Field | None:
+        """Add a word, or with ``splits`` that of ``${name:-word}``, whose own text is split, too; return the open field."""
+        for number, part in enumerate(word.parts):
+            if isinstance(part, Text) and splits and not part.quoted:
                 field = self._split(part.text, fields, field)
             elif isinstance(part, Text):
-                field = [*(field or []), (part.text, True)]
+                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
+            elif isinstance(part, Parameter) and not part.quoted and (chosen := self._chosen(part)) is not None:
+                field = self._added(chosen, fields, field, splits=True)
             else:
-                values = self._value(part, chosen)
+                values = self._value(part, word)
                 if isinstance(values, list):
                     field = self._each(values, part.quoted, fields, field)
                 elif part.quoted:
@@ -222,6 +205,9 @@ class Expander:
 
     # Values
 
+    def _say(self, text: str) -> None:
+        self._complain(f"{self._state.prefix}{text}\n")
+
     def _separator(self) -> str:
         return self._state.variables.get("IFS", BLANKS)[:1]
 
@@ -232,7 +218,7 @@ class Expander:
             try:
                 return str(self.number(part.expression))
             except ArithmeticProblem as problem:
-                self._complain(f"{self._state.prefix}{problem}\n")
+                self._say(f"{problem}")
                 raise Abandoned from None
         if isinstance(part, Text):
             return part.text
@@ -258,9 +244,9 @@ class Expander:
     def _parameter(self, part: Parameter, word: Word) -> str | list[str]:
         state = self._state
         if not part.name:
-            self._complain(f"{state.prefix}{word.raw}: bad substitution\n")
+            self._say(f"{word.raw}: bad substitution")
             raise Abandoned
-        if part.argument is not None and (chosen := self._chosen(part, word)) is not None:
+        if (chosen := self._chosen(part)) is not None:
             return self.text(chosen)
         value = self._looked_up(part.name)
         if part.indirect and isinstance(value, str):
@@ -270,7 +256,7 @@ class Expander:
                 return ""
             if "u" in state.options and part.name != "!":
                 sign = "$" if part.name.isdigit() else ""
-                self._complain(f"{state.prefix}{sign}{part.name}: unbound variable\n")
+                self._say(f"{sign}{part.name}: unbound variable")
                 raise Ended(state.code_without_value)
             value = ""
         if part.length:
@@ -283,7 +269,7 @@ class Expander:
             return self._cut_list(value, part) if part.operator == ":" else [self._changed(one, part) for one in value]
         return self._changed(value, part)
 
-    def _chosen(self, part: Parameter, word: Word) -> Word | None:
+    def _chosen(self, part: Parameter) -> Word | None:
         """Return the word that ``${name:-word}`` and its like put in the place of a value, None when there is another."""
         operator = part.operator.lstrip(":") if part.operator != ":" else ""
         if operator not in {"-", "+", "=", "?"} or part.argument is None:
@@ -300,14 +286,13 @@ class Expander:
             return part.argument
         if operator == "=":
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part.name):
-                self._complain(f"{self._state.prefix}${part.name}: cannot assign in this way\n")
+                self._say(f"${part.name}: cannot assign in this way")
                 raise Abandoned
             self._state.variables[part.name] = self.text(part.argument)
             return None
         default = "parameter null or not set" if part.operator.startswith(":") else "parameter not set"
         said = self.text(part.argument) if part.argument.parts else default
-        del word
-        self._complain(f"{self._state.prefix}{part.name}: {said}\n")
+        self._say(f"{part.name}: {said}")
         raise Ended(self._state.code_without_value)
 
     def _changed(self, value: str, part: Parameter) -> str:
@@ -329,7 +314,7 @@ class Expander:
         try:
             return self.evaluated(first), self.evaluated(second) if colon else None, second
         except ArithmeticProblem as problem:
-            self._complain(f"{self._state.prefix}{part.name}: {problem}\n")
+            self._say(f"{part.name}: {problem}")
             raise Abandoned from None
 
     def _cut_list(self, values: list[str], part: Parameter) -> list[str]:
@@ -341,7 +326,7 @@ class Expander:
         if not 0 <= start <= len(numbered):
             return []
         if size is not None and size < 0:
-            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            self._say(f"{second}: substring expression < 0")
             raise Abandoned
         return numbered[start:] if size is None else numbered[start : start + size]
 
@@ -356,7 +341,7 @@ class Expander:
             return value[start:]
         end = start + size if size >= 0 else len(value) + size
         if end < start:
-            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            self._say(f"{second}: substring expression < 0")
             raise Abandoned
         return value[start:end]
 

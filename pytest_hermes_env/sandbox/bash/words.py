@@ -194,13 +194,13 @@ class WordReader(Reading):
         length = source.startswith("#", start) and not re.compile(r"#(?:\}|[-:?+=#%/])").match(source, start)
         indirect = source.startswith("!", start) and not source.startswith("!}", start)
         at = start + (length or indirect)
-        name = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]").match(source, at)
+        name = NAME_IN_BRACES.match(source, at)
         self.at = name.end() if name else at
         if source.startswith("[", self.at):
             raise UnsupportedSyntax(source, "an array")
         if indirect and source.startswith(("*", "@"), self.at):
             raise UnsupportedSyntax(source, "${!...}")
-        operator = re.compile(r":[-=?+]|[-=?+]|##?|%%?|//|/#|/%|/|\^\^?|,,?|:|@").match(source, self.at)
+        operator = OPERATOR_IN_BRACES.match(source, self.at)
         text = operator.group() if operator else ""
         argument = second = None
         if operator and name:
@@ -211,7 +211,7 @@ class WordReader(Reading):
                 argument = self._argument(quoted=False, ends="/}")
                 second = self._argument(quoted=False, ends="}") if source[self.at - 1] == "/" else None
             else:
-                keeps_quotes = text.lstrip(":")[:1] in "-=?+" if text != ":" else True
+                keeps_quotes = text.lstrip(":")[:1] in "-=?+"
                 argument = self._argument(quoted=quoted and keeps_quotes, ends="}")
         elif source.startswith("}", self.at):
             self.at += 1

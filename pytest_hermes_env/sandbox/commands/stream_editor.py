@@ -11,6 +11,8 @@ from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOptio
 
 __all__ = ["sed"]
 
+ESCAPE = re.compile(r"&|\\(.)", re.DOTALL)
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Address:
@@ -98,11 +100,13 @@ class _Reader:
             delimiter = self._peek()
             self.at += 1
             pattern, command.replacement = self._until(delimiter), self._until(delimiter, keeps_escape=True)
-            found = re.compile(r"[gpiI0-9]*").match(self.script, self.at)
+            found = re.compile(r"[gpiI]*").match(self.script, self.at)
             command.flags = found.group() if found else ""
             self.at += len(command.flags)
             ignore_case = bool({"i", "I"} & set(command.flags))
             command.pattern = compiled(pattern, extended=self.extended, ignore_case=ignore_case)
+            if any(int(number) > command.pattern.groups for number in re.findall(r"\\(\d)", command.replacement)):
+                raise UnsupportedOption(f"sed {self.script}")
         elif name in {"a", "i", "c"}:
             end = self.script.find("\n", self.at)
             end = len(self.script) if end < 0 else end
@@ -187,8 +191,8 @@ def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
                 is_deleted = True
                 break
             if command.name == "s":
-                line, is_changed = _substituted(line, command)
-                if is_changed and "p" in command.flags:
+                line, changes = _substituted(line, command)
+                if changes and "p" in command.flags:
                     out.append(line + "\n")
             elif command.name == "p":
                 out.append(line + (end or "\n"))
@@ -209,39 +213,23 @@ def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
     return "".join(out).encode(errors="surrogateescape")
 
 
-def _substituted(line: str, command: _Command) -> tuple[str, bool]:
-    if command.pattern is None:
-        return line, False
-    digits = re.sub(r"\D", "", command.flags)
-    wanted, count = int(digits or 1), 0
+def _substituted(line: str, command: _Command) -> tuple[str, int]:
+    """Return the line as the command changes it, and how often it did."""
+    assert command.pattern is not None
 
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
-        count += 1
-        if count < wanted or (count > wanted and "g" not in command.flags):
-            return match.group()
-        return _expanded(command.replacement, match)
+    def put(found: re.Match[str]) -> str:
+        return ESCAPE.sub(lambda escape: _meant(escape, found), command.replacement)
 
-    changed = command.pattern.sub(replace, line)
-    return changed, count >= wanted
+    return command.pattern.subn(put, line, count=0 if "g" in command.flags else 1)
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
-    out, at = "", 0
-    while at < len(replacement):
-        letter = replacement[at]
-        if letter == "&":
-            out += match.group()
-        elif letter == "\\" and at + 1 < len(replacement):
-            at += 1
-            following = replacement[at]
-            if following.isdigit():
-                out += (match.group(int(following)) or "") if int(following) <= (match.re.groups or 0) else ""
-            elif following in "UuLlE":
-                raise UnsupportedOption(f"sed with \\{following}")
-            else:
-                out += {"n": "\n", "t": "\t"}.get(following, following)
-        else:
-            out += letter
-        at += 1
-    return out
+def _meant(escape: re.Match[str], found: re.Match[str]) -> str:
+    """Return what ``&`` or an escape in a replacement stands for."""
+    letter = escape[1]
+    if letter is None:
+        return found.group()
+    if letter.isdigit():
+        return found.group(int(letter)) or ""
+    if letter in "UuLlE":
+        raise UnsupportedOption(f"sed with \\{letter}")
+    return {"n": "\n", "t": "\t"}.get(letter, letter)

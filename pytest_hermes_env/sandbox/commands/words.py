@@ -12,7 +12,7 @@ from pytest_hermes_env.sandbox.commands.process import Process, Program, Unsuppo
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.files import Files
 
-__all__ = ["NUMBERS", "WORDS", "holds_of_file", "holds_of_files"]
+__all__ = ["NUMBERS", "UNARY", "WORDS", "holds_of_file", "holds_of_files"]
 
 SIMPLE = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
 
