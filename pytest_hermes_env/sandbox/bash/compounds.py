@@ -154,7 +154,7 @@ def _condition(shell: Runner, node: Condition | ArithmeticCommand, streams: Stre
     try:
         if isinstance(node, ArithmeticCommand):
             return int(not expander.number(node.expression))
-        return int(not holds(node.test, expander, shell.files, shell.state))
+        return int(not holds(node.test, expander))
     except ArithmeticProblem as problem:
         name = "((" if isinstance(node, ArithmeticCommand) else "[["
         return shell.say(streams, f"{name}: {problem}")

@@ -43,8 +43,8 @@ class Expander:
     def __init__(
         self, files: Files, state: State, *, substitute: Callable[[Script], str], complain: Callable[[str], None]
     ) -> None:
-        self._files = files
-        self._state = state
+        self.files = files
+        self.state = state
         self._substitute = substitute
         self._complain = complain
 
@@ -69,7 +69,7 @@ class Expander:
         """Return the value of an assignment, in which a tilde may follow a colon, too."""
         text = self.text(word)
         if ":~" in word.raw and all(isinstance(part, Text) and not part.quoted for part in word.parts):
-            home = self._state.variables.get("HOME", HOME)
+            home = self.state.variables.get("HOME", HOME)
             return re.sub(r":~(?=[:/]|$)", lambda _: f":{home}", text)
         return text
 
@@ -88,10 +88,10 @@ class Expander:
     def evaluated(self, text: str) -> int:
         """Return the value of an arithmetic expression that is expanded. Raises: ArithmeticProblem."""
         try:
-            return evaluated(text, self._state)
+            return evaluated(text, self.state)
         except Unbound as unbound:
             self._say(f"{unbound}: unbound variable")
-            raise Ended(self._state.code_without_value) from None
+            raise Ended(self.state.code_without_value) from None
 
     # Fields
 
@@ -123,9 +123,9 @@ class Expander:
         if not slash and len(word.parts) > 1:
             return None
         if name == "":
-            found: str | None = self._state.variables.get("HOME", HOME)
+            found: str | None = self.state.variables.get("HOME", HOME)
         elif name in {"+", "-"}:
-            found = self._state.variables.get("PWD" if name == "+" else "OLDPWD")
+            found = self.state.variables.get("PWD" if name == "+" else "OLDPWD")
         else:
             found = HOME if name == "root" else None
         return None if found is None else (found, slash + rest)
@@ -167,7 +167,7 @@ class Expander:
 
     def _split(self, text: str, fields: list[Field], field: Field | None) -> Field | None:
         """Add a text that IFS cuts; return the field that is still open."""
-        separators = self._state.variables.get("IFS", BLANKS)
+        separators = self.state.variables.get("IFS", BLANKS)
         if not separators:
             return [*(field or []), (text, False)] if text else field
         blanks = "".join(letter for letter in separators if letter in BLANKS)
@@ -198,18 +198,18 @@ class Expander:
     def _found(self, field: Field) -> list[str]:
         """Return the paths that a field finds, or its text."""
         text = "".join(piece for piece, _ in field)
-        if "f" in self._state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
+        if "f" in self.state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
             return [text]
         pattern = "".join(escaped(piece) if literal else piece for piece, literal in field)
-        return matching_paths(pattern, self._files, self._state.cwd) or [text]
+        return matching_paths(pattern, self.files, self.state.cwd) or [text]
 
     # Values
 
     def _say(self, text: str) -> None:
-        self._complain(f"{self._state.prefix}{text}\n")
+        self._complain(f"{self.state.prefix}{text}\n")
 
     def _separator(self) -> str:
-        return self._state.variables.get("IFS", BLANKS)[:1]
+        return self.state.variables.get("IFS", BLANKS)[:1]
 
     def _value(self, part: Part, word: Word) -> str | list[str]:
         if isinstance(part, Parameter):
@@ -225,7 +225,7 @@ class Expander:
         return self._substitute(part.script)
 
     def _looked_up(self, name: str) -> str | list[str] | None:
-        state = self._state
+        state = self.state
         if name in state.variables:
             return state.variables[name]
         if name.isdigit():
@@ -242,7 +242,7 @@ class Expander:
         return special.get(name) or FIXED.get(name)
 
     def _parameter(self, part: Parameter, word: Word) -> str | list[str]:
-        state = self._state
+        state = self.state
         if not part.name:
             self._say(f"{word.raw}: bad substitution")
             raise Abandoned
@@ -288,12 +288,12 @@ class Expander:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part.name):
                 self._say(f"${part.name}: cannot assign in this way")
                 raise Abandoned
-            self._state.variables[part.name] = self.text(part.argument)
+            self.state.variables[part.name] = self.text(part.argument)
             return None
         default = "parameter null or not set" if part.operator.startswith(":") else "parameter not set"
         said = self.text(part.argument) if part.argument.parts else default
         self._say(f"{part.name}: {said}")
-        raise Ended(self._state.code_without_value)
+        raise Ended(self.state.code_without_value)
 
     def _changed(self, value: str, part: Parameter) -> str:
         argument, operator = part.argument, part.operator
@@ -320,7 +320,7 @@ class Expander:
     def _cut_list(self, values: list[str], part: Parameter) -> list[str]:
         """Return ``${@:offset:length}``, in which the first argument has the number 1."""
         start, size, second = self._numbers(part)
-        numbered = [self._state.name, *values]
+        numbered = [self.state.name, *values]
         if start < 0:
             start += len(numbered)
         if not 0 <= start <= len(numbered):

@@ -310,8 +310,7 @@ class Runner:
         """Return the streams as redirections leave them. Raises: Refused."""
         if not redirects:
             return streams
-        expander = self.expander(streams)
-        return redirected(redirects, streams, expander=expander, files=self.files, cwd=self.state.cwd)
+        return redirected(redirects, streams, self.expander(streams))
 
     # Simple commands
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.sandbox.commands.escapes import unescaped
 from pytest_hermes_env.sandbox.commands.process import Process, Program, UnsupportedOption, path_of
 
 if TYPE_CHECKING:
@@ -14,42 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["NUMBERS", "UNARY", "WORDS", "holds_of_file", "holds_of_files"]
 
-SIMPLE = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
+OCTAL_OF_ECHO, OCTAL_OF_PRINTF = r"0[0-7]{0,3}", r"0?[0-7]{1,3}"
 
 
 class _Stop(Exception):
     """An escape that ends all output."""
-
-
-def unescape(text: str, *, octal_needs_zero: bool) -> tuple[bytes, bool]:
-    r"""Return text with backslash escapes carried out, and whether ``\c`` ended it."""
-    out = bytearray()
-    at = 0
-    while at < len(text):
-        if text[at] != "\\" or at + 1 == len(text):
-            out += text[at].encode(errors="surrogateescape")
-            at += 1
-            continue
-        letter = text[at + 1]
-        octal = re.compile(r"0[0-7]{0,3}" if octal_needs_zero else r"0?[0-7]{1,3}").match(text, at + 1)
-        if letter == "c":
-            return bytes(out), True
-        if letter in SIMPLE:
-            out.append(SIMPLE[letter])
-            at += 2
-        elif octal:
-            out.append(int(octal.group() or "0", 8) & 255)
-            at = octal.end()
-        elif hexadecimal := re.compile(r"x([0-9a-fA-F]{1,2})").match(text, at + 1):
-            out.append(int(hexadecimal.group(1), 16))
-            at = hexadecimal.end()
-        elif code := re.compile(r"u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})").match(text, at + 1):
-            out += chr(int(code.group(1) or code.group(2), 16)).encode()
-            at = code.end()
-        else:
-            out += text[at : at + 2].encode(errors="surrogateescape")
-            at += 2
-    return bytes(out), False
 
 
 def echo(process: Process) -> int:
@@ -60,7 +30,9 @@ def echo(process: Process) -> int:
         flags += words.pop(0)[1:]
     text = " ".join(words)
     is_escaped = "e" in flags and flags.rfind("e") > flags.rfind("E")
-    data, is_stopped = unescape(text, octal_needs_zero=True) if is_escaped else (text.encode(errors="surrogateescape"), False)
+    data, is_stopped = text.encode(errors="surrogateescape"), False
+    if is_escaped:
+        data, is_stopped = unescaped(text, octal=OCTAL_OF_ECHO)
     process.write(data + (b"" if "n" in flags or is_stopped else b"\n"))
     return 0
 
@@ -126,7 +98,8 @@ def _once(form: str, arguments: _Arguments) -> bytes:
     at = 0
     while at < len(form):
         percent = form.find("%", at)
-        literal, is_stopped = unescape(form[at : percent if percent >= 0 else len(form)], octal_needs_zero=False)
+        end = percent if percent >= 0 else len(form)
+        literal, is_stopped = unescaped(form[at:end], octal=OCTAL_OF_PRINTF, quotes="'\"?")
         out += literal
         if is_stopped:
             raise _Stop(bytes(out))
@@ -155,12 +128,10 @@ def _formatted(kind: str, flags: str, width: str, precision: str | None, argumen
     if kind in "eEfFgG":
         return (f"{shape}{kind}" % arguments.real()).encode()
     if kind == "b":
-        data, is_stopped = unescape(arguments.text(), octal_needs_zero=False)
+        data, is_stopped = unescaped(arguments.text(), octal=OCTAL_OF_PRINTF)
         if is_stopped:
             raise _Stop(before + data)
         return data
-    if kind == "c":
-        return arguments.text()[:1].encode(errors="surrogateescape")
     if kind == "s":
         data = arguments.text().encode(errors="surrogateescape")
         data = data if precision is None else data[: int(precision or 0)]
