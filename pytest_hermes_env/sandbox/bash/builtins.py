@@ -10,14 +10,15 @@ import re
 
 from pytest_hermes_env.sandbox.bash.launchers import LAUNCHERS
 from pytest_hermes_env.sandbox.bash.lookup import LOOKUP, which
+from pytest_hermes_env.sandbox.bash.programs import run_program
 from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned
 from pytest_hermes_env.sandbox.bash.streams import Streams
 from pytest_hermes_env.sandbox.bash.variables import VARIABLES, invalid_option
-from pytest_hermes_env.sandbox.commands import UnsupportedOption
+from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
 from pytest_hermes_env.sandbox.files import HOME
 
-__all__ = ["BUILTINS", "OWN"]
+__all__ = ["BUILTINS", "PROGRAMS"]
 
 
 # Directories
@@ -174,7 +175,7 @@ def umask(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     return 0
 
 
-OWN: dict[str, Builtin] = {
+BUILTINS: dict[str, Builtin] = {
     ".": source,
     "break": jump,
     "cd": cd,
@@ -192,5 +193,5 @@ OWN: dict[str, Builtin] = {
 }
 """Name → builtin, the commands that are bash's."""
 
-BUILTINS: dict[str, Builtin] = {**OWN, **LAUNCHERS, "which": which}
-"""Name → builtin, with the programs that run other commands or ask the shell."""
+PROGRAMS: dict[str, Builtin] = {**dict.fromkeys(COMMANDS, run_program), **LAUNCHERS, "which": which}
+"""Name → program, also of those that run other commands or ask the shell."""

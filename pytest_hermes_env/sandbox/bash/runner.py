@@ -5,6 +5,7 @@ Place in the flow: `Shell.run` makes one `Runner` for each line. Commands of a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,6 @@ from pytest_hermes_env.sandbox.bash.command_names import commands_of
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.grammar import parse
 from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.quoting import shown
 from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, Returned, State
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
@@ -30,7 +30,7 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Sequence,
     Simple,
 )
-from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
+from pytest_hermes_env.sandbox.commands import UnsupportedOption
 from pytest_hermes_env.sandbox.commands.process import path_of
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.outcome import Outcome
@@ -57,13 +57,12 @@ Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 class Handlers:
     """What a runner calls for the parts of a script that it does not run itself; each is given the runner.
 
-    ``bash_builtins`` are those of ``builtins`` that are bash's own, and no programs.
+    ``builtins`` are bash's own commands, ``programs`` those of the machine, which have a path, too.
     """
 
     builtins: Mapping[str, Builtin]
-    bash_builtins: frozenset[str]
+    programs: Mapping[str, Builtin]
     compound: Callable[[Runner, Any, Streams], int]
-    program: Builtin
     script_file: Callable[[Runner, tuple[str, ...], str, Streams], int]
     substitution: Callable[[Runner, Script, Streams], str]
 
@@ -106,15 +105,15 @@ class Runner:
 
     def is_known(self, name: str) -> bool:
         """Return whether a name is a function's, a builtin's or a program's."""
-        return name in self.state.functions or name in self._handlers.builtins or self.program_name(name) in COMMANDS
+        return name in self.state.functions or self.is_builtin(name) or self.is_program(self.program_name(name))
 
     def is_builtin(self, name: str) -> bool:
         """Return whether a name is one of bash's own commands."""
-        return name in self._handlers.bash_builtins
+        return name in self._handlers.builtins
 
     def is_program(self, name: str) -> bool:
         """Return whether a name is a program's."""
-        return name in COMMANDS or (name in self._handlers.builtins and not self.is_builtin(name))
+        return name in self._handlers.programs
 
     @staticmethod
     def program_name(name: str) -> str:
@@ -332,7 +331,7 @@ class Runner:
                 self._assign(assignment, streams)
             return self.failed(self.last_substitution)
         if not node.assignments:
-            self._trace(streams, " ".join(map(shown, words)))
+            self._trace(streams, words)
             return self.failed(self.execute(words, node.text, inner))
         return self.failed(self._with_assignments(node, words, streams, inner))
 
@@ -355,7 +354,7 @@ class Runner:
             for assignment in node.assignments:
                 self._assign(assignment, streams)
                 state.exported.add(assignment.name)
-            self._trace(streams, " ".join(map(shown, words)))
+            self._trace(streams, words)
             return self.execute(words, node.text, inner)
         finally:
             for name, (value_before, was_exported) in kept.items():
@@ -368,7 +367,7 @@ class Runner:
 
     def _assign(self, assignment: Assignment, streams: Streams) -> None:
         value = self.expander(streams).assigned(assignment.value)
-        self._trace(streams, f"{assignment.name}={shown(value) if value else ''}")
+        self._trace(streams, (value,) if value else (), head=f"{assignment.name}=")
         before = self.state.variables.get(assignment.name, "") if assignment.appends else ""
         self.assign(assignment.name, before + value, streams)
 
@@ -378,9 +377,9 @@ class Runner:
             raise Abandoned(self.say(streams, f"{name}: readonly variable"))
         self.state.variables[name] = value
 
-    def _trace(self, streams: Streams, text: str) -> None:
+    def _trace(self, streams: Streams, words: tuple[str, ...], *, head: str = "") -> None:
         if "x" in self.state.options:
-            self.complain(streams, f"{'+' * self.traces} {text}\n")
+            self.complain(streams, f"{'+' * self.traces} {head}{' '.join(map(_traced, words))}\n")
 
     def execute(self, words: tuple[str, ...], text: str, streams: Streams) -> int:
         """Run a command by its words: answered, a function, a builtin, a program, a script. Raises: UnknownCommand."""
@@ -392,8 +391,7 @@ class Runner:
         name = words[0]
         if name in self.state.functions:
             return self._call(name, words, streams)
-        program = self._handlers.program if self.program_name(name) in COMMANDS else None
-        run = self._handlers.builtins.get(self.program_name(name), program)
+        run = self._handlers.builtins.get(name) or self._handlers.programs.get(self.program_name(name))
         if run is not None:
             try:
                 return run(self, words, streams)
@@ -423,3 +421,11 @@ class Runner:
                         state.variables.pop(variable, None)
                     else:
                         state.variables[variable] = value
+
+
+def _traced(word: str) -> str:
+    """Return a word as ``set -x`` writes it."""
+    if not word.isprintable():
+        raise UnsupportedSyntax(word, "the trace of letters that cannot be printed")
+    is_plain = re.fullmatch(r"[A-Za-z0-9_@%+=:,./{}-][A-Za-z0-9_@%+=:,./~#{}-]*", word)
+    return word if is_plain else "'" + word.replace("'", "'\\''") + "'"

@@ -9,9 +9,9 @@ import re
 from typing import Self
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.quoting import unescaped
 from pytest_hermes_env.sandbox.bash.reading import Reading, Unreadable
 from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Substitution, Text, Word, word_of
+from pytest_hermes_env.sandbox.commands.escapes import unescaped
 
 __all__ = ["WordReader"]
 
@@ -136,7 +136,10 @@ class WordReader(Reading):
             found = re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL).match(source, at + 2)
             if not found:
                 raise Unreadable(self._broken_off("'", at))
-            parts.append(Text(unescaped(found.group()[:-1]), quoted=True))
+            data, is_cut = unescaped(found.group()[:-1], octal="[0-7]{1,3}", quotes="'\"?")
+            if is_cut:
+                raise UnsupportedSyntax(source, "the escape \\c")
+            parts.append(Text(data.partition(b"\0")[0].decode(errors="surrogateescape"), quoted=True))
             self.at = found.end()
         elif following == '"' and not quoted:
             self.at += 1  # a translated text: there are no translations

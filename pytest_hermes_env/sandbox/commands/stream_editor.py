@@ -107,12 +107,12 @@ class _Reader:
             command.pattern = compiled(pattern, extended=self.extended, ignore_case=ignore_case)
             if any(int(number) > command.pattern.groups for number in re.findall(r"\\(\d)", command.replacement)):
                 raise UnsupportedOption(f"sed {self.script}")
-        elif name in {"a", "i", "c"}:
+        elif name in {"a", "i"}:
             end = self.script.find("\n", self.at)
             end = len(self.script) if end < 0 else end
             command.text = self.script[self.at : end].lstrip().removeprefix("\\").lstrip(" \t")
             self.at = end
-        elif name not in {"d", "p", "q", "="}:
+        elif name not in {"d", "p", "q"}:
             raise UnsupportedOption(f"sed {self.script}")
         self._skip(" \t")
         if self._peek() not in {"", ";", "\n", "}", "#"}:
@@ -186,18 +186,12 @@ def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
             if command.name == "d":
                 is_deleted = True
                 break
-            if command.name == "c":
-                out.append(command.text + "\n")
-                is_deleted = True
-                break
             if command.name == "s":
                 line, changes = _substituted(line, command)
                 if changes and "p" in command.flags:
                     out.append(line + "\n")
             elif command.name == "p":
                 out.append(line + (end or "\n"))
-            elif command.name == "=":
-                out.append(f"{number}\n")
             elif command.name == "i":
                 out.append(command.text + "\n")
             elif command.name == "a":
