@@ -22,6 +22,8 @@ Field: TypeAlias = "list[tuple[str, bool]]"
 """The pieces of one word that a command is given, each with whether it means itself alone."""
 
 BLANKS = " \t\n"
+NEVER = r"[^\s\S]"
+"""The expression of a letter that there is not."""
 RESTLESS = frozenset(
     {"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "PPID", "LINENO", "BASH_SOURCE"}
 )
@@ -171,26 +173,12 @@ class Expander:
         if not separators:
             return [*(field or []), (text, False)] if text else field
         blanks = "".join(letter for letter in separators if letter in BLANKS)
-        size = len(text)
-        at = 0
-        while at < size and text[at] in blanks:
-            at += 1
-        if at and field is not None:
-            fields.append(field)
-            field = None
-        while at < size:
-            start = at
-            while at < size and text[at] not in separators:
-                at += 1
-            if at > start:
-                field = [*(field or []), (text[start:at], False)]
-            if at >= size:
-                break
-            hard = 0
-            while at < size and text[at] in separators and not (hard and text[at] not in blanks):
-                hard += text[at] not in blanks
-                at += 1
-            if field is not None or hard:
+        blank = f"[{re.escape(blanks)}]" if blanks else NEVER
+        other = f"[{re.escape(separators)}]" if blanks != separators else NEVER
+        for number, piece in enumerate(re.split(f"({blank}*(?!{blank}){other}{blank}*|{blank}+)", text)):
+            if number % 2 == 0:
+                field = [*(field or []), (piece, False)] if piece else field
+            elif field is not None or piece.strip(blanks):
                 fields.append(field or [("", True)])
                 field = None
         return field

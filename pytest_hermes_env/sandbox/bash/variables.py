@@ -190,43 +190,22 @@ def read(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 def _cut(text: str, count: int, separators: str, *, is_raw: bool) -> list[str]:
     """Cut a line into as many values as there are names; the last takes what is left."""
-    letters: list[tuple[str, bool]] = []
-    at = 0
-    while at < len(text):
-        if text[at] == "\\" and not is_raw:
-            letters += [(text[at + 1], True)] if at + 1 < len(text) else []
-            at += 2
-        else:
-            letters.append((text[at], False))
-            at += 1
-    blanks = "".join(letter for letter in separators if letter in " \t\n")
-
-    def is_in(place: int, kind: str) -> bool:
-        return place < len(letters) and not letters[place][1] and letters[place][0] in kind and bool(kind)
-
+    letters, kinds = "", ""  # of each letter: a blank or another separator, or what values are made of
+    for found in re.finditer(r"()(.)" if is_raw else r"\\(.?)|(.)", text, re.DOTALL):
+        letter = found[2] or found[1]
+        separates = bool(found[2]) and letter in separators
+        letters += letter
+        kinds += "x" * len(letter) if not separates else "b" if letter in " \t\n" else "s"
     values: list[str] = []
-    place, size = 0, len(letters)
-    while is_in(place, blanks):
-        place += 1
-    while len(values) < count - 1 and place < size:
-        start = place
-        while place < size and not is_in(place, separators):
-            place += 1
-        values.append("".join(letter for letter, _ in letters[start:place]))
-        while is_in(place, blanks):
-            place += 1
-        if is_in(place, separators):
-            place += 1
-            while is_in(place, blanks):
-                place += 1
-    end = size
-    while end > place and is_in(end - 1, blanks):
-        end -= 1
-    tail = letters[place:end]
-    inner = [number for number in range(place, end) if is_in(number, separators)]
-    if len(inner) == 1 and inner[0] == end - 1:
-        tail = tail[:-1]  # one separator at the end closes the last value
-    values.append("".join(letter for letter, _ in tail))
+    at = len(kinds) - len(kinds.lstrip("b"))
+    while len(values) < count - 1 and at < len(kinds):
+        end = len(kinds) - len(kinds[at:].lstrip("x"))
+        values.append(letters[at:end])
+        at = end + len(re.match("b*s?b*", kinds[end:])[0])  # type: ignore[index]
+    last = kinds[at:].rstrip("b")
+    if re.fullmatch("x*s", last):
+        last = last[:-1]  # one separator at the end closes the last value
+    values.append(letters[at : at + len(last)])
     return values + [""] * (count - len(values))
 
 
