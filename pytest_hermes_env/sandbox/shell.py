@@ -9,15 +9,13 @@ Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the sta
 from __future__ import annotations
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OWN
+from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, PROGRAMS
 from pytest_hermes_env.sandbox.bash.compounds import run_compound
 from pytest_hermes_env.sandbox.bash.grammar import parse
-from pytest_hermes_env.sandbox.bash.programs import run_program
 from pytest_hermes_env.sandbox.bash.runner import Answer, Handlers, Knows, Runner
-from pytest_hermes_env.sandbox.bash.scripts import run_file
+from pytest_hermes_env.sandbox.bash.scripts import run_file, substituted
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, State, first_variables
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source
-from pytest_hermes_env.sandbox.bash.substitution import substituted
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.outcome import Outcome
 
@@ -25,9 +23,8 @@ __all__ = ["Shell"]
 
 HANDLERS = Handlers(
     builtins=BUILTINS,
-    bash_builtins=frozenset(OWN),
+    programs=PROGRAMS,
     compound=run_compound,
-    program=run_program,
     script_file=run_file,
     substitution=substituted,
 )

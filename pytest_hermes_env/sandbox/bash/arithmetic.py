@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 
@@ -28,6 +29,22 @@ LEVELS = (
     ("+", "-"),
     ("*", "/", "%"),
 )
+OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": lambda left, right: left << (right & 63),
+    ">>": lambda left, right: left >> (right & 63),
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 DEEPEST = 64
 
 
@@ -227,33 +244,13 @@ class _Expression:
             number = number * radix + value
         return _wrapped(number)
 
-    def _applied(self, operator: str, left: int, right: int, start: int) -> int:
-        if operator in {"/", "%"}:
+    def _applied(self, sign: str, left: int, right: int, start: int) -> int:
+        if sign in {"/", "%"}:
             if not right:
                 if self._skips:
                     return 0
                 self._start = start
                 raise self._problem("division by 0")
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return _wrapped(quotient) if operator == "/" else left - quotient * right
-        if operator in {"<<", ">>"}:
-            return _wrapped(left << (right & 63)) if operator == "<<" else left >> (right & 63)
-        numbers = {
-            "+": left + right,
-            "-": left - right,
-            "*": left * right,
-            "&": left & right,
-            "|": left | right,
-            "^": left ^ right,
-        }
-        if operator in numbers:
-            return _wrapped(numbers[operator])
-        truths = {
-            "==": left == right,
-            "!=": left != right,
-            "<": left < right,
-            ">": left > right,
-            "<=": left <= right,
-            ">=": left >= right,
-        }
-        return int(truths[operator])
+            return _wrapped(quotient) if sign == "/" else left - quotient * right
+        return _wrapped(int(OPERATIONS[sign](left, right)))

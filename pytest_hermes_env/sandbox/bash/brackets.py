@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pytest_hermes_env.sandbox.bash.reading import Unreadable
 from pytest_hermes_env.sandbox.bash.tree import Part, SyntaxProblem, Test, Text, Word, word_of
@@ -26,31 +27,22 @@ class ConditionReader(WordReader):
 
     def _next_in_condition(self) -> str:
         """Return what comes next inside ``[[ ]]``: an operator, ``]]``, the beginning of a word, or nothing at the end."""
-        while self.at < len(self.source):
-            before = self.at
-            self._skip_blanks()
-            if self.source.startswith("\n", self.at):
-                self.at += 1
-            if self.at == before:
-                break
-        if self.at >= len(self.source):
-            raise Unreadable(self._end_of_file())
+        self._skip_lines()
         found = re.compile(r"\]\](?=[\s;&|)]|$)|&&|\|\||[()<>]|!(?=\s)").match(self.source, self.at)
         return found.group() if found else "word"
 
     def _alternatives(self) -> Test:
-        tests = [self._conjunction()]
-        while self._next_in_condition() == "||":
-            self.at += 2
-            tests.append(self._conjunction())
-        return tests[0] if len(tests) == 1 else Test(operator="||", tests=tuple(tests))
+        return self._joined("||", self._conjunction)
 
     def _conjunction(self) -> Test:
-        tests = [self._single()]
-        while self._next_in_condition() == "&&":
+        return self._joined("&&", self._single)
+
+    def _joined(self, operator: str, read: Callable[[], Test]) -> Test:
+        tests = [read()]
+        while self._next_in_condition() == operator:
             self.at += 2
-            tests.append(self._single())
-        return tests[0] if len(tests) == 1 else Test(operator="&&", tests=tuple(tests))
+            tests.append(read())
+        return tests[0] if len(tests) == 1 else Test(operator=operator, tests=tuple(tests))
 
     def _single(self) -> Test:
         kind = self._next_in_condition()
@@ -108,8 +100,6 @@ class ConditionReader(WordReader):
             parts.append(Text(letter))
             self.at += 1
         return word_of(source[start : self.at], parts)
-
-    # case
 
     def _conditional(self, text: str) -> SyntaxProblem:
         return SyntaxProblem(line=self._line_at(min(self.at, len(self.source))), text=text)

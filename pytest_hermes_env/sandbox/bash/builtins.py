@@ -10,14 +10,15 @@ import re
 
 from pytest_hermes_env.sandbox.bash.launchers import LAUNCHERS
 from pytest_hermes_env.sandbox.bash.lookup import LOOKUP, which
-from pytest_hermes_env.sandbox.bash.runner import Runner
-from pytest_hermes_env.sandbox.bash.saying import USAGES, Builtin, bad_option, say, unsupported
+from pytest_hermes_env.sandbox.bash.programs import run_program
+from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned
 from pytest_hermes_env.sandbox.bash.streams import Streams
-from pytest_hermes_env.sandbox.bash.variables import VARIABLES
+from pytest_hermes_env.sandbox.bash.variables import VARIABLES, invalid_option
+from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
 from pytest_hermes_env.sandbox.files import HOME
 
-__all__ = ["BUILTINS", "OWN"]
+__all__ = ["BUILTINS", "PROGRAMS"]
 
 
 # Directories
@@ -26,22 +27,18 @@ __all__ = ["BUILTINS", "OWN"]
 def cd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Change the working directory."""
     state = shell.state
-    rest = list(words[1:])
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        option = rest.pop(0)
-        if option == "--":
-            break
-        if option not in {"-L", "-P"}:
-            return bad_option(shell, streams, "cd", option[:2])
+    rest = words[2:] if words[1:2] == ("--",) else words[1:]
+    if rest and re.match("-.", rest[0]):
+        return invalid_option(shell, streams, "cd", rest[0][:2], "LPe@", "[-L|[-P [-e]] [-@]] [dir]")
     if len(rest) > 1:
-        return say(shell, streams, "cd: too many arguments")
+        return shell.say(streams, "cd: too many arguments")
     if not rest and "HOME" not in state.variables:
-        return say(shell, streams, "cd: HOME not set")
+        return shell.say(streams, "cd: HOME not set")
     target = rest[0] if rest else state.variables.get("HOME", HOME)
     shows = target == "-"
     if shows:
         if "OLDPWD" not in state.variables:
-            return say(shell, streams, "cd: OLDPWD not set")
+            return shell.say(streams, "cd: OLDPWD not set")
         target = state.variables["OLDPWD"]
     if target:
         found = _searched(shell, target)
@@ -50,7 +47,7 @@ def cd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         try:
             shell.files.list_directory(path)
         except OSError as error:
-            return say(shell, streams, f"cd: {target}: {os.strerror(error.errno or 0)}")
+            return shell.say(streams, f"cd: {target}: {os.strerror(error.errno or 0)}")
     else:
         path = state.cwd
     state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
@@ -74,9 +71,8 @@ def _searched(shell: Runner, target: str) -> str | None:
 
 def pwd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Write the working directory."""
-    for word in words[1:]:
-        if word.startswith("-") and word not in {"-L", "-P", "--"}:
-            return bad_option(shell, streams, "pwd", word[:2])
+    if len(words) > 1 and re.match("-.", words[1]):
+        return invalid_option(shell, streams, "pwd", words[1][:2], "LP-", "[-LP]")
     shell.write(streams, f"{shell.state.cwd}\n")
     return 0
 
@@ -84,41 +80,45 @@ def pwd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 # Leaving
 
 
+def _status(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+    """Return the exit code that ``exit`` or ``return`` is given."""
+    if len(words) == 1:
+        return shell.state.status
+    if re.fullmatch(r"[-+]?[0-9]+", words[1]):
+        return int(words[1]) % 256
+    return shell.say(streams, f"{words[0]}: {words[1]}: numeric argument required", 2)
+
+
 def exit_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """End the shell."""
-    if len(words) > 1 and not re.fullmatch(r"[-+]?[0-9]+", words[1]):
-        say(shell, streams, f"exit: {words[1]}: numeric argument required")
-        raise Ended(2)
+    code = _status(shell, words, streams)
     if len(words) > 2:  # noqa: PLR2004 - the name and a number
-        say(shell, streams, "exit: too many arguments")
+        shell.say(streams, "exit: too many arguments")
         raise Abandoned
-    raise Ended(int(words[1]) % 256 if len(words) > 1 else shell.state.status)
+    raise Ended(code)
 
 
 def return_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Leave a function or a sourced file."""
     if not shell.state.scopes and not shell.state.sourced:
-        return say(shell, streams, "return: can only `return' from a function or sourced script")
-    if len(words) > 1 and not re.fullmatch(r"[-+]?[0-9]+", words[1]):
-        say(shell, streams, f"return: {words[1]}: numeric argument required")
-        raise Returned(2)
-    raise Returned(int(words[1]) % 256 if len(words) > 1 else shell.state.status)
+        return shell.say(streams, "return: can only `return' from a function or sourced script")
+    raise Returned(_status(shell, words, streams))
 
 
 def jump(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Leave or go on with a loop."""
     if not shell.state.loops:
-        return say(shell, streams, f"{words[0]}: only meaningful in a `for', `while', or `until' loop", 0)
+        return shell.say(streams, f"{words[0]}: only meaningful in a `for', `while', or `until' loop", 0)
     levels = words[1] if len(words) > 1 else "1"
     if not levels.isdigit() or not int(levels):
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     raise Jump(words[0], int(levels))
 
 
 def exec_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Become another command."""
     if len(words) == 1 or words[1].startswith("-"):
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     raise Ended(shell.execute(words[1:], " ".join(words[1:]), streams))
 
 
@@ -137,8 +137,8 @@ def eval_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 def source(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Run a file in this shell."""
     if len(words) == 1:
-        say(shell, streams, f"{words[0]}: filename argument required")
-        shell.complain(streams, USAGES[words[0]] + "\n")
+        shell.say(streams, f"{words[0]}: filename argument required")
+        shell.complain(streams, f"{words[0]}: usage: {words[0]} filename [arguments]\n")
         return 2
     state, name = shell.state, words[1]
     try:
@@ -146,7 +146,7 @@ def source(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     except OSError as error:
         is_directory = isinstance(error, IsADirectoryError)
         told = f"{words[0]}: {name}: is a directory" if is_directory else f"{name}: {os.strerror(error.errno or 0)}"
-        return say(shell, streams, told)
+        return shell.say(streams, told)
     arguments, state.arguments = state.arguments, words[2:] or state.arguments
     state.sourced += 1
     try:
@@ -162,7 +162,7 @@ def wait(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Wait for what runs in the background: nothing does."""
     del shell, streams
     if len(words) > 1:
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     return 0
 
 
@@ -171,11 +171,11 @@ def umask(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     if len(words) == 1:
         shell.write(streams, "0022\n")
     elif not re.fullmatch(r"[0-7]{1,4}", words[1]):
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     return 0
 
 
-OWN: dict[str, Builtin] = {
+BUILTINS: dict[str, Builtin] = {
     ".": source,
     "break": jump,
     "cd": cd,
@@ -193,5 +193,5 @@ OWN: dict[str, Builtin] = {
 }
 """Name → builtin, the commands that are bash's."""
 
-BUILTINS: dict[str, Builtin] = {**OWN, **LAUNCHERS, "which": which}
-"""Name → builtin, with the programs that run other commands or ask the shell."""
+PROGRAMS: dict[str, Builtin] = {**dict.fromkeys(COMMANDS, run_program), **LAUNCHERS, "which": which}
+"""Name → program, also of those that run other commands or ask the shell."""

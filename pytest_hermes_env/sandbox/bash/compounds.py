@@ -28,8 +28,7 @@ def run_compound(
         try:
             streams = shell.redirected(node.redirects, streams)
         except Refused as refused:
-            shell.complain(streams, f"{shell.state.prefix}{refused}\n")
-            return shell.failed(1)
+            return shell.failed(shell.say(streams, str(refused)))
     if isinstance(node, Group):
         if node.subshell:
             return shell.failed(shell.subshell(lambda: shell.run(node.body, streams)))
@@ -79,8 +78,7 @@ def _loop(shell: Runner, node: Loop, streams: Streams) -> int:
 
 def _for(shell: Runner, node: For, streams: Streams) -> int:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", node.name):
-        shell.complain(streams, f"{shell.state.prefix}`{node.name}': not a valid identifier\n")
-        return 1
+        return shell.say(streams, f"`{node.name}': not a valid identifier")
     words = list(shell.state.arguments) if node.words is None else shell.expander(streams).words(node.words)
     code = 0
     with _looping(shell) as state:
@@ -114,8 +112,7 @@ def _count(shell: Runner, node: CountingLoop, streams: Streams) -> int:
                         break
                 expander.number(head.step)
     except ArithmeticProblem as problem:
-        shell.complain(streams, f"{shell.state.prefix}((: {problem}\n")
-        return 1
+        return shell.say(streams, f"((: {problem}")
     return code
 
 
@@ -157,10 +154,9 @@ def _condition(shell: Runner, node: Condition | ArithmeticCommand, streams: Stre
     try:
         if isinstance(node, ArithmeticCommand):
             return int(not expander.number(node.expression))
-        return int(not holds(node.test, expander, shell.files, shell.state))
+        return int(not holds(node.test, expander))
     except ArithmeticProblem as problem:
         name = "((" if isinstance(node, ArithmeticCommand) else "[["
-        shell.complain(streams, f"{shell.state.prefix}{name}: {problem}\n")
-        return 1
+        return shell.say(streams, f"{name}: {problem}")
     except BadExpression:
         return 2

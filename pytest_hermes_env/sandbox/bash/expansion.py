@@ -22,6 +22,8 @@ Field: TypeAlias = "list[tuple[str, bool]]"
 """The pieces of one word that a command is given, each with whether it means itself alone."""
 
 BLANKS = " \t\n"
+NEVER = r"[^\s\S]"
+"""The expression of a letter that there is not."""
 RESTLESS = frozenset(
     {"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "PPID", "LINENO", "BASH_SOURCE"}
 )
@@ -43,8 +45,8 @@ class Expander:
     def __init__(
         self, files: Files, state: State, *, substitute: Callable[[Script], str], complain: Callable[[str], None]
     ) -> None:
-        self._files = files
-        self._state = state
+        self.files = files
+        self.state = state
         self._substitute = substitute
         self._complain = complain
 
@@ -69,7 +71,7 @@ class Expander:
         """Return the value of an assignment, in which a tilde may follow a colon, too."""
         text = self.text(word)
         if ":~" in word.raw and all(isinstance(part, Text) and not part.quoted for part in word.parts):
-            home = self._state.variables.get("HOME", HOME)
+            home = self.state.variables.get("HOME", HOME)
             return re.sub(r":~(?=[:/]|$)", lambda _: f":{home}", text)
         return text
 
@@ -88,10 +90,10 @@ class Expander:
     def evaluated(self, text: str) -> int:
         """Return the value of an arithmetic expression that is expanded. Raises: ArithmeticProblem."""
         try:
-            return evaluated(text, self._state)
+            return evaluated(text, self.state)
         except Unbound as unbound:
-            self._complain(f"{self._state.prefix}{unbound}: unbound variable\n")
-            raise Ended(self._state.code_without_value) from None
+            self._say(f"{unbound}: unbound variable")
+            raise Ended(self.state.code_without_value) from None
 
     # Fields
 
@@ -123,46 +125,29 @@ class Expander:
         if not slash and len(word.parts) > 1:
             return None
         if name == "":
-            found: str | None = self._state.variables.get("HOME", HOME)
+            found: str | None = self.state.variables.get("HOME", HOME)
         elif name in {"+", "-"}:
-            found = self._state.variables.get("PWD" if name == "+" else "OLDPWD")
+            found = self.state.variables.get("PWD" if name == "+" else "OLDPWD")
         else:
             found = HOME if name == "root" else None
         return None if found is None else (found, slash + rest)
 
     def _fields(self, word: Word) -> list[Field]:
         fields: list[Field] = []
-        field: Field | None = None
-        for number, part in enumerate(word.parts):
-            if isinstance(part, Text):
-                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
-                continue
-            if isinstance(part, Parameter) and not part.quoted and part.operator and part.argument is not None:
-                chosen = self._chosen(part, word)
-                if chosen is not None:
-                    field = self._added(chosen, fields, field)
-                    continue
-            values = self._value(part, word)
-            if isinstance(values, list):
-                field = self._each(values, part.quoted, fields, field)
-            elif part.quoted:
-                field = [] if field is None else field
-                field.append((values, True))
-            else:
-                field = self._split(values, fields, field)
-        if field is not None:
-            fields.append(field)
-        return fields
+        field = self._added(word, fields, None, splits=False)
+        return fields if field is None else [*fields, field]
 
-    def _added(self, chosen: Word, fields: list[Field], field: Field | None) -> Field | None:
-        """Add the word of ``${name:-word}``, which is split where it is not quoted."""
-        for part in chosen.parts:
-            if isinstance(part, Text) and not part.quoted:
+    def _added(self, word: Word, fields: list[Field], field: Field | None, *, splits: bool) -> Field | None:
+        """Add a word, or with ``splits`` that of ``${name:-word}``, whose own text is split, too; return the open field."""
+        for number, part in enumerate(word.parts):
+            if isinstance(part, Text) and splits and not part.quoted:
                 field = self._split(part.text, fields, field)
             elif isinstance(part, Text):
-                field = [*(field or []), (part.text, True)]
+                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
+            elif isinstance(part, Parameter) and not part.quoted and (chosen := self._chosen(part)) is not None:
+                field = self._added(chosen, fields, field, splits=True)
             else:
-                values = self._value(part, chosen)
+                values = self._value(part, word)
                 if isinstance(values, list):
                     field = self._each(values, part.quoted, fields, field)
                 elif part.quoted:
@@ -184,30 +169,16 @@ class Expander:
 
     def _split(self, text: str, fields: list[Field], field: Field | None) -> Field | None:
         """Add a text that IFS cuts; return the field that is still open."""
-        separators = self._state.variables.get("IFS", BLANKS)
+        separators = self.state.variables.get("IFS", BLANKS)
         if not separators:
             return [*(field or []), (text, False)] if text else field
         blanks = "".join(letter for letter in separators if letter in BLANKS)
-        size = len(text)
-        at = 0
-        while at < size and text[at] in blanks:
-            at += 1
-        if at and field is not None:
-            fields.append(field)
-            field = None
-        while at < size:
-            start = at
-            while at < size and text[at] not in separators:
-                at += 1
-            if at > start:
-                field = [*(field or []), (text[start:at], False)]
-            if at >= size:
-                break
-            hard = 0
-            while at < size and text[at] in separators and not (hard and text[at] not in blanks):
-                hard += text[at] not in blanks
-                at += 1
-            if field is not None or hard:
+        blank = f"[{re.escape(blanks)}]" if blanks else NEVER
+        other = f"[{re.escape(separators)}]" if blanks != separators else NEVER
+        for number, piece in enumerate(re.split(f"({blank}*(?!{blank}){other}{blank}*|{blank}+)", text)):
+            if number % 2 == 0:
+                field = [*(field or []), (piece, False)] if piece else field
+            elif field is not None or piece.strip(blanks):
                 fields.append(field or [("", True)])
                 field = None
         return field
@@ -215,15 +186,18 @@ class Expander:
     def _found(self, field: Field) -> list[str]:
         """Return the paths that a field finds, or its text."""
         text = "".join(piece for piece, _ in field)
-        if "f" in self._state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
+        if "f" in self.state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
             return [text]
         pattern = "".join(escaped(piece) if literal else piece for piece, literal in field)
-        return matching_paths(pattern, self._files, self._state.cwd) or [text]
+        return matching_paths(pattern, self.files, self.state.cwd) or [text]
 
     # Values
 
+    def _say(self, text: str) -> None:
+        self._complain(f"{self.state.prefix}{text}\n")
+
     def _separator(self) -> str:
-        return self._state.variables.get("IFS", BLANKS)[:1]
+        return self.state.variables.get("IFS", BLANKS)[:1]
 
     def _value(self, part: Part, word: Word) -> str | list[str]:
         if isinstance(part, Parameter):
@@ -232,14 +206,14 @@ class Expander:
             try:
                 return str(self.number(part.expression))
             except ArithmeticProblem as problem:
-                self._complain(f"{self._state.prefix}{problem}\n")
+                self._say(f"{problem}")
                 raise Abandoned from None
         if isinstance(part, Text):
             return part.text
         return self._substitute(part.script)
 
     def _looked_up(self, name: str) -> str | list[str] | None:
-        state = self._state
+        state = self.state
         if name in state.variables:
             return state.variables[name]
         if name.isdigit():
@@ -256,11 +230,11 @@ class Expander:
         return special.get(name) or FIXED.get(name)
 
     def _parameter(self, part: Parameter, word: Word) -> str | list[str]:
-        state = self._state
+        state = self.state
         if not part.name:
-            self._complain(f"{state.prefix}{word.raw}: bad substitution\n")
+            self._say(f"{word.raw}: bad substitution")
             raise Abandoned
-        if part.argument is not None and (chosen := self._chosen(part, word)) is not None:
+        if (chosen := self._chosen(part)) is not None:
             return self.text(chosen)
         value = self._looked_up(part.name)
         if part.indirect and isinstance(value, str):
@@ -270,7 +244,7 @@ class Expander:
                 return ""
             if "u" in state.options and part.name != "!":
                 sign = "$" if part.name.isdigit() else ""
-                self._complain(f"{state.prefix}{sign}{part.name}: unbound variable\n")
+                self._say(f"{sign}{part.name}: unbound variable")
                 raise Ended(state.code_without_value)
             value = ""
         if part.length:
@@ -283,7 +257,7 @@ class Expander:
             return self._cut_list(value, part) if part.operator == ":" else [self._changed(one, part) for one in value]
         return self._changed(value, part)
 
-    def _chosen(self, part: Parameter, word: Word) -> Word | None:
+    def _chosen(self, part: Parameter) -> Word | None:
         """Return the word that ``${name:-word}`` and its like put in the place of a value, None when there is another."""
         operator = part.operator.lstrip(":") if part.operator != ":" else ""
         if operator not in {"-", "+", "=", "?"} or part.argument is None:
@@ -300,15 +274,14 @@ class Expander:
             return part.argument
         if operator == "=":
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part.name):
-                self._complain(f"{self._state.prefix}${part.name}: cannot assign in this way\n")
+                self._say(f"${part.name}: cannot assign in this way")
                 raise Abandoned
-            self._state.variables[part.name] = self.text(part.argument)
+            self.state.variables[part.name] = self.text(part.argument)
             return None
         default = "parameter null or not set" if part.operator.startswith(":") else "parameter not set"
         said = self.text(part.argument) if part.argument.parts else default
-        del word
-        self._complain(f"{self._state.prefix}{part.name}: {said}\n")
-        raise Ended(self._state.code_without_value)
+        self._say(f"{part.name}: {said}")
+        raise Ended(self.state.code_without_value)
 
     def _changed(self, value: str, part: Parameter) -> str:
         argument, operator = part.argument, part.operator
@@ -329,19 +302,19 @@ class Expander:
         try:
             return self.evaluated(first), self.evaluated(second) if colon else None, second
         except ArithmeticProblem as problem:
-            self._complain(f"{self._state.prefix}{part.name}: {problem}\n")
+            self._say(f"{part.name}: {problem}")
             raise Abandoned from None
 
     def _cut_list(self, values: list[str], part: Parameter) -> list[str]:
         """Return ``${@:offset:length}``, in which the first argument has the number 1."""
         start, size, second = self._numbers(part)
-        numbered = [self._state.name, *values]
+        numbered = [self.state.name, *values]
         if start < 0:
             start += len(numbered)
         if not 0 <= start <= len(numbered):
             return []
         if size is not None and size < 0:
-            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            self._say(f"{second}: substring expression < 0")
             raise Abandoned
         return numbered[start:] if size is None else numbered[start : start + size]
 
@@ -356,7 +329,7 @@ class Expander:
             return value[start:]
         end = start + size if size >= 0 else len(value) + size
         if end < start:
-            self._complain(f"{self._state.prefix}{second}: substring expression < 0\n")
+            self._say(f"{second}: substring expression < 0")
             raise Abandoned
         return value[start:end]
 

@@ -6,25 +6,15 @@ import functools
 import os
 import re
 
+from pytest_hermes_env.sandbox.commands.patterns import CLASSES
 from pytest_hermes_env.sandbox.files import Files
 
 __all__ = ["escaped", "expression", "matching_paths"]
 
-CLASSES = {
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "alnum": "a-zA-Z0-9",
-    "upper": "A-Z",
-    "lower": "a-z",
-    "space": r"\s",
-    "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~",
-    "xdigit": "0-9a-fA-F",
-    "word": r"\w",
-    "print": r" -~",
-    "graph": r"!-~",
-    "cntrl": r"\x00-\x1f\x7f",
-}
+SET = re.compile(r"([!^]?)(\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*)\]", re.DOTALL)
+"""A set of letters behind its opening bracket."""
+ITEM = re.compile(r"\[:([a-z]+):\]|(\\?.)(?:-(\\?.))?", re.DOTALL)
+"""In it, a class, a letter, or a range."""
 
 
 def escaped(text: str) -> str:
@@ -57,37 +47,22 @@ def expression(pattern: str) -> str:
 
 def _set(pattern: str, at: int) -> tuple[str, int] | None:
     """Return the set that begins behind its bracket, and the place behind it; None when it is not closed."""
-    start = at
-    negated = pattern[at : at + 1] in {"!", "^"} and at < len(pattern)
-    at += negated
+    found = SET.match(pattern, at)
+    if found is None:
+        return None
     out: list[str] = []
-    first = True
-    while at < len(pattern):
-        letter = pattern[at]
-        if letter == "]" and not first:
-            text = "".join(out)
-            return (f"[^{text}]" if negated else f"[{text}]"), at + 1
-        first = False
-        if found := re.compile(r"\[:([a-z]+):\]").match(pattern, at):
-            if found[1] not in CLASSES:
+    for item in ITEM.finditer(found[2]):
+        if item[1]:
+            if item[1] not in CLASSES:
                 return None
-            out.append(CLASSES[found[1]])
-            at = found.end()
+            out.append(CLASSES[item[1]])
             continue
-        if letter == "\\" and at + 1 < len(pattern):
-            at += 1
-            letter = pattern[at]
-        at += 1
-        is_range = letter != "]" and pattern[at : at + 1] == "-" and pattern[at + 1 : at + 2] not in {"]", ""}
-        if is_range:
-            last = pattern[at + 1]
-            at += 2
-            if last >= letter:
-                out.append(f"{re.escape(letter)}-{re.escape(last)}")
-        else:
-            out.append(re.escape(letter))
-    del start
-    return None
+        first, last = item[2][-1], (item[3] or item[2])[-1]
+        if first <= last:
+            out.append(re.escape(first) if first == last else f"{re.escape(first)}-{re.escape(last)}")
+    if not out:  # only ranges that run backwards
+        return "." if found[1] else "(?!)", found.end()
+    return f"[{'^' if found[1] else ''}{''.join(out)}]", found.end()
 
 
 @functools.lru_cache(maxsize=512)

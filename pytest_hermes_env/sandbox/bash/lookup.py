@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.sandbox.bash.runner import Runner
-from pytest_hermes_env.sandbox.bash.saying import Builtin, say, unsupported
+from pytest_hermes_env.sandbox.bash.programs import IN_BASH
+from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
 from pytest_hermes_env.sandbox.bash.streams import Streams
+from pytest_hermes_env.sandbox.commands import UnsupportedOption
+from pytest_hermes_env.sandbox.commands.options import read_options
 
 __all__ = ["LOOKUP", "which"]
 
-IN_BASH = frozenset({"echo", "printf", "test", "[", "true", "false", ":"})
-"""Programs of this machine that are bash's own commands."""
 KEYWORDS = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function", "select"}
     | {"time", "{", "}", "!", "[[", "]]", "coproc"}
@@ -24,10 +24,10 @@ def _kind(shell: Runner, name: str) -> str:
         return "function"
     if name in IN_BASH or shell.is_builtin(name):
         return "builtin"
-    return path_of(shell, name)
+    return _path(shell, name)
 
 
-def path_of(shell: Runner, name: str) -> str:
+def _path(shell: Runner, name: str) -> str:
     """Return where a program is, or nothing."""
     if "/" in name:
         path = shell.path(name)
@@ -39,26 +39,20 @@ def path_of(shell: Runner, name: str) -> str:
 
 
 def command(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Run a command, or tell with ``-v`` what it is."""
-    rest = list(words[1:])
-    if rest[:1] in (["-v"], ["-V"]):
-        if rest[0] == "-V":
-            return type_(shell, ("type", *rest[1:]), streams)
-        found = [(name, _kind(shell, name)) for name in rest[1:]]
-        for name, kind in found:
-            if kind:
-                shell.write(streams, f"{kind if '/' in kind else name}\n")
-        return int(not any(kind for _, kind in found))
-    while rest[:1] in (["-p"], ["--"]):
-        rest.pop(0)
+    """Run a command that is no function, or tell with ``-v`` what it is."""
+    options = read_options(words, "v", runs_command=True)
+    rest = options.operands
+    if "v" in options:
+        kinds = [_kind(shell, name) for name in rest]
+        found = [kind if "/" in kind else name for name, kind in zip(rest, kinds, strict=True) if kind]
+        shell.write(streams, "".join(f"{one}\n" for one in found))
+        return int(not found)
     if not rest:
         return 0
-    if rest[0].startswith("-"):
-        raise unsupported(words)
     functions = shell.state.functions
     hidden = functions.pop(rest[0], None)
     try:
-        return shell.execute(tuple(rest), " ".join(rest), streams)
+        return shell.execute(rest, " ".join(rest), streams)
     finally:
         if hidden is not None:
             functions.setdefault(rest[0], hidden)
@@ -66,51 +60,35 @@ def command(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 def builtin_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Run a builtin."""
-    if len(words) == 1:
-        return 0
-    if words[1] not in IN_BASH and not shell.is_builtin(words[1]):
-        return say(shell, streams, f"builtin: {words[1]}: not a shell builtin")
+    if len(words) > 1 and words[1] not in IN_BASH and not shell.is_builtin(words[1]):
+        return shell.say(streams, f"builtin: {words[1]}: not a shell builtin")
     return command(shell, ("command", *words[1:]), streams)
 
 
 def type_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Tell what names are."""
-    rest = list(words[1:])
-    option = rest.pop(0) if rest and rest[0].startswith("-") else ""
-    if option not in {"", "-t", "-p", "-P"}:
-        raise unsupported(words)
+    """Tell what names are, with ``-t`` in one word."""
+    options = read_options(words, "t")
     code = 0
-    for name in rest:
+    for name in options.operands:
         kind = _kind(shell, name)
-        if option == "-t":
-            shell.write(streams, f"{'file' if '/' in kind else kind}\n" if kind else "")
-        elif option:
-            found = path_of(shell, name) if option == "-P" or "/" in kind else ""
-            shell.write(streams, f"{found}\n" if found else "")
-            kind = kind if option == "-p" else found
-        elif "/" in kind:
-            shell.write(streams, f"{name} is {kind}\n")
-        elif kind == "function":
-            raise unsupported(words)  # bash prints its body
-        elif kind:
-            shell.write(streams, f"{name} is a shell {kind}\n")
-        else:
-            say(shell, streams, f"type: {name}: not found")
         code = code or int(not kind)
+        if "t" in options:
+            shell.write(streams, f"{'file' if '/' in kind else kind}\n" if kind else "")
+        elif kind == "function":
+            raise UnsupportedOption("type of a function")  # bash prints its body
+        elif kind:
+            shell.write(streams, f"{name} is {kind if '/' in kind else f'a shell {kind}'}\n")
+        else:
+            shell.say(streams, f"type: {name}: not found")
     return code
 
 
 def which(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Tell where programs are."""
-    names = [word for word in words[1:] if word != "-a"]
-    if any(name.startswith("-") for name in names):
-        raise unsupported(words)
-    code = int(not names)
-    for name in names:
-        path = f"/usr/bin/{name}" if name in IN_BASH - {":"} else path_of(shell, name)
-        shell.write(streams, f"{path}\n" if path else "")
-        code = code or int(not path)
-    return code
+    names = read_options(words, "").operands
+    paths = [f"/usr/bin/{name}" if name in IN_BASH - {":"} else _path(shell, name) for name in names]
+    shell.write(streams, "".join(f"{path}\n" for path in paths if path))
+    return int(not names or not all(paths))
 
 
 LOOKUP: dict[str, Builtin] = {"builtin": builtin_, "command": command, "type": type_}

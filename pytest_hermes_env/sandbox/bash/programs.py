@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
-from collections.abc import Callable
 
-from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.runner import Runner
 from pytest_hermes_env.sandbox.bash.streams import FileSink, Sink, Source, Streams
 from pytest_hermes_env.sandbox.commands import COMMANDS, Process, UnsupportedOption
 
-__all__ = ["run_program"]
+__all__ = ["IN_BASH", "run_program"]
 
 TALKING = frozenset({"echo", "printf"})
 """Programs that never open what they are given."""
 DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 """What programs know of the directory of devices."""
-BUILTIN_COMPLAINS = b"/usr/bin/bash: line 3: "
+IN_BASH = frozenset({"echo", "printf", "test", "[", "true", "false", ":"})
+"""Programs of this machine that are bash's own commands: their complaints begin with the line they are in."""
 
 
 class _Reader(Process):
     """A process whose standard input is taken from a source that others may read on."""
 
     source: Source
-    stdin_is_file: bool = False
-    launch: Callable[[tuple[str, ...]], int] | None = None
     _taken: bytes | None = None
 
     @property
@@ -35,8 +31,7 @@ class _Reader(Process):
         if self.source.is_directory:
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), "-")
         if self._taken is None:
-            self._taken = self.source.rest
-            self.source.at = len(self.source.data)
+            self._taken = self.source.take()
         return self._taken
 
     @stdin.setter
@@ -49,7 +44,7 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     state = shell.state
     source, out, err = streams[0], streams[1], streams[2]
     if not isinstance(source, Source) or not isinstance(out, Sink) or not isinstance(err, Sink):
-        raise UnsupportedSyntax(" ".join(words), "a stream in the wrong direction")
+        raise UnsupportedOption("a stream in the wrong direction")
     process = _Reader(
         words=_checked(shell, words, out),
         files=shell.files,
@@ -57,24 +52,17 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         variables=state.environment(),
         out=out.buffer,
         err=err.buffer,
+        prefix=state.prefix if words[0] in IN_BASH else "",
     )
     process.source = source
-    process.stdin_is_file = source.is_file
-    process.launch = lambda more: shell.subshell(lambda: shell.execute(more, shlex.join(more), streams))
-    began = len(out.buffer)
-    start, at = len(err.buffer), source.at
+    began, at = len(out.buffer), source.at
     name = shell.program_name(words[0])
     try:
         code = COMMANDS[name](process)
-    except UnsupportedOption as error:
-        raise UnsupportedSyntax(" ".join(words), str(error)) from error
     except OSError as error:
-        process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
-        code = 1
+        code = process.complain(f"{error.filename or ''}: {os.strerror(error.errno) if error.errno else error}")
     if name == "head" and source.is_file and source.at > at:
         source.at = at + len(out.buffer) - began  # it goes back to where its output ends
-    if err.buffer.startswith(BUILTIN_COMPLAINS, start):  # bash's own programs tell the line they are in
-        err.buffer[start : start + len(BUILTIN_COMPLAINS)] = state.prefix.encode()
     out.flush()
     if err is not out:
         err.flush()
@@ -82,12 +70,12 @@ def run_program(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 
 def _checked(shell: Runner, words: tuple[str, ...], out: Sink) -> tuple[str, ...]:
-    """Return the words of a program. Raises: a path that this machine cannot serve → UnsupportedSyntax."""
+    """Return the words of a program. Raises: a path that this machine cannot serve → UnsupportedOption."""
     if words[0] == "cat":
         paths = {shell.path(word) for word in words[1:]}
         if isinstance(out, FileSink) and out.path in paths and shell.files.is_file(out.path) and shell.files.read(out.path):
-            raise UnsupportedSyntax(" ".join(words), "cat of its own output file")
+            raise UnsupportedOption("cat of its own output file")
     for word in words[1:]:
         if word.startswith(("/dev/", "/proc/")) and word not in DEVICES and words[0] not in TALKING:
-            raise UnsupportedSyntax(" ".join(words), word)
+            raise UnsupportedOption(word)
     return words

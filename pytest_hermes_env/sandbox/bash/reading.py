@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pytest_hermes_env.sandbox.bash.tree import Script, SyntaxProblem, Token
 
 __all__ = ["Build", "Reading", "Unreadable", "lines_of"]
+
+BLANKS = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)*")
+LINES = re.compile(r"(?:[ \t\n]|\\\n|#[^\n]*)*")
 
 Build: TypeAlias = "Callable[[Sequence[Token], str, SyntaxProblem | None], Script]"
 """Makes a script of tokens, their source, and what is wrong behind them."""
@@ -31,26 +35,10 @@ class Reading:
         self._line_start, self._line = 0, 1
 
     def _skip_blanks(self) -> None:
-        source, size = self.source, len(self.source)
-        while self.at < size:
-            letter = source[self.at]
-            if letter in " \t":
-                self.at += 1
-            elif letter == "\\" and source.startswith("\\\n", self.at):
-                self.at += 2
-            elif letter == "#":
-                end = source.find("\n", self.at)
-                self.at = size if end < 0 else end
-            else:
-                return
+        self.at = BLANKS.match(self.source, self.at).end()  # type: ignore[union-attr]  # it matches nothing, too
 
     def _skip_lines(self) -> None:
-        before = -1
-        while before != self.at:
-            before = self.at
-            self._skip_blanks()
-            if self.source.startswith("\n", self.at):
-                self.at += 1
+        self.at = LINES.match(self.source, self.at).end()  # type: ignore[union-attr]
         if self.at >= len(self.source):
             raise Unreadable(self._end_of_file())
 

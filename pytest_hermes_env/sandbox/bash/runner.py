@@ -5,6 +5,7 @@ Place in the flow: `Shell.run` makes one `Runner` for each line. Commands of a p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,12 +16,12 @@ from pytest_hermes_env.sandbox.bash.command_names import commands_of
 from pytest_hermes_env.sandbox.bash.expansion import Expander
 from pytest_hermes_env.sandbox.bash.grammar import parse
 from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.quoting import shown
 from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected
 from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, Returned, State
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
 from pytest_hermes_env.sandbox.bash.tree import (
     AndOr,
+    Assignment,
     Function,
     Node,
     Pipeline,
@@ -29,11 +30,12 @@ from pytest_hermes_env.sandbox.bash.tree import (
     Sequence,
     Simple,
 )
-from pytest_hermes_env.sandbox.commands import COMMANDS
+from pytest_hermes_env.sandbox.commands import UnsupportedOption
+from pytest_hermes_env.sandbox.commands.process import path_of
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Answer", "Handlers", "Knows", "Runner"]
+__all__ = ["Answer", "Builtin", "Handlers", "Knows", "Runner"]
 
 MOST_STEPS = 10_000
 """Commands that one line may run: a loop without an end is refused."""
@@ -45,6 +47,8 @@ DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
 
 
+Builtin: TypeAlias = "Callable[[Runner, tuple[str, ...], Streams], int]"
+"""Does its work with its words, name first, and returns the exit code. Raises: what it does not know → UnsupportedOption."""
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 
@@ -53,13 +57,12 @@ Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 class Handlers:
     """What a runner calls for the parts of a script that it does not run itself; each is given the runner.
 
-    ``bash_builtins`` are those of ``builtins`` that are bash's own, and no programs.
+    ``builtins`` are bash's own commands, ``programs`` those of the machine, which have a path, too.
     """
 
-    builtins: Mapping[str, Callable[[Runner, tuple[str, ...], Streams], int]]
-    bash_builtins: frozenset[str]
+    builtins: Mapping[str, Builtin]
+    programs: Mapping[str, Builtin]
     compound: Callable[[Runner, Any, Streams], int]
-    program: Callable[[Runner, tuple[str, ...], Streams], int]
     script_file: Callable[[Runner, tuple[str, ...], str, Streams], int]
     substitution: Callable[[Runner, Script, Streams], str]
 
@@ -102,15 +105,15 @@ class Runner:
 
     def is_known(self, name: str) -> bool:
         """Return whether a name is a function's, a builtin's or a program's."""
-        return name in self.state.functions or name in self._handlers.builtins or self.program_name(name) in COMMANDS
+        return name in self.state.functions or self.is_builtin(name) or self.is_program(self.program_name(name))
 
     def is_builtin(self, name: str) -> bool:
         """Return whether a name is one of bash's own commands."""
-        return name in self._handlers.bash_builtins
+        return name in self._handlers.builtins
 
     def is_program(self, name: str) -> bool:
         """Return whether a name is a program's."""
-        return name in COMMANDS or (name in self._handlers.builtins and not self.is_builtin(name))
+        return name in self._handlers.programs
 
     @staticmethod
     def program_name(name: str) -> str:
@@ -121,8 +124,8 @@ class Runner:
         return name
 
     def path(self, name: str) -> str:
-        """Return a path as absolute, seen from the working directory. A tilde in it is a letter: words have lost theirs."""
-        return self.files.resolve(f"./{name}" if name.startswith("~") else name, self.state.cwd)
+        """Return a word as an absolute path, seen from the working directory."""
+        return path_of(name, self.files, self.state.cwd)
 
     # Scripts
 
@@ -199,6 +202,11 @@ class Runner:
         if isinstance(error, Sink):
             error.buffer += text.encode(errors="surrogateescape")
             error.flush()
+
+    def say(self, streams: Streams, text: str, code: int = 1) -> int:
+        """Complain as bash does of the present line, and return the exit code."""
+        self.complain(streams, f"{self.state.prefix}{text}\n")
+        return code
 
     @staticmethod
     def write(streams: Streams, text: str) -> None:
@@ -301,8 +309,7 @@ class Runner:
         """Return the streams as redirections leave them. Raises: Refused."""
         if not redirects:
             return streams
-        expander = self.expander(streams)
-        return redirected(redirects, streams, expander=expander, files=self.files, cwd=self.state.cwd)
+        return redirected(redirects, streams, self.expander(streams))
 
     # Simple commands
 
@@ -316,16 +323,12 @@ class Runner:
             try:
                 inner = self.redirected(node.redirects, streams)
             except Refused as refused:
-                self.complain(streams, f"{state.prefix}{refused}\n")
-                return self.failed(1)
+                return self.failed(self.say(streams, str(refused)))
         else:
             inner = streams
         if not words:
             for assignment in node.assignments:
-                value = self.expander(streams).assigned(assignment.value)
-                self._trace(streams, (f"{assignment.name}={shown(value) if value else ''}",), quotes=False)
-                value = state.variables.get(assignment.name, "") + value if assignment.appends else value
-                self.assign(assignment.name, value, streams)
+                self._assign(assignment, streams)
             return self.failed(self.last_substitution)
         if not node.assignments:
             self._trace(streams, words)
@@ -349,10 +352,7 @@ class Runner:
         kept = {one.name: (state.variables.get(one.name), one.name in state.exported) for one in node.assignments}
         try:
             for assignment in node.assignments:
-                value = self.expander(streams).assigned(assignment.value)
-                self._trace(streams, (f"{assignment.name}={shown(value) if value else ''}",), quotes=False)
-                value = state.variables.get(assignment.name, "") + value if assignment.appends else value
-                self.assign(assignment.name, value, streams)
+                self._assign(assignment, streams)
                 state.exported.add(assignment.name)
             self._trace(streams, words)
             return self.execute(words, node.text, inner)
@@ -365,17 +365,21 @@ class Runner:
                 if not was_exported:
                     state.exported.discard(name)
 
+    def _assign(self, assignment: Assignment, streams: Streams) -> None:
+        value = self.expander(streams).assigned(assignment.value)
+        self._trace(streams, (value,) if value else (), head=f"{assignment.name}=")
+        before = self.state.variables.get(assignment.name, "") if assignment.appends else ""
+        self.assign(assignment.name, before + value, streams)
+
     def assign(self, name: str, value: str, streams: Streams) -> None:
         """Set a variable. Raises: one that cannot be changed → Abandoned."""
         if name in self.state.readonly:
-            self.complain(streams, f"{self.state.prefix}{name}: readonly variable\n")
-            raise Abandoned
+            raise Abandoned(self.say(streams, f"{name}: readonly variable"))
         self.state.variables[name] = value
 
-    def _trace(self, streams: Streams, words: tuple[str, ...], *, quotes: bool = True) -> None:
+    def _trace(self, streams: Streams, words: tuple[str, ...], *, head: str = "") -> None:
         if "x" in self.state.options:
-            text = " ".join(shown(word) if quotes else word for word in words)
-            self.complain(streams, f"{'+' * self.traces} {text}\n")
+            self.complain(streams, f"{'+' * self.traces} {head}{' '.join(map(_traced, words))}\n")
 
     def execute(self, words: tuple[str, ...], text: str, streams: Streams) -> int:
         """Run a command by its words: answered, a function, a builtin, a program, a script. Raises: UnknownCommand."""
@@ -387,11 +391,12 @@ class Runner:
         name = words[0]
         if name in self.state.functions:
             return self._call(name, words, streams)
-        builtin = self._handlers.builtins.get(self.program_name(name))
-        if builtin is not None:
-            return builtin(self, words, streams)
-        if self.program_name(name) in COMMANDS:
-            return self._handlers.program(self, words, streams)
+        run = self._handlers.builtins.get(name) or self._handlers.programs.get(self.program_name(name))
+        if run is not None:
+            try:
+                return run(self, words, streams)
+            except UnsupportedOption as error:
+                raise UnsupportedSyntax(" ".join(words), str(error)) from error
         if "/" in name:
             return self._handlers.script_file(self, words, text, streams)
         raise UnknownCommand(words, text)
@@ -416,3 +421,11 @@ class Runner:
                         state.variables.pop(variable, None)
                     else:
                         state.variables[variable] = value
+
+
+def _traced(word: str) -> str:
+    """Return a word as ``set -x`` writes it."""
+    if not word.isprintable():
+        raise UnsupportedSyntax(word, "the trace of letters that cannot be printed")
+    is_plain = re.fullmatch(r"[A-Za-z0-9_@%+=:,./{}-][A-Za-z0-9_@%+=:,./~#{}-]*", word)
+    return word if is_plain else "'" + word.replace("'", "'\\''") + "'"

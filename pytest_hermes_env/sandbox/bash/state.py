@@ -14,20 +14,24 @@ __all__ = ["Abandoned", "Ended", "Jump", "Place", "Returned", "State", "first_va
 Scope: TypeAlias = "dict[str, str | None]"
 
 
-class Ended(Exception):
-    """The shell ends: ``exit``, a failure under ``set -e``, a variable without a value under ``set -u``."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Abandoned(Exception):
-    """The rest of the line is given up, and the shell goes on: an expansion that bash cannot carry out."""
+class _Left(Exception):
+    """Something ends before its last command, with an exit code."""
 
     def __init__(self, code: int = 1) -> None:
         super().__init__(code)
         self.code = code
+
+
+class Ended(_Left):
+    """The shell ends: ``exit``, a failure under ``set -e``, a variable without a value under ``set -u``."""
+
+
+class Abandoned(_Left):
+    """The rest of the line is given up, and the shell goes on: an expansion that bash cannot carry out."""
+
+
+class Returned(_Left):
+    """``return``, out of a function or a sourced file."""
 
 
 class Jump(Exception):
@@ -37,14 +41,6 @@ class Jump(Exception):
         super().__init__(kind, levels)
         self.kind = kind
         self.levels = levels
-
-
-class Returned(Exception):
-    """``return``, out of a function or a sourced file."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,12 +79,16 @@ class Source:
         """What has not been read."""
         return self.data[self.at :] if self.at else self.data
 
+    def take(self) -> bytes:
+        """Return what has not been read, as read now."""
+        data, self.at = self.rest, len(self.data)
+        return data
+
     def line(self, end: bytes = b"\n") -> tuple[bytes, bool]:
         """Return the next line without its end, and whether it had one."""
         found = self.data.find(end, self.at)
         if found < 0:
-            line, self.at = self.rest, len(self.data)
-            return line, False
+            return self.take(), False
         line, self.at = self.data[self.at : found], found + len(end)
         return line, True
 

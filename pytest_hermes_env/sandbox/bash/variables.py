@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 
-from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem
 from pytest_hermes_env.sandbox.bash.programs import run_program
-from pytest_hermes_env.sandbox.bash.runner import Runner
-from pytest_hermes_env.sandbox.bash.saying import NAME, Builtin, bad_option, say, unsupported
+from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
 from pytest_hermes_env.sandbox.bash.state import Abandoned
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
+from pytest_hermes_env.sandbox.commands import UnsupportedOption
+from pytest_hermes_env.sandbox.commands.options import read_options
 
-__all__ = ["VARIABLES"]
+__all__ = ["VARIABLES", "invalid_option"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 OPTIONS = {
     "errexit": "e",
@@ -24,26 +26,32 @@ OPTIONS = {
     "braceexpand": "B",
 }
 IGNORED = frozenset("hB")
-KNOWN_OPTIONS = frozenset(
+UNKNOWN_LETTERS = "abkmnptvCEHPT"
+USAGE_OF_SET = "[-abefhkmnptuvxBCEHPT] [-o option-name] [--] [-] [arg ...]"
+UNKNOWN_OPTIONS = frozenset(
     {"allexport", "emacs", "errtrace", "functrace", "histexpand", "history", "ignoreeof", "keyword", "monitor", "noclobber"}
     | {"noexec", "nolog", "notify", "onecmd", "physical", "posix", "privileged", "verbose", "vi", "interactive"}
 )
 
 
+def invalid_option(shell: Runner, streams: Streams, name: str, option: str, known: str, usage: str) -> int:
+    """Complain of an option that bash does not know. Raises: one that only this machine does not know → UnsupportedOption."""
+    if option[1] in known:
+        raise UnsupportedOption(f"{name} {option}")
+    shell.say(streams, f"{name}: {option}: invalid option")
+    shell.complain(streams, f"{name}: usage: {name} {usage}\n")
+    return 2
+
+
 def declared(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Set and mark variables: export, declare, typeset, local, readonly."""
     name, state = words[0], shell.state
-    rest = list(words[1:])
-    flags: set[str] = set()
-    while rest and rest[0][:1] in {"-", "+"} and len(rest[0]) > 1:
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word[0] == "+" or set(word[1:]) - set("xgrnp"):
-            raise unsupported(words)
-        flags |= set(word[1:])
+    flags = read_options(words, "xgrnp", runs_command=True)
+    rest = flags.operands
+    if rest and rest[0].startswith("+"):
+        raise UnsupportedOption(" ".join(words[:2]))
     if name == "local" and not state.scopes:
-        return say(shell, streams, "local: can only be used in a function")
+        return shell.say(streams, "local: can only be used in a function")
     if not rest or "p" in flags:
         return _shown(shell, words, rest, streams)
     code = 0
@@ -52,7 +60,7 @@ def declared(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         appends = variable.endswith("+") and bool(equals)
         variable = variable.removesuffix("+") if appends else variable
         if not NAME.fullmatch(variable):
-            code = say(shell, streams, f"{name}: `{word}': not a valid identifier")
+            code = shell.say(streams, f"{name}: `{word}': not a valid identifier")
             continue
         is_local = name == "local" or (name in {"declare", "typeset"} and bool(state.scopes) and "g" not in flags)
         if is_local and variable not in state.scopes[-1]:
@@ -60,7 +68,7 @@ def declared(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
             state.variables.pop(variable, None)
         if equals:
             if variable in state.readonly:
-                return say(shell, streams, f"{variable}: readonly variable")
+                return shell.say(streams, f"{variable}: readonly variable")
             state.variables[variable] = state.variables.get(variable, "") + value if appends else value
         if name == "readonly" or "r" in flags:
             state.readonly.add(variable)
@@ -71,10 +79,10 @@ def declared(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     return code
 
 
-def _shown(shell: Runner, words: tuple[str, ...], names: list[str], streams: Streams) -> int:
+def _shown(shell: Runner, words: tuple[str, ...], names: tuple[str, ...], streams: Streams) -> int:
     state = shell.state
     if words[0] not in {"export", "declare", "typeset"} or (words[0] != "export" and not names):
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     code = 0
     for name in names or sorted(state.exported):
         marks = ("r" if name in state.readonly else "") + ("x" if name in state.exported else "")
@@ -84,26 +92,21 @@ def _shown(shell: Runner, words: tuple[str, ...], names: list[str], streams: Str
         elif name in state.exported:
             shell.write(streams, f"declare -{marks} {name}\n")
         else:
-            code = say(shell, streams, f"{words[0]}: {name}: not found")
+            code = shell.say(streams, f"{words[0]}: {name}: not found")
     return code
 
 
 def unset(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Forget variables and functions."""
     state = shell.state
-    rest = list(words[1:])
-    kind = ""
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        kind = rest.pop(0)
-        if kind not in {"-v", "-f", "--"}:
-            return bad_option(shell, streams, "unset", kind[:2])
+    options = read_options(words, "vf", runs_command=True)
     code = 0
-    for name in rest:
+    for name in options.operands:
         if "[" in name:
-            raise unsupported(words)
-        if name in state.readonly and kind != "-f":
-            code = say(shell, streams, f"unset: {name}: cannot unset: readonly variable")
-        elif kind != "-f" and (name in state.variables or kind == "-v"):
+            raise UnsupportedOption("unset of an array's element")
+        if name in state.readonly and "f" not in options:
+            code = shell.say(streams, f"unset: {name}: cannot unset: readonly variable")
+        elif "f" not in options and (name in state.variables or "v" in options):
             state.variables.pop(name, None)
             state.exported.discard(name)
         else:
@@ -116,7 +119,7 @@ def set_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     state = shell.state
     rest = list(words[1:])
     if not rest:
-        raise unsupported(words)
+        raise UnsupportedOption(" ".join(words[:2]))
     while rest:
         word = rest[0]
         if word in {"--", "-"} or word[:1] not in {"-", "+"} or len(word) == 1:
@@ -129,19 +132,17 @@ def set_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         for letter in word[1:]:
             if letter == "o":
                 if not rest:
-                    raise unsupported(words)
+                    raise UnsupportedOption(" ".join(words[:2]))
                 named = rest.pop(0)
                 if named not in OPTIONS:
-                    if re.fullmatch(r"[a-z]+", named) and named in KNOWN_OPTIONS:
-                        raise UnsupportedSyntax(" ".join(words), f"set -o {named}")
-                    return say(shell, streams, f"set: {named}: invalid option name", 2)
+                    if named in UNKNOWN_OPTIONS:
+                        raise UnsupportedOption(f"set -o {named}")
+                    return shell.say(streams, f"set: {named}: invalid option name", 2)
                 option = OPTIONS[named]
             elif letter in "euxf" or letter in IGNORED:
                 option = letter
-            elif letter in "abkmnptvCEHPT":
-                raise UnsupportedSyntax(" ".join(words), f"set -{letter}")
             else:
-                return bad_option(shell, streams, "set", f"{word[0]}{letter}")
+                return invalid_option(shell, streams, "set", f"{word[0]}{letter}", UNKNOWN_LETTERS, USAGE_OF_SET)
             if option not in IGNORED:
                 (state.options.add if turns_on else state.options.discard)(option)
     return 0
@@ -150,13 +151,13 @@ def set_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 def shift(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Drop positional parameters."""
     if len(words) > 2:  # noqa: PLR2004 - the name and a number
-        say(shell, streams, "shift: too many arguments")
+        shell.say(streams, "shift: too many arguments")
         raise Abandoned
     count = words[1] if len(words) > 1 else "1"
     if not re.fullmatch(r"-?[0-9]+", count):
-        return say(shell, streams, f"shift: {count}: numeric argument required")
+        return shell.say(streams, f"shift: {count}: numeric argument required")
     if int(count) < 0:
-        return say(shell, streams, f"shift: {count}: shift count out of range")
+        return shell.say(streams, f"shift: {count}: shift count out of range")
     if int(count) > len(shell.state.arguments):
         return 1
     shell.state.arguments = shell.state.arguments[int(count) :]
@@ -165,28 +166,15 @@ def shift(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 def read(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     """Read a line into variables."""
-    rest = list(words[1:])
-    is_raw, end = False, b"\n"
-    while rest and rest[0].startswith("-") and len(rest[0]) > 1:
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word in {"-r", "-s", "-e"}:
-            is_raw = is_raw or word == "-r"
-        elif word == "-d" and rest:
-            end = rest.pop(0).encode(errors="surrogateescape")[:1] or b"\0"
-        elif word == "-p" and rest:
-            rest.pop(0)
-        elif word in {"-rd", "-d"} and rest:
-            is_raw, end = True, rest.pop(0).encode(errors="surrogateescape")[:1] or b"\0"
-        else:
-            raise unsupported(words)
+    options = read_options(words, "rsed:p:", runs_command=True)
+    rest, is_raw = options.operands, "r" in options
+    end = (options.get("d", "\n").encode(errors="surrogateescape") or b"\0")[:1]
     source = streams[0]
     if not isinstance(source, Source):
-        raise UnsupportedSyntax(" ".join(words), "a stream in the wrong direction")
+        raise UnsupportedOption("a stream in the wrong direction")
     for name in rest:
         if not NAME.fullmatch(name):
-            return say(shell, streams, f"read: `{name}': not a valid identifier")
+            return shell.say(streams, f"read: `{name}': not a valid identifier")
     data, found = source.line(end)
     while not is_raw and re.search(rb"(?<!\\)(?:\\\\)*\\$", data) and found and end == b"\n":
         more, found = source.line(end)
@@ -202,43 +190,22 @@ def read(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
 
 def _cut(text: str, count: int, separators: str, *, is_raw: bool) -> list[str]:
     """Cut a line into as many values as there are names; the last takes what is left."""
-    letters: list[tuple[str, bool]] = []
-    at = 0
-    while at < len(text):
-        if text[at] == "\\" and not is_raw:
-            letters += [(text[at + 1], True)] if at + 1 < len(text) else []
-            at += 2
-        else:
-            letters.append((text[at], False))
-            at += 1
-    blanks = "".join(letter for letter in separators if letter in " \t\n")
-
-    def is_in(place: int, kind: str) -> bool:
-        return place < len(letters) and not letters[place][1] and letters[place][0] in kind and bool(kind)
-
+    letters, kinds = "", ""  # of each letter: a blank or another separator, or what values are made of
+    for found in re.finditer(r"()(.)" if is_raw else r"\\(.?)|(.)", text, re.DOTALL):
+        letter = found[2] or found[1]
+        separates = bool(found[2]) and letter in separators
+        letters += letter
+        kinds += "x" * len(letter) if not separates else "b" if letter in " \t\n" else "s"
     values: list[str] = []
-    place, size = 0, len(letters)
-    while is_in(place, blanks):
-        place += 1
-    while len(values) < count - 1 and place < size:
-        start = place
-        while place < size and not is_in(place, separators):
-            place += 1
-        values.append("".join(letter for letter, _ in letters[start:place]))
-        while is_in(place, blanks):
-            place += 1
-        if is_in(place, separators):
-            place += 1
-            while is_in(place, blanks):
-                place += 1
-    end = size
-    while end > place and is_in(end - 1, blanks):
-        end -= 1
-    tail = letters[place:end]
-    inner = [number for number in range(place, end) if is_in(number, separators)]
-    if len(inner) == 1 and inner[0] == end - 1:
-        tail = tail[:-1]  # one separator at the end closes the last value
-    values.append("".join(letter for letter, _ in tail))
+    at = len(kinds) - len(kinds.lstrip("b"))
+    while len(values) < count - 1 and at < len(kinds):
+        end = len(kinds) - len(kinds[at:].lstrip("x"))
+        values.append(letters[at:end])
+        at = end + len(re.match("b*s?b*", kinds[end:])[0])  # type: ignore[index]
+    last = kinds[at:].rstrip("b")
+    if re.fullmatch("x*s", last):
+        last = last[:-1]  # one separator at the end closes the last value
+    values.append(letters[at : at + len(last)])
     return values + [""] * (count - len(values))
 
 
@@ -249,7 +216,7 @@ def let(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
         try:
             number = shell.expander(streams).evaluated(word)
         except ArithmeticProblem as problem:
-            return say(shell, streams, f"let: {problem}")
+            return shell.say(streams, f"let: {problem}")
     return int(not number)
 
 
@@ -258,7 +225,7 @@ def printf(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
     if words[1:2] != ("-v",) or len(words) < 4:  # noqa: PLR2004 - the option, a name, a format
         return run_program(shell, words, streams)
     if not NAME.fullmatch(words[2]):
-        return say(shell, streams, f"printf: `{words[2]}': not a valid identifier", 2)
+        return shell.say(streams, f"printf: `{words[2]}': not a valid identifier", 2)
     out = Sink()
     code = run_program(shell, ("printf", *words[3:]), {**streams, 1: out})
     shell.assign(words[2], bytes(out.buffer).decode(errors="surrogateescape"), streams)

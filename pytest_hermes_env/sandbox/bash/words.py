@@ -9,9 +9,9 @@ import re
 from typing import Self
 
 from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.quoting import unescaped
 from pytest_hermes_env.sandbox.bash.reading import Reading, Unreadable
 from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Substitution, Text, Word, word_of
+from pytest_hermes_env.sandbox.commands.escapes import unescaped
 
 __all__ = ["WordReader"]
 
@@ -136,7 +136,10 @@ class WordReader(Reading):
             found = re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL).match(source, at + 2)
             if not found:
                 raise Unreadable(self._broken_off("'", at))
-            parts.append(Text(unescaped(found.group()[:-1]), quoted=True))
+            data, is_cut = unescaped(found.group()[:-1], octal="[0-7]{1,3}", quotes="'\"?")
+            if is_cut:
+                raise UnsupportedSyntax(source, "the escape \\c")
+            parts.append(Text(data.partition(b"\0")[0].decode(errors="surrogateescape"), quoted=True))
             self.at = found.end()
         elif following == '"' and not quoted:
             self.at += 1  # a translated text: there are no translations
@@ -194,13 +197,13 @@ class WordReader(Reading):
         length = source.startswith("#", start) and not re.compile(r"#(?:\}|[-:?+=#%/])").match(source, start)
         indirect = source.startswith("!", start) and not source.startswith("!}", start)
         at = start + (length or indirect)
-        name = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]").match(source, at)
+        name = NAME_IN_BRACES.match(source, at)
         self.at = name.end() if name else at
         if source.startswith("[", self.at):
             raise UnsupportedSyntax(source, "an array")
         if indirect and source.startswith(("*", "@"), self.at):
             raise UnsupportedSyntax(source, "${!...}")
-        operator = re.compile(r":[-=?+]|[-=?+]|##?|%%?|//|/#|/%|/|\^\^?|,,?|:|@").match(source, self.at)
+        operator = OPERATOR_IN_BRACES.match(source, self.at)
         text = operator.group() if operator else ""
         argument = second = None
         if operator and name:
@@ -211,7 +214,7 @@ class WordReader(Reading):
                 argument = self._argument(quoted=False, ends="/}")
                 second = self._argument(quoted=False, ends="}") if source[self.at - 1] == "/" else None
             else:
-                keeps_quotes = text.lstrip(":")[:1] in "-=?+" if text != ":" else True
+                keeps_quotes = text.lstrip(":")[:1] in "-=?+"
                 argument = self._argument(quoted=quoted and keeps_quotes, ends="}")
         elif source.startswith("}", self.at):
             self.at += 1

@@ -16,5 +16,5 @@ from pytest_hermes_env.sandbox.commands.words import WORDS
 
 __all__ = ["COMMANDS", "Process", "Program", "UnsupportedOption"]
 
-COMMANDS: dict[str, Program] = {**WORDS, **TEXTS, **TREES, **SEARCH, **FACTS, "sed": sed}  # type: ignore[dict-item]
+COMMANDS: dict[str, Program] = {**WORDS, **TEXTS, **TREES, **SEARCH, **FACTS, "sed": sed}
 """Name → program."""

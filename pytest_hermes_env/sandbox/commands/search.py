@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from pytest_hermes_env.sandbox.commands.inputs import lines_of, reason
 from pytest_hermes_env.sandbox.commands.options import Options, read_options
-from pytest_hermes_env.sandbox.commands.patterns import BadPattern, compiled
-from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.patterns import compiled
+from pytest_hermes_env.sandbox.commands.process import Process, Program, UnsupportedOption, lines_of
 
 __all__ = ["SEARCH"]
 
@@ -40,46 +40,29 @@ _GREP_LONG = {
     "include": "include:",
     "exclude": "exclude:",
     "exclude-dir": "exclude-dir:",
-    "color": "color:",
     "text": "a",
 }
+_STDIN = "(standard input)"
 
 
 def grep(process: Process) -> int:
     """Write the lines that match; recursive search goes through names in the order of their bytes."""
     words = [word for word in process.words if not word.startswith("--color")]
-    process.words = tuple(words)
-    options = read_options(process, "inrRlLcqvEFGPwxoshHA:B:C:e:m:a", _GREP_LONG)
-    if "P" in options:
-        raise UnsupportedOption("grep -P")
-    operands = list(options.operands)
-    patterns = options.all("e")
+    options = read_options(words, "inrRlLcqvEFGwxoshHA:B:C:e:m:a", _GREP_LONG)
+    patterns, operands = options.all("e"), options.operands
     if not patterns:
         if not operands:
-            process.err += b"Usage: grep [OPTION]... PATTERNS [FILE]...\nTry 'grep --help' for more information.\n"
-            return 2
-        patterns = [operands.pop(0)]
-    try:
-        matcher = _matcher(process.name, [one for pattern in patterns for one in pattern.split("\n")], options)
-    except BadPattern as bad:
-        process.err += f"grep: {bad}\n".encode()
-        return 2
+            raise UnsupportedOption("grep without a pattern")
+        patterns, operands = [operands[0]], operands[1:]
+    matcher = _matcher(process.name, [one for pattern in patterns for one in pattern.split("\n")], options)
     is_recursive = "r" in options or "R" in options
     has_names = "H" in options or ((len(operands) > 1 or is_recursive) and "h" not in options)
-    found, failed = False, False
-    if not operands and not is_recursive:
-        found = _grep_one(process, options, matcher, "(standard input)", process.stdin, has_name="H" in options)
-        return 0 if found else 1
-    for name, data in _grepped(process, operands or ["."], options, is_recursive=is_recursive, shows_dot=bool(operands)):
-        if isinstance(data, str):
-            failed = True
-            if "s" not in options:
-                process.complain(f"{name}: {data}")
-            continue
+    found = False
+    for name, data in _grepped(process, operands or (("",) if is_recursive else ("-",)), options, is_recursive=is_recursive):
         found = _grep_one(process, options, matcher, name, data, has_name=has_names) or found
         if found and "q" in options:
             return 0
-    return 2 if failed else 0 if found else 1
+    return process.code or int(not found)
 
 
 Matcher = Callable[[str], "list[tuple[int, int]]"]
@@ -110,31 +93,25 @@ def _is_word(line: str, match: re.Match[str]) -> bool:
     return not re.match(r"\w", before) and not re.match(r"\w", after)
 
 
-def _grepped(
-    process: Process, operands: list[str], options: Options, *, is_recursive: bool, shows_dot: bool
-) -> Iterator[tuple[str, bytes | str]]:
-    """Give each file's shown name and content, or why it cannot be read."""
+def _grepped(process: Process, operands: Sequence[str], options: Options, *, is_recursive: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield each file's shown name and content; complain of what cannot be read."""
     for name in operands:
+        path = process.path(name or ".")
         if name == "-":
-            yield "(standard input)", process.stdin
-            continue
-        path = process.path(name)
-        if process.files.is_dir(path):
-            if not is_recursive:
-                yield name, "Is a directory"
-                continue
+            yield _STDIN, process.stdin
+        elif is_recursive and process.files.is_dir(path):
             for below in process.files.walk(path):
                 inner = posixpath.relpath(below, path)
                 if _is_wanted(inner, options):
-                    shown = posixpath.join(name, inner) if shows_dot else inner
-                    yield shown, process.files.read(below)
-            continue
-        try:
-            data = process.files.read(path)
-        except OSError as error:
-            yield name, reason(error)
-        else:
-            if _is_wanted(posixpath.basename(name), options):
+                    yield posixpath.join(name, inner), process.files.read(below)
+        elif _is_wanted(posixpath.basename(name), options):
+            try:
+                data = process.files.read(path)
+            except OSError as error:
+                process.code = 2
+                if "s" not in options:
+                    process.complain(f"{name}: {os.strerror(error.errno or 0)}", code=2)
+            else:
                 yield name, data
 
 
@@ -169,11 +146,7 @@ def _grep_one(process: Process, options: Options, matcher: Matcher, name: str, d
         process.write(f"{prefix}{len(hits)}\n")
         return bool(hits)
     if b"\0" in data and "a" not in options and hits:
-        process.write(
-            f"grep: {name}: binary file matches\n"
-            if name != "(standard input)"
-            else "grep: (standard input): binary file matches\n"
-        )
+        process.write(f"grep: {name}: binary file matches\n")
         return True
     if "o" in options:
         for number, spans in hits.items():
@@ -209,12 +182,10 @@ def find(process: Process) -> int:
     while words and not words[0].startswith(("-", "(", "!")):
         starts.append(words.pop(0))
     tests, actions, depths = _find_expression(words)
-    code = 0
     for start in starts or ["."]:
         path = process.path(start)
         if not process.files.exists(path):
-            process.err += f"find: '{start}': No such file or directory\n".encode(errors="surrogateescape")
-            code = 1
+            process.complain(f"'{start}': No such file or directory")
             continue
         found = list(_all_below(process, start, path, 0, depths[1]))
         if "delete" in actions:
@@ -227,71 +198,55 @@ def find(process: Process) -> int:
                     (process.files.remove_directory if process.files.is_dir(place) else process.files.remove)(place)
                 else:
                     process.write(shown + ("\0" if action == "print0" else "\n"))
-    return code
+    return process.code
 
 
 FindTest = Callable[[Process, str, str], bool]
+"""Returns whether a path is wanted: its process, the path as it is shown, and absolute."""
+
+
+def _is_empty(process: Process, _shown: str, path: str) -> bool:
+    return not (process.files.list_directory(path) if process.files.is_dir(path) else process.files.read(path))
+
+
+def _name(shown: str) -> str:
+    return posixpath.basename(shown.rstrip("/"))
+
+
+_FIND_TESTS: dict[str, Callable[[str], FindTest]] = {
+    "-type": lambda kind: lambda process, _shown, path: process.files.is_dir(path) == (kind == "d"),
+    "-path": lambda glob: lambda _process, shown, _path: fnmatch.fnmatchcase(shown, glob),
+    "-name": lambda glob: lambda _process, shown, _path: fnmatch.fnmatchcase(_name(shown), glob),
+    "-iname": lambda glob: lambda _process, shown, _path: fnmatch.fnmatchcase(_name(shown).lower(), glob.lower()),
+}
 
 
 def _find_expression(words: list[str]) -> tuple[list[FindTest], list[str], tuple[int, int]]:
+    """Return the tests, the actions, and the least and the greatest depth."""
     tests: list[FindTest] = []
     actions: list[str] = []
-    least, most = 0, 10**9
+    depths = {"-mindepth": 0, "-maxdepth": 10**9}
     is_negated = False
-
-    def add(test: FindTest) -> None:
-        nonlocal is_negated
-        tests.append((lambda process, shown, path: not test(process, shown, path)) if is_negated else test)
-        is_negated = False
-
     while words:
         word = words.pop(0)
         if word in {"!", "-not"}:
             is_negated = not is_negated
-        elif word in {"-a", "-and"}:
             continue
-        elif word in {"-print", "-print0", "-delete"}:
+        if word in {"-print", "-print0", "-delete"}:
             actions.append(word[1:])
-        elif word == "-empty":
-            add(
-                lambda process, _shown, path: (
-                    not (process.files.list_directory(path) if process.files.is_dir(path) else process.files.read(path))
-                )
-            )
-        elif word in {"-name", "-iname", "-path", "-type", "-maxdepth", "-mindepth"} and words:
-            value = words.pop(0)
-            if word == "-maxdepth":
-                most = int(value)
-            elif word == "-mindepth":
-                least = int(value)
-            elif word == "-type":
-                if value not in {"f", "d"}:
-                    raise UnsupportedOption(f"find -type {value}")
-                add(_is_of_type(is_dir=value == "d"))
-            elif word == "-path":
-                add(_path_fits(value))
-            else:
-                add(_name_fits(value, ignores_case=word == "-iname"))
-        else:
+        elif word in depths and words and words[0].isdigit():
+            depths[word] = int(words.pop(0))
+        elif word == "-empty" or (word in _FIND_TESTS and words and (word != "-type" or words[0] in {"f", "d"})):
+            test = _is_empty if word == "-empty" else _FIND_TESTS[word](words.pop(0))
+            tests.append(_not(test) if is_negated else test)
+        elif word not in {"-a", "-and"}:
             raise UnsupportedOption(f"find {word}")
-    return tests, actions, (least, most)
+        is_negated = False
+    return tests, actions, (depths["-mindepth"], depths["-maxdepth"])
 
 
-def _is_of_type(*, is_dir: bool) -> FindTest:
-    return lambda process, _shown, path: process.files.is_dir(path) == is_dir
-
-
-def _path_fits(glob: str) -> FindTest:
-    return lambda _process, shown, _path: fnmatch.fnmatchcase(shown, glob)
-
-
-def _name_fits(glob: str, *, ignores_case: bool) -> FindTest:
-    def fits(process: Process, shown: str, path: str) -> bool:
-        del process, path
-        name = posixpath.basename(shown.rstrip("/"))
-        return fnmatch.fnmatchcase(name.lower(), glob.lower()) if ignores_case else fnmatch.fnmatchcase(name, glob)
-
-    return fits
+def _not(test: FindTest) -> FindTest:
+    return lambda process, shown, path: not test(process, shown, path)
 
 
 def _all_below(process: Process, shown: str, path: str, depth: int, most: int) -> Iterator[tuple[str, str, int]]:
@@ -303,20 +258,14 @@ def _all_below(process: Process, shown: str, path: str, depth: int, most: int) -
 
 def diff(process: Process) -> int:
     """Compare two files: plainly, unified (``-u``), or only whether they differ (``-q``)."""
-    options = read_options(process, "uqs", {"unified": "u", "brief": "q"})
+    options = read_options(process.words, "uq", {"unified": "u", "brief": "q"})
     if len(options.operands) != 2:  # noqa: PLR2004 - two files
         raise UnsupportedOption(f"diff {' '.join(process.arguments)}")
-    texts = []
-    for name in options.operands:
-        try:
-            data = process.stdin if name == "-" else process.files.read(process.path(name))
-        except OSError as error:
-            process.complain(f"{name}: {reason(error)}")
-            return 2
-        texts.append([line.decode(errors="surrogateescape") for line in lines_of(data)])
+    inputs = process.inputs(options.operands, code=2)
+    texts = [[line.decode(errors="surrogateescape") for line in lines_of(data)] for _, data in inputs]
+    if process.code:
+        return process.code
     if texts[0] == texts[1]:
-        if "s" in options:
-            process.write(f"Files {options.operands[0]} and {options.operands[1]} are identical\n")
         return 0
     if "q" in options:
         process.write(f"Files {options.operands[0]} and {options.operands[1]} differ\n")
@@ -331,7 +280,7 @@ def _marked(mark: str, line: str) -> str:
     return f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
 
 
-def _unified(process: Process, names: list[str], texts: list[list[str]]) -> None:
+def _unified(process: Process, names: Sequence[str], texts: list[list[str]]) -> None:
     import difflib  # noqa: PLC0415
 
     stamp = "1970-01-01 00:00:00.000000000 +0000"
@@ -359,5 +308,5 @@ def _plain(process: Process, texts: list[list[str]]) -> None:
         process.write("".join(_marked("> ", line) for line in texts[1][c:d]))
 
 
-SEARCH = {"grep": grep, "egrep": grep, "fgrep": grep, "find": find, "diff": diff}
+SEARCH: dict[str, Program] = {"grep": grep, "egrep": grep, "fgrep": grep, "find": find, "diff": diff}
 """Name → program."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_hermes_env.sandbox.commands.inputs import inputs, lines_of
 from pytest_hermes_env.sandbox.commands.options import read_options
-from pytest_hermes_env.sandbox.commands.patterns import BadPattern, compiled
-from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.patterns import compiled
+from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption, lines_of
 
 __all__ = ["sed"]
+
+ESCAPE = re.compile(r"&|\\(.)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,17 +100,19 @@ class _Reader:
             delimiter = self._peek()
             self.at += 1
             pattern, command.replacement = self._until(delimiter), self._until(delimiter, keeps_escape=True)
-            found = re.compile(r"[gpiI0-9]*").match(self.script, self.at)
+            found = re.compile(r"[gpiI]*").match(self.script, self.at)
             command.flags = found.group() if found else ""
             self.at += len(command.flags)
             ignore_case = bool({"i", "I"} & set(command.flags))
             command.pattern = compiled(pattern, extended=self.extended, ignore_case=ignore_case)
-        elif name in {"a", "i", "c"}:
+            if any(int(number) > command.pattern.groups for number in re.findall(r"\\(\d)", command.replacement)):
+                raise UnsupportedOption(f"sed {self.script}")
+        elif name in {"a", "i"}:
             end = self.script.find("\n", self.at)
             end = len(self.script) if end < 0 else end
             command.text = self.script[self.at : end].lstrip().removeprefix("\\").lstrip(" \t")
             self.at = end
-        elif name not in {"d", "p", "q", "="}:
+        elif name not in {"d", "p", "q"}:
             raise UnsupportedOption(f"sed {self.script}")
         self._skip(" \t")
         if self._peek() not in {"", ";", "\n", "}", "#"}:
@@ -144,34 +147,28 @@ class _Reader:
             if letter == delimiter:
                 return out
             out += letter
-        raise BadPattern("unterminated `s' command")
+        raise UnsupportedOption(f"sed {self.script}")
 
 
 def sed(process: Process) -> int:
     """Edit lines by a script; ``-n`` prints only what the script prints, ``-i`` writes the files back."""
-    words = [word if word not in {"-i", "--in-place"} else "-I" for word in process.words]
-    process.words = tuple(words)
-    options = read_options(process, "nErIe:s", {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e:"})
-    operands = list(options.operands)
-    scripts = options.all("e")
+    if any(re.match(r"-[nErs]*i.|--in-place=", word) for word in process.arguments):
+        raise UnsupportedOption("sed -i with a suffix")
+    long = {"quiet": "n", "silent": "n", "regexp-extended": "E", "expression": "e:", "in-place": "i"}
+    options = read_options(process.words, "nErie:s", long)
+    scripts, operands = options.all("e"), options.operands
     if not scripts:
         if not operands:
-            process.err += b"Usage: sed [OPTION]... {script-only-if-no-other-script} [input-file]...\n"
-            return 1
-        scripts = [operands.pop(0)]
-    try:
-        commands = _Reader("\n".join(scripts), extended="E" in options or "r" in options).commands()
-    except BadPattern as bad:
-        process.err += f"sed: -e expression #1, char {len(scripts[0])}: {bad}\n".encode()
-        return 1
-    failures: list[str] = []
-    found = list(inputs(process, operands, failures, complaint="can't read {name}: {reason}"))
-    if "I" in options:
-        for one in found:
-            process.files.write(process.path(one.name), _edited(one.data, commands, is_quiet="n" in options))
+            raise UnsupportedOption("sed without a script")
+        scripts, operands = [operands[0]], operands[1:]
+    commands = _Reader("\n".join(scripts), extended="E" in options or "r" in options).commands()
+    found = list(process.inputs(operands, complaint="can't read {name}", code=2))
+    if "i" in options:
+        for name, data in found:
+            process.files.write(process.path(name), _edited(data, commands, is_quiet="n" in options))
     else:
-        process.write(_edited(b"".join(one.data for one in found), commands, is_quiet="n" in options))
-    return 2 if failures else 0
+        process.write(_edited(b"".join(data for _, data in found), commands, is_quiet="n" in options))
+    return process.code
 
 
 def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
@@ -189,18 +186,12 @@ def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
             if command.name == "d":
                 is_deleted = True
                 break
-            if command.name == "c":
-                out.append(command.text + "\n")
-                is_deleted = True
-                break
             if command.name == "s":
-                line, is_changed = _substituted(line, command)
-                if is_changed and "p" in command.flags:
+                line, changes = _substituted(line, command)
+                if changes and "p" in command.flags:
                     out.append(line + "\n")
             elif command.name == "p":
                 out.append(line + (end or "\n"))
-            elif command.name == "=":
-                out.append(f"{number}\n")
             elif command.name == "i":
                 out.append(command.text + "\n")
             elif command.name == "a":
@@ -216,39 +207,23 @@ def _edited(data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
     return "".join(out).encode(errors="surrogateescape")
 
 
-def _substituted(line: str, command: _Command) -> tuple[str, bool]:
-    if command.pattern is None:
-        return line, False
-    digits = re.sub(r"\D", "", command.flags)
-    wanted, count = int(digits or 1), 0
+def _substituted(line: str, command: _Command) -> tuple[str, int]:
+    """Return the line as the command changes it, and how often it did."""
+    assert command.pattern is not None
 
-    def replace(match: re.Match[str]) -> str:
-        nonlocal count
-        count += 1
-        if count < wanted or (count > wanted and "g" not in command.flags):
-            return match.group()
-        return _expanded(command.replacement, match)
+    def put(found: re.Match[str]) -> str:
+        return ESCAPE.sub(lambda escape: _meant(escape, found), command.replacement)
 
-    changed = command.pattern.sub(replace, line)
-    return changed, count >= wanted
+    return command.pattern.subn(put, line, count=0 if "g" in command.flags else 1)
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
-    out, at = "", 0
-    while at < len(replacement):
-        letter = replacement[at]
-        if letter == "&":
-            out += match.group()
-        elif letter == "\\" and at + 1 < len(replacement):
-            at += 1
-            following = replacement[at]
-            if following.isdigit():
-                out += (match.group(int(following)) or "") if int(following) <= (match.re.groups or 0) else ""
-            elif following in "UuLlE":
-                raise UnsupportedOption(f"sed with \\{following}")
-            else:
-                out += {"n": "\n", "t": "\t"}.get(following, following)
-        else:
-            out += letter
-        at += 1
-    return out
+def _meant(escape: re.Match[str], found: re.Match[str]) -> str:
+    """Return what ``&`` or an escape in a replacement stands for."""
+    letter = escape[1]
+    if letter is None:
+        return found.group()
+    if letter.isdigit():
+        return found.group(int(letter)) or ""
+    if letter in "UuLlE":
+        raise UnsupportedOption(f"sed with \\{letter}")
+    return {"n": "\n", "t": "\t"}.get(letter, letter)

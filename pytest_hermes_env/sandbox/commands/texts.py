@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
-from pytest_hermes_env.sandbox.commands.inputs import inputs, lines_of, reason
-from pytest_hermes_env.sandbox.commands.options import Options, read_options
-from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.options import read_options
+from pytest_hermes_env.sandbox.commands.patterns import CLASSES
+from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption, lines_of
 
 __all__ = ["TEXTS"]
 
 
 def cat(process: Process) -> int:
     """Write files one after the other; ``-n``, ``-b`` number lines, ``-A`` shows ends and tabs, ``-s`` squeezes blank lines."""
-    options = read_options(process, "nbAsEu", {"number": "n", "show-all": "A", "show-ends": "E", "squeeze-blank": "s"})
-    failures: list[str] = []
-    data = b"".join(one.data for one in inputs(process, options.operands, failures))
-    if not options.values.keys() - {"u"}:
+    options = read_options(process.words, "nbAsEu", {"number": "n", "show-all": "A", "show-ends": "E", "squeeze-blank": "s"})
+    data = process.content(options.operands)
+    if not set(options.letters) - {"u"}:
         process.write(data)
-        return 1 if failures else 0
+        return process.code
     number, was_blank = 0, False
     for raw in lines_of(data):
         line = raw
@@ -34,7 +36,7 @@ def cat(process: Process) -> int:
         if "A" in options:
             line = b"".join(_shown(byte) for byte in line)
         process.write(line)
-    return 1 if failures else 0
+    return process.code
 
 
 def _shown(byte: int) -> bytes:
@@ -48,82 +50,44 @@ def _shown(byte: int) -> bytes:
     return prefix + (b"^?" if low == 127 else bytes([low]))  # noqa: PLR2004
 
 
-def _count(process: Process, text: str) -> tuple[str, int]:
+def head_or_tail(process: Process) -> int:
+    """Write the first or last lines (``-n``) or bytes (``-c``): all but the last N (``head -N``), or from one on (``tail +N``)."""
+    words = list(process.words)
+    if len(words) > 1 and (old_style := re.fullmatch(r"-(\d+)([qv]*)", words[1])):
+        words[1:2] = ["-n", old_style[1], *(f"-{letter}" for letter in old_style[2])]
+    options = read_options(words, "n:c:qv", {"lines": "n:", "bytes": "c:", "quiet": "q", "silent": "q", "verbose": "v"})
+    text = options.get("c") or options.get("n", "10")
     found = re.fullmatch(r"([+-]?)(\d+)([kKM]?)", text)
     if not found:
         raise UnsupportedOption(f"{process.name} with the count {text!r}")
-    return found[1], int(found[2]) * {"": 1, "k": 1024, "K": 1024, "M": 1024 * 1024}[found[3]]
-
-
-def _old_style(process: Process) -> Process:
-    """Write ``head -5`` and ``tail +3`` as ``-n``."""
-    words = list(process.words)
-    if len(words) > 1 and (found := re.fullmatch(r"-(\d+)([qv]*)", words[1])):
-        words[1:2] = ["-n", found[1], *(f"-{letter}" for letter in found[2])]
-    process.words = tuple(words)
-    return process
-
-
-def head(process: Process) -> int:
-    """Write the first lines (``-n``) or bytes (``-c``)."""
-    options = read_options(
-        _old_style(process), "n:c:qv", {"lines": "n:", "bytes": "c:", "quiet": "q", "silent": "q", "verbose": "v"}
-    )
-    sign, count = _count(process, options.get("c") or options.get("n") or "10")
-
-    def part(data: bytes) -> bytes:
-        pieces: list[bytes] | bytes = data if "c" in options else lines_of(data)
-        chosen = pieces[:count] if sign != "-" else pieces[: max(len(pieces) - count, 0)]
-        return chosen if isinstance(chosen, bytes) else b"".join(chosen)
-
-    return _with_headers(process, options, part)
-
-
-def tail(process: Process) -> int:
-    """Write the last lines (``-n``) or bytes (``-c``), or from one on (``+N``)."""
-    options = read_options(
-        _old_style(process), "n:c:qv", {"lines": "n:", "bytes": "c:", "quiet": "q", "silent": "q", "verbose": "v"}
-    )
-    sign, count = _count(process, options.get("c") or options.get("n") or "10")
-
-    def part(data: bytes) -> bytes:
-        pieces: list[bytes] | bytes = data if "c" in options else lines_of(data)
-        chosen = pieces[max(count - 1, 0) :] if sign == "+" else pieces[max(len(pieces) - count, 0) :]
-        return chosen if isinstance(chosen, bytes) else b"".join(chosen)
-
-    return _with_headers(process, options, part)
-
-
-def _with_headers(process: Process, options: Options, part: object) -> int:
-    failures: list[str] = []
-    names = options.operands
-    has_headers = ("v" in options or len(names) > 1) and "q" not in options
-    is_first = True
-    for one in inputs(process, names, failures, complaint="cannot open '{name}' for reading: {reason}"):
+    count = int(found[2]) * {"": 1, "k": 1024, "K": 1024, "M": 1024 * 1024}[found[3]]
+    if process.name.endswith("head"):
+        part = slice(-count if count else None) if found[1] == "-" else slice(count)
+    else:
+        part = slice(max(count - 1, 0), None) if found[1] == "+" else slice(-count if count else sys.maxsize, None)
+    has_headers = ("v" in options or len(options.operands) > 1) and "q" not in options
+    separator = ""
+    for name, data in process.inputs(options.operands, complaint="cannot open '{name}' for reading"):
         if has_headers:
-            name = "standard input" if one.name == "-" else one.name
-            process.write(f"{'' if is_first else chr(10)}==> {name} <==\n")
-        is_first = False
-        process.write(part(one.data))  # type: ignore[operator]
-    return 1 if failures else 0
+            process.write(f"{separator}==> {'standard input' if name == '-' else name} <==\n")
+            separator = "\n"
+        process.write(data[part] if "c" in options else b"".join(lines_of(data)[part]))
+    return process.code
 
 
 def wc(process: Process) -> int:
     """Count lines, words, characters and bytes."""
     long = {"lines": "l", "words": "w", "bytes": "c", "chars": "m"}
-    options = read_options(process, "lwcm", long)
+    options = read_options(process.words, "lwcm", long)
     chosen = [letter for letter in "lwmc" if letter in options] or list("lwc")
-    failures: list[str] = []
-    rows = [(_counts(one.data, chosen), one.name) for one in inputs(process, options.operands, failures)]
+    rows = [(_counts(data, chosen), name) for name, data in process.inputs(options.operands)]
     if len(options.operands) > 1:
-        rows.append(
-            ([sum(column) for column in zip(*(counts for counts, _ in rows), strict=True)] or [0] * len(chosen), "total")
-        )
+        rows.append(([sum(counts[at] for counts, _ in rows) for at in range(len(chosen))], "total"))
     width = _width(process, options.operands, chosen)
     for counts, name in rows:
         text = " ".join(str(count).rjust(width) for count in counts)
         process.write(f"{text}{f' {name}' if options.operands else ''}\n")
-    return 1 if failures else 0
+    return process.code
 
 
 def _counts(data: bytes, chosen: list[str]) -> list[int]:
@@ -131,7 +95,7 @@ def _counts(data: bytes, chosen: list[str]) -> list[int]:
     return [counts[letter] for letter in chosen]
 
 
-def _width(process: Process, operands: list[str], chosen: list[str]) -> int:
+def _width(process: Process, operands: Sequence[str], chosen: list[str]) -> int:
     """Return GNU's column width: of the summed file sizes, 7 where one is no regular file, 1 for a single number."""
     if len(chosen) == 1 and len(operands) <= 1:
         return 1
@@ -144,16 +108,12 @@ def _width(process: Process, operands: list[str], chosen: list[str]) -> int:
 def sort(process: Process) -> int:
     """Sort lines by their bytes; ``-n``, ``-r``, ``-u``, ``-f``, ``-k``, ``-t``, ``-o``."""
     long = {"numeric-sort": "n", "reverse": "r", "unique": "u", "ignore-case": "f", "key": "k:", "field-separator": "t:"}
-    options = read_options(process, "nrufsbk:t:o:", long)
-    failures: list[str] = []
-    data = b"".join(
-        one.data if one.data.endswith(b"\n") or not one.data else one.data + b"\n"
-        for one in inputs(process, options.operands, failures, complaint="cannot read: {name}: {reason}")
-    )
-    if failures:
-        return 2
-    lines = [line.removesuffix(b"\n") for line in lines_of(data)]
-    keys = [_key(process, text, options) for text in options.all("k")] or [_Key(flags="".join(options.values))]
+    options = read_options(process.words, "nrufsbk:t:o:", long)
+    inputs = process.inputs(options.operands, complaint="cannot read: {name}", code=2)
+    lines = [line.removesuffix(b"\n") for _, data in inputs for line in lines_of(data)]
+    if process.code:
+        return process.code
+    keys = [_key(text, options.letters) for text in options.all("k")] or [_Key(flags=options.letters)]
 
     def order(line: bytes) -> tuple[object, ...]:
         return tuple(key.of(line, options.get("t")) for key in keys)
@@ -165,53 +125,49 @@ def sort(process: Process) -> int:
         lines.sort(reverse=is_reverse)
     lines.sort(key=order, reverse=is_reverse)
     text = b"".join(line + b"\n" for line in lines)
-    target = options.get("o")
-    if target is not None:
-        process.files.write(process.path(target), text)
+    if "o" in options:
+        process.files.write(process.path(options.get("o")), text)
     else:
         process.write(text)
     return 0
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Key:
-    """One sort key: which fields, and how they are compared."""
+    """One sort key: how it is compared, and its first and last field; without them the whole line."""
 
-    def __init__(self, *, flags: str, first: int = 0, last: int = 0) -> None:
-        self.flags, self.first, self.last = flags, first, last
+    flags: Container[str]
+    first: int = 0
+    last: int = 0
 
-    def of(self, line: bytes, separator: str | None) -> object:
+    def of(self, line: bytes, separator: str) -> object:
         part = self._part(line, separator)
         if "n" in self.flags:
             found = re.match(rb"\s*(-?\d*\.?\d*)", part)
             digits = found[1] if found else b""
             return float(digits) if digits.strip(b"-.") else 0.0
-        if "f" in self.flags:
-            return part.upper()
-        return part
+        return part.upper() if "f" in self.flags else part
 
-    def _part(self, line: bytes, separator: str | None) -> bytes:
+    def _part(self, line: bytes, separator: str) -> bytes:
         if not self.first:
             return line
         fields = line.split(separator.encode()) if separator else re.findall(rb"\s*\S+", line)
-        joined = (separator or "").encode()
-        return joined.join(fields[self.first - 1 : self.last or None])
+        return separator.encode().join(fields[self.first - 1 : self.last or None])
 
 
-def _key(process: Process, text: str, options: Options) -> _Key:
-    found = re.fullmatch(r"(\d+)([nrfb]*)(?:,(\d+)([nrfb]*))?", text)
-    if not found or "r" in (found[2] + (found[4] or "")):
-        raise UnsupportedOption(f"{process.name} -k {text}")
-    flags = found[2] + (found[4] or "") or "".join(options.values)
-    return _Key(flags=flags, first=int(found[1]), last=int(found[3] or 0))
+def _key(text: str, letters: tuple[str, ...]) -> _Key:
+    found = re.fullmatch(r"(\d+)([nfb]*)(?:,(\d+)([nfb]*))?", text)
+    if not found:
+        raise UnsupportedOption(f"sort -k {text}")
+    return _Key(flags=found[2] + (found[4] or "") or letters, first=int(found[1]), last=int(found[3] or 0))
 
 
 def uniq(process: Process) -> int:
     """Write each run of equal lines once; ``-c`` counts, ``-d`` only repeated, ``-u`` only single, ``-i`` whatever the case."""
-    options = read_options(process, "cdui", {"count": "c", "repeated": "d", "unique": "u", "ignore-case": "i"})
+    options = read_options(process.words, "cdui", {"count": "c", "repeated": "d", "unique": "u", "ignore-case": "i"})
     if len(options.operands) > 1:
         raise UnsupportedOption("uniq with an output file")
-    failures: list[str] = []
-    data = b"".join(one.data for one in inputs(process, options.operands, failures))
+    data = process.content(options.operands)
     runs: list[tuple[bytes, int]] = []
     for raw in lines_of(data):
         line = raw.removesuffix(b"\n")
@@ -224,7 +180,7 @@ def uniq(process: Process) -> int:
         if ("d" in options and count == 1) or ("u" in options and count > 1):
             continue
         process.write((f"{count:7d} ".encode() if "c" in options else b"") + line + b"\n")
-    return 1 if failures else 0
+    return process.code
 
 
 def _ranges(process: Process, text: str) -> list[tuple[int, int]]:
@@ -236,21 +192,22 @@ def _ranges(process: Process, text: str) -> list[tuple[int, int]]:
 
 def cut(process: Process) -> int:
     """Write parts of lines: fields (``-f``, ``-d``), characters (``-c``) or bytes (``-b``)."""
-    options = read_options(process, "d:f:c:b:s", {"delimiter": "d:", "fields": "f:", "characters": "c:", "only-delimited": "s"})
+    options = read_options(
+        process.words, "d:f:c:b:s", {"delimiter": "d:", "fields": "f:", "characters": "c:", "only-delimited": "s"}
+    )
     chosen = next((letter for letter in "fcb" if letter in options), None)
     if chosen is None:
-        process.complain("you must specify a list of bytes, characters, or fields")
-        process.err += b"Try 'cut --help' for more information.\n"
-        return 1
-    ranges = _ranges(process, options.get(chosen) or "")
+        return process.complain(
+            "you must specify a list of bytes, characters, or fields\nTry 'cut --help' for more information."
+        )
+    ranges = _ranges(process, options.get(chosen))
     delimiter = (options.get("d") or "\t").encode()
-    failures: list[str] = []
 
     def holds(number: int) -> bool:
         return any(first <= number <= last for first, last in ranges)
 
-    for one in inputs(process, options.operands, failures):
-        for raw in lines_of(one.data):
+    for _, data in process.inputs(options.operands):
+        for raw in lines_of(data):
             line = raw.removesuffix(b"\n")
             if chosen != "f":
                 process.write(bytes(byte for number, byte in enumerate(line, 1) if holds(number)) + b"\n")
@@ -259,54 +216,36 @@ def cut(process: Process) -> int:
                 process.write(delimiter.join(field for number, field in enumerate(fields, 1) if holds(number)) + b"\n")
             elif "s" not in options:
                 process.write(line + b"\n")
-    return 1 if failures else 0
+    return process.code
 
 
-_CLASSES = {
-    "upper": "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-    "lower": "abcdefghijklmnopqrstuvwxyz",
-    "digit": "0123456789",
-    "alpha": "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
-    "alnum": "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
-    "space": "\t\n\v\f\r ",
-    "blank": "\t ",
-    "punct": "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
-}
+ESCAPES = {b"n": 10, b"t": 9, b"r": 13, b"0": 0, b"a": 7, b"b": 8, b"f": 12, b"v": 11}
+"""Letters after a backslash in a set of tr → their bytes."""
 
 
 def _set(process: Process, text: str) -> bytes:
+    """Return the bytes of a set: ranges, escapes and classes stand for theirs."""
+    names = set(re.findall(r"\[:(\w+):\]", text)) - CLASSES.keys()
+    if names:
+        raise UnsupportedOption(f"{process.name} [:{min(names)}:]")
+    everything = bytes(range(256))
     found = bytearray()
-    data = re.sub(r"\[:(\w+):\]", lambda match: _class(process, match[1]), text).encode(errors="surrogateescape")
-    escapes = {110: 10, 116: 9, 114: 13, 92: 92, 48: 0, 97: 7, 98: 8, 102: 12, 118: 11}
-    plain: list[tuple[int, bool]] = []
-    at = 0
-    while at < len(data):
-        if data[at] == 92 and at + 1 < len(data):  # noqa: PLR2004 - a backslash
-            plain.append((escapes.get(data[at + 1], data[at + 1]), True))
-            at += 2
+    for part in re.finditer(rb"\[:(\w+):\]|(\\?.)(?:-(\\?.))?", text.encode(errors="surrogateescape"), re.DOTALL):
+        if part[1]:
+            found += b"".join(re.findall(f"[{CLASSES[part[1].decode()]}]".encode(), everything))
         else:
-            plain.append((data[at], False))
-            at += 1
-    at = 0
-    while at < len(plain):
-        if at + 2 < len(plain) and plain[at + 1] == (45, False):
-            found += bytes(range(plain[at][0], plain[at + 2][0] + 1))
-            at += 3
-        else:
-            found.append(plain[at][0])
-            at += 1
+            first = _letter(part[2])
+            found += bytes(range(first, (_letter(part[3]) if part[3] else first) + 1))
     return bytes(found)
 
 
-def _class(process: Process, name: str) -> str:
-    if name not in _CLASSES:
-        raise UnsupportedOption(f"{process.name} [:{name}:]")
-    return re.sub(r"([\\-])", r"\\\1", _CLASSES[name])
+def _letter(text: bytes) -> int:
+    return ESCAPES.get(text[1:], text[-1])
 
 
 def tr(process: Process) -> int:
     """Translate, delete (``-d``) or squeeze (``-s``) bytes; ``-c`` means all others."""
-    options = read_options(process, "cCds", {"delete": "d", "squeeze-repeats": "s", "complement": "c"})
+    options = read_options(process.words, "cCds", {"delete": "d", "squeeze-repeats": "s", "complement": "c"})
     sets = [_set(process, text) for text in options.operands]
     if not sets or len(sets) > 2:  # noqa: PLR2004
         raise UnsupportedOption(f"tr {' '.join(process.arguments)}")
@@ -326,66 +265,59 @@ def tr(process: Process) -> int:
 
 def tee(process: Process) -> int:
     """Write standard input to files, and on."""
-    options = read_options(process, "a", {"append": "a"})
+    options = read_options(process.words, "a", {"append": "a"})
     process.write(process.stdin)
-    code = 0
     for name in options.operands:
-        try:
+        with process.complaining(name):
             process.files.write(process.path(name), process.stdin, append="a" in options)
-        except OSError as error:
-            process.complain(f"{name}: {reason(error)}")
-            code = 1
-    return code
+    return process.code
 
 
 def tac(process: Process) -> int:
     """Write lines in reverse order."""
-    options = read_options(process, "")
-    failures: list[str] = []
-    for one in inputs(process, options.operands, failures, complaint="failed to open '{name}' for reading: {reason}"):
-        process.write(b"".join(reversed(lines_of(one.data))))
-    return 1 if failures else 0
+    options = read_options(process.words, "")
+    for _, data in process.inputs(options.operands, complaint="failed to open '{name}' for reading"):
+        process.write(b"".join(reversed(lines_of(data))))
+    return process.code
 
 
 def rev(process: Process) -> int:
     """Write each line backwards."""
-    options = read_options(process, "")
-    failures: list[str] = []
-    for one in inputs(process, options.operands, failures, complaint="cannot open {name}: {reason}"):
-        for raw in lines_of(one.data):
+    options = read_options(process.words, "")
+    for _, data in process.inputs(options.operands, complaint="cannot open {name}"):
+        for raw in lines_of(data):
             line = raw.removesuffix(b"\n")
             end = b"\n" if raw.endswith(b"\n") else b""
             process.write(line.decode(errors="surrogateescape")[::-1].encode(errors="surrogateescape") + end)
-    return 1 if failures else 0
+    return process.code
 
 
 def nl(process: Process) -> int:
     """Number the lines that are not empty (``-b a``: all)."""
-    options = read_options(process, "b:", {"body-numbering": "b:"})
+    options = read_options(process.words, "b:", {"body-numbering": "b:"})
     style = options.get("b", "t")
     if style not in {"a", "t"}:
         raise UnsupportedOption(f"nl -b {style}")
-    failures: list[str] = []
     number = 0
-    for one in inputs(process, options.operands, failures):
-        for line in lines_of(one.data):
+    for _, data in process.inputs(options.operands):
+        for line in lines_of(data):
             if style == "a" or line != b"\n":
                 number += 1
                 process.write(f"{number:6d}\t".encode() + line)
             else:
                 process.write(b"       " + line)
-    return 1 if failures else 0
+    return process.code
 
 
 TEXTS = {
     "cat": cat,
     "cut": cut,
-    "head": head,
+    "head": head_or_tail,
     "nl": nl,
     "rev": rev,
     "sort": sort,
     "tac": tac,
-    "tail": tail,
+    "tail": head_or_tail,
     "tee": tee,
     "tr": tr,
     "uniq": uniq,

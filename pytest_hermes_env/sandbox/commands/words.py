@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from pytest_hermes_env.sandbox.commands.process import Process, UnsupportedOption
+from pytest_hermes_env.sandbox.commands.escapes import unescaped
+from pytest_hermes_env.sandbox.commands.process import Process, Program, UnsupportedOption, path_of
 
-__all__ = ["WORDS"]
+if TYPE_CHECKING:
+    from pytest_hermes_env.sandbox.files import Files
 
-SIMPLE = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
+__all__ = ["NUMBERS", "UNARY", "WORDS", "holds_of_file", "holds_of_files"]
+
+OCTAL_OF_ECHO, OCTAL_OF_PRINTF = r"0[0-7]{0,3}", r"0?[0-7]{1,3}"
 
 
 class _Stop(Exception):
     """An escape that ends all output."""
-
-
-def unescape(text: str, *, octal_needs_zero: bool) -> tuple[bytes, bool]:
-    r"""Return text with backslash escapes carried out, and whether ``\c`` ended it."""
-    out = bytearray()
-    at = 0
-    while at < len(text):
-        if text[at] != "\\" or at + 1 == len(text):
-            out += text[at].encode(errors="surrogateescape")
-            at += 1
-            continue
-        letter = text[at + 1]
-        octal = re.compile(r"0[0-7]{0,3}" if octal_needs_zero else r"0?[0-7]{1,3}").match(text, at + 1)
-        if letter == "c":
-            return bytes(out), True
-        if letter in SIMPLE:
-            out.append(SIMPLE[letter])
-            at += 2
-        elif octal:
-            out.append(int(octal.group() or "0", 8) & 255)
-            at = octal.end()
-        elif hexadecimal := re.compile(r"x([0-9a-fA-F]{1,2})").match(text, at + 1):
-            out.append(int(hexadecimal.group(1), 16))
-            at = hexadecimal.end()
-        elif code := re.compile(r"u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})").match(text, at + 1):
-            out += chr(int(code.group(1) or code.group(2), 16)).encode()
-            at = code.end()
-        else:
-            out += text[at : at + 2].encode(errors="surrogateescape")
-            at += 2
-    return bytes(out), False
 
 
 def echo(process: Process) -> int:
@@ -54,7 +30,9 @@ def echo(process: Process) -> int:
         flags += words.pop(0)[1:]
     text = " ".join(words)
     is_escaped = "e" in flags and flags.rfind("e") > flags.rfind("E")
-    data, is_stopped = unescape(text, octal_needs_zero=True) if is_escaped else (text.encode(errors="surrogateescape"), False)
+    data, is_stopped = text.encode(errors="surrogateescape"), False
+    if is_escaped:
+        data, is_stopped = unescaped(text, octal=OCTAL_OF_ECHO)
     process.write(data + (b"" if "n" in flags or is_stopped else b"\n"))
     return 0
 
@@ -65,10 +43,9 @@ _DIRECTIVE = re.compile(r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precisi
 class _Arguments:
     """printf's arguments, taken one by one; absent ones are empty."""
 
-    def __init__(self, process: Process, words: list[str]) -> None:
+    def __init__(self, process: Process, words: tuple[str, ...]) -> None:
         self.process = process
-        self.words = words
-        self.exit_code = 0
+        self.words = list(words)
         self.taken = 0
 
     def text(self) -> str:
@@ -79,37 +56,31 @@ class _Arguments:
         text = self.text()
         if text[:1] in {'"', "'"} and len(text) > 1:
             return ord(text[1])
+        if re.fullmatch(r"[-+]?0[0-7]+", text):
+            return int(text, 8)
         try:
-            return int(text, 0) if text else 0
+            return int(text or "0", 0)
         except ValueError:
-            if re.fullmatch(r"[-+]?0[0-7]+", text):
-                return int(text, 8)
             return int(self._wrong(text, r"[-+]?\d+"))
 
     def real(self) -> float:
         text = self.text()
         try:
-            return float(text) if text else 0.0
+            return float(text or "0")
         except ValueError:
             return float(self._wrong(text, r"[-+]?\d+(?:\.\d*)?"))
 
     def _wrong(self, text: str, prefix: str) -> str:
-        self.exit_code = 1
-        self.process.err += f"/usr/bin/bash: line 3: printf: {text}: invalid number\n".encode(errors="surrogateescape")
+        self.process.complain(f"{text}: invalid number")
         found = re.match(prefix, text)
         return found.group() if found else "0"
 
 
 def printf(process: Process) -> int:
     """Write a format with its arguments, again while arguments are left, as bash's builtin does."""
-    words = list(process.arguments)
-    if words and words[0] == "--":
-        words.pop(0)
-    if not words:
-        process.err += b"printf: usage: printf [-v var] format [arguments]\n"
-        return 2
-    if words[0].startswith("-") and len(words[0]) > 1 and words[0] != "-":
-        raise UnsupportedOption(f"printf {words[0]}")
+    words = process.arguments[1:] if process.arguments[:1] == ("--",) else process.arguments
+    if not words or re.match(r"-.", words[0]):
+        raise UnsupportedOption(" ".join(("printf", *words[:1])))
     arguments = _Arguments(process, words[1:])
     while True:
         taken = arguments.taken
@@ -117,9 +88,9 @@ def printf(process: Process) -> int:
             process.write(_once(words[0], arguments))
         except _Stop as stop:
             process.write(stop.args[0])
-            return arguments.exit_code
+            return process.code
         if not arguments.words or arguments.taken == taken:
-            return arguments.exit_code
+            return process.code
 
 
 def _once(form: str, arguments: _Arguments) -> bytes:
@@ -127,7 +98,8 @@ def _once(form: str, arguments: _Arguments) -> bytes:
     at = 0
     while at < len(form):
         percent = form.find("%", at)
-        literal, is_stopped = unescape(form[at : percent if percent >= 0 else len(form)], octal_needs_zero=False)
+        end = percent if percent >= 0 else len(form)
+        literal, is_stopped = unescaped(form[at:end], octal=OCTAL_OF_PRINTF, quotes="'\"?")
         out += literal
         if is_stopped:
             raise _Stop(bytes(out))
@@ -156,14 +128,10 @@ def _formatted(kind: str, flags: str, width: str, precision: str | None, argumen
     if kind in "eEfFgG":
         return (f"{shape}{kind}" % arguments.real()).encode()
     if kind == "b":
-        data, is_stopped = unescape(arguments.text(), octal_needs_zero=False)
+        data, is_stopped = unescaped(arguments.text(), octal=OCTAL_OF_PRINTF)
         if is_stopped:
             raise _Stop(before + data)
         return data
-    if kind == "c":
-        return arguments.text()[:1].encode(errors="surrogateescape")
-    if kind == "q":
-        return _quoted(arguments.text()).encode(errors="surrogateescape")
     if kind == "s":
         data = arguments.text().encode(errors="surrogateescape")
         data = data if precision is None else data[: int(precision or 0)]
@@ -172,19 +140,17 @@ def _formatted(kind: str, flags: str, width: str, precision: str | None, argumen
     raise UnsupportedOption(f"printf %{kind}")
 
 
-def _quoted(text: str) -> str:
-    if not text:
-        return "''"
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):  # noqa: PLR2004 - control characters
-        names = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\E"}
-        shown = (names.get(ord(one), f"\\{ord(one):03o}" if ord(one) < 32 else "\\" * (one in "\\'") + one) for one in text)  # noqa: PLR2004
-        return f"$'{''.join(shown)}'"
-    return re.sub(r"([^A-Za-z0-9_/.,:=@%+\-\u0080-\U0010ffff])", r"\\\1", text)
-
-
-UNARY = "edfsrwxzntLhp"
-COMPARE = {"-eq": "==", "-ne": "!=", "-lt": "<", "-le": "<=", "-gt": ">", "-ge": ">="}
-BINARY = {"=", "==", "!=", "<", ">", *COMPARE, "-nt", "-ot", "-ef"}
+UNARY = frozenset(f"-{letter}" for letter in "edfsrwxzntLhp")
+NUMBERS: dict[str, Callable[[int, int], bool]] = {
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+}
+"""Comparisons of numbers, of ``test`` and of ``[[ ]]``."""
+BINARY = {"=", "==", "!=", "<", ">", *NUMBERS, "-nt", "-ot", "-ef"}
 
 
 class BadTest(Exception):
@@ -195,13 +161,11 @@ def test(process: Process) -> int:
     """Decide an expression about files, texts and numbers."""
     words = list(process.arguments)
     if process.name == "[" and (not words or words.pop() != "]"):
-        process.err += b"/usr/bin/bash: line 3: [: missing `]'\n"
-        return 2
+        return process.complain("missing `]'", code=2)
     try:
         return 0 if words and _disjunction(process, words, whole=True) else 1
     except BadTest as bad:
-        process.err += f"/usr/bin/bash: line 3: {process.name}: {bad}\n".encode(errors="surrogateescape")
-        return 2
+        return process.complain(str(bad), code=2)
 
 
 def _disjunction(process: Process, words: list[str], *, whole: bool = False) -> bool:
@@ -228,9 +192,9 @@ def _primary(process: Process, words: list[str]) -> bool:
     if not words:
         raise BadTest("argument expected")
     if len(words) > 2 and words[1] in BINARY:  # noqa: PLR2004 - left, operator, right
-        left, operator, right = words[:3]
+        left, comparison, right = words[:3]
         del words[:3]
-        return compare(process, left, operator, right)
+        return _compared(process, left, comparison, right)
     word = words.pop(0)
     if word == "!" and words:
         return not _primary(process, words)
@@ -239,46 +203,49 @@ def _primary(process: Process, words: list[str]) -> bool:
         if not words or words.pop(0) != ")":
             raise BadTest("`)' expected")
         return value
-    if len(word) == 2 and word[0] == "-" and word[1] in UNARY and words:  # noqa: PLR2004 - a letter after a dash
-        return about(process, word[1], words.pop(0))
-    if len(word) == 2 and word[0] == "-" and words and words[0] not in {"-a", "-o", ")"}:  # noqa: PLR2004
+    if word in UNARY and words:
+        operand = words.pop(0)
+        return (
+            (operand == "") == (word == "-z")
+            if word in {"-z", "-n"}
+            else holds_of_file(word, operand, process.files, process.cwd)
+        )
+    if re.fullmatch(r"-.", word) and words and words[0] not in {"-a", "-o", ")"}:
         raise UnsupportedOption(f"{process.name} {word}")
     return bool(word)
 
 
-def about(process: Process, letter: str, operand: str) -> bool:
-    """Decide one unary test."""
-    if letter in "zn":
-        return (operand == "") == (letter == "z")
-    if letter in "tLhp":
+def holds_of_file(operator: str, word: str, files: Files, cwd: str) -> bool:
+    """Return whether an operator of ``test`` or ``[[ ]]`` holds of a path. There are neither links nor pipes nor terminals."""
+    if not word or operator in {"-t", "-L", "-h", "-p"}:
         return False
-    if not operand:
-        return False
-    files, path = process.files, process.path(operand)
-    if letter == "s":
-        return files.is_dir(path) or (files.is_file(path) and len(files.read(path)) > 0)
-    if letter == "x":
+    path = path_of(word, files, cwd)
+    if path == "/dev/null":
+        return operator in {"-a", "-e", "-r", "-w"}
+    if operator == "-s":
+        return files.is_dir(path) or (files.is_file(path) and bool(files.read(path)))
+    if operator == "-x":
         return files.is_dir(path) or (files.is_file(path) and files.is_executable(path))
-    return {"d": files.is_dir, "f": files.is_file}.get(letter, files.exists)(path)
+    return {"-d": files.is_dir, "-f": files.is_file}.get(operator, files.exists)(path)
 
 
-def compare(process: Process, left: str, operator: str, right: str) -> bool:
-    """Decide one comparison."""
-    if operator in {"=", "=="}:
-        return left == right
-    if operator == "!=":
-        return left != right
-    if operator in {"<", ">"}:
-        return left < right if operator == "<" else left > right
-    if operator in COMPARE:
-        a, b = _integer(left), _integer(right)
-        return {"-eq": a == b, "-ne": a != b, "-lt": a < b, "-le": a <= b, "-gt": a > b, "-ge": a >= b}[operator]
-    files, one, other = process.files, process.path(left), process.path(right)
+def holds_of_files(operator: str, left: str, right: str, files: Files, cwd: str) -> bool:
+    """Return whether ``-nt``, ``-ot`` or ``-ef`` holds of two paths."""
+    one, other = path_of(left, files, cwd), path_of(right, files, cwd)
     if operator == "-ef":
         return one == other and files.exists(one)
-    first = files.changed_at(one) if files.exists(one) else -1
-    second = files.changed_at(other) if files.exists(other) else -1
+    first, second = (files.changed_at(path) if files.exists(path) else -1 for path in (one, other))
     return first > second if operator == "-nt" else first < second
+
+
+def _compared(process: Process, left: str, operator: str, right: str) -> bool:
+    if operator in {"=", "==", "!="}:
+        return (left == right) == (operator != "!=")
+    if operator in {"<", ">"}:
+        return left < right if operator == "<" else left > right
+    if operator in NUMBERS:
+        return NUMBERS[operator](_integer(left), _integer(right))
+    return holds_of_files(operator, left, right, process.files, process.cwd)
 
 
 def _integer(text: str) -> int:
@@ -290,31 +257,18 @@ def _integer(text: str) -> int:
 
 def seq(process: Process) -> int:
     """Write the numbers from a first to a last one."""
-    words = list(process.arguments)
-    separator, is_padded = "\n", False
-    while words and re.match(r"-[sw]", words[0]):
-        word = words.pop(0)
-        if word == "-w":
-            is_padded = True
-        else:
-            separator = word[2:] or words.pop(0)
+    words = process.arguments
     if any(not re.fullmatch(r"[-+]?\d+", word) for word in words) or not 1 <= len(words) <= 3:  # noqa: PLR2004
-        raise UnsupportedOption(f"seq {' '.join(process.arguments)}")
+        raise UnsupportedOption(f"seq {' '.join(words)}")
     numbers = [int(word) for word in words]
-    first, step, last = (1, 1, numbers[0]) if len(numbers) == 1 else (numbers[0], 1, numbers[1])
-    if len(numbers) == 3:  # noqa: PLR2004
-        first, step, last = numbers
+    first, step, last = {1: [1, 1, *numbers], 2: [numbers[0], 1, numbers[-1]]}.get(len(numbers), numbers)
     if step == 0:
-        process.complain("invalid Zero increment value: '0'")
-        return 1
-    values = range(first, last + (1 if step > 0 else -1), step)
-    width = max((len(str(value)) for value in (first, last)), default=0) if is_padded else 0
-    if values:
-        process.write(separator.join(str(value).zfill(width) for value in values) + "\n")
+        raise UnsupportedOption("seq with a step of 0")
+    process.write("".join(f"{value}\n" for value in range(first, last + (1 if step > 0 else -1), step)))
     return 0
 
 
-WORDS = {
+WORDS: dict[str, Program] = {
     "echo": echo,
     "printf": printf,
     "test": test,
