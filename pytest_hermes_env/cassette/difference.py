@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from pytest_hermes_env.cassette.tape import ModelRequest
+from pytest_hermes_env.cassette.tape import Call, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
 __all__ = ["differences", "nearest"]
@@ -26,12 +25,13 @@ MAX_CANDIDATES = 200
 FIELD_NAMES = {"model": "the model", "temperature": "the temperature", "tool_choice": "the tool choice", "prompt": "the prompt"}
 ABSENT = "<nothing>"
 
-Call = TypeVar("Call")
 
-
-def nearest(seen: ModelRequest, recorded: Sequence[Call], request_of: Callable[[Call], ModelRequest]) -> Call | None:
-    """Return the recording with the fewest differences; the first of equal ones."""
-    return min(recorded[:MAX_CANDIDATES], key=lambda call: _distance(seen, request_of(call)), default=None)
+def nearest(
+    seen: ModelRequest, calls: Sequence[Call], readable: Callable[[ModelRequest], ModelRequest]
+) -> tuple[Call, ModelRequest]:
+    """Return the recording with the fewest differences, the first of equal ones, and its readable request."""
+    candidates = [(call, readable(call.request)) for call in calls[:MAX_CANDIDATES]]
+    return min(candidates, key=lambda candidate: _distance(seen, candidate[1]))
 
 
 def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int]:

@@ -10,7 +10,16 @@ from typing import Any, TypeVar
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import (
+    Call,
+    Header,
+    ModelCall,
+    ModelReply,
+    ModelRequest,
+    RecordedRollout,
+    RecordedToolCall,
+    Tape,
+)
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Misshapen", "NewerFormat", "tape_of"]
@@ -128,7 +137,7 @@ class _Unpacker:
         raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
-def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
+def _calls(calls: list[JsonValue]) -> Iterator[Call]:
     known: dict[int, ModelCall] = {}
     for number, call in enumerate(calls, start=1):
         try:
@@ -143,7 +152,7 @@ def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
         yield made
 
 
-def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> ModelCall | RecordedToolCall:
+def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Call:
     fields = {key: value for key, value in call.items() if key != "call"}
     if "request" not in fields:
         return _instance(RecordedToolCall, fields, "a tool call", {"number": number})

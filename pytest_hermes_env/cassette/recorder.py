@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.cassette.rollouts import LiveRollout
 from pytest_hermes_env.cassette.tape import (
+    Call,
     Header,
     ModelCall,
     ModelReply,
@@ -35,7 +36,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._places = 0
         self._open = 0
-        self._calls: list[tuple[int, LiveRollout | None, ModelCall | RecordedToolCall]] = []
+        self._calls: list[tuple[int, LiveRollout | None, Call]] = []
 
     def begin(self, rollout: LiveRollout | None) -> Ticket:
         """Reserve the place of a call that begins."""
@@ -52,7 +53,7 @@ class Recorder:
         """Add an answered tool call."""
         self._add(ticket, call)
 
-    def _add(self, ticket: Ticket, call: ModelCall | RecordedToolCall) -> None:
+    def _add(self, ticket: Ticket, call: Call) -> None:
         with self._lock:
             self._open -= 1
             self._calls.append((ticket.place, ticket.rollout, call))

@@ -150,13 +150,13 @@ class CassetteSession:
                 exchange.reply = found.reply
                 return
             if not is_new:
-                raise self._miss(rollout, missing_call(request, found, self._context(rollout), self.player.redacted))
+                raise self._miss(rollout, missing_call(found, self._context(rollout)))
         if self.recorder is not None:
             exchange.request = _copied(request)
             exchange.ticket = self.recorder.begin(rollout)
             self.sent.update(exchange.secrets)
 
-    def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss[ModelCall]:
+    def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss:
         if rollout is not None and not rollout.is_recorded:
             rollout.number, rollout.is_recorded = player.claim_for(request, rollout.opening), True
             if not rollout.number:
@@ -185,14 +185,12 @@ class CassetteSession:
         if self.player is None:
             raise CassetteMiss("this session replays no cassette")
         by_agent = rollout is not None and rollout.is_looping
-        given = _json(dict(arguments))
-        number = 0 if rollout is None else rollout.number
-        found = self.player.tool_call(name, given, number, by_agent=by_agent)
-        if isinstance(found, RecordedToolCall):
-            self.played += 1
-            return found
-        context, redact = self._context(rollout), self.player.redacted
-        raise self._miss(rollout, missing_tool_call(name, given, found, context, redact, by_agent=by_agent))
+        request = ModelRequest.of_tool_call(name, _json(dict(arguments)), by_agent=by_agent)
+        found = self.player.tool_call(request, 0 if rollout is None else rollout.number)
+        if isinstance(found, Miss):
+            raise self._miss(rollout, missing_tool_call(found, self._context(rollout)))
+        self.played += 1
+        return found
 
     def note_tool_call(self, call: Any) -> None:
         """Record a `sandbox.seam.ToolCall` that the cassette did not answer."""
@@ -233,10 +231,9 @@ class CassetteSession:
         if self.player is not None:
             if lines := self._changed_rewards(self.player, allows_none=allow_leftovers):
                 problems.append(changed_rewards(lines, self._context(None)))
-            models = self.player.unused_models
-            tools = self.player.unused_tools if self.serves_tools else ()
-            if not problems and not allow_leftovers and (models or tools):
-                problems.append(unused_recordings(models, tools, self._context(None)))
+            kinds = (ModelCall, RecordedToolCall) if self.serves_tools else (ModelCall,)
+            if not problems and not allow_leftovers and (unused := self.player.unused(*kinds)):
+                problems.append(unused_recordings(unused, self._context(None)))
         if error := combined_error(problems, who="the replay"):
             raise error
 
