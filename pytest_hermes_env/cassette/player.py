@@ -107,7 +107,8 @@ class Player:
 
     def __init__(self, tape: Tape, matching: Matching | None = None, redactor: Redactor | None = None) -> None:
         self.tape = tape
-        self._comparison = _Comparison(matching or Matching(), redactor or Redactor())
+        self.matching = matching or Matching()
+        self._comparison = _Comparison(self.matching, redactor or Redactor())
         self._lock = threading.Lock()
         calls: dict[tuple[type[Call], int], list[Call]] = defaultdict(list)
         for call in tape.calls:

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import inspect
 import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,6 +21,7 @@ from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
 from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
+from pytest_hermes_env.cassette.origin import header_of, with_environment
 from pytest_hermes_env.cassette.player import Miss, Player
 from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
 from pytest_hermes_env.cassette.recorder import Recorder
@@ -52,8 +48,6 @@ __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
 ToolSource = Literal["recorded", "live", "fake"]
 """The source of tool results in a replay."""
 
-PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
-
 
 @dataclass(kw_only=True)
 class CassetteSession:
@@ -70,7 +64,6 @@ class CassetteSession:
     record_command: str
     player: Player | None = None
     recorder: Recorder | None = None
-    matching: Matching = field(default_factory=Matching)
     tools: ToolSource = "recorded"
     transports: tuple[type, ...] = ()
     problems: list[Problem] = field(default_factory=list)
@@ -241,7 +234,7 @@ class CassetteSession:
         lines = []
         for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
             recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
-            if recorded is None or rollout.has_missed or not self.matching.compares_rewards:
+            if recorded is None or rollout.has_missed or not player.matching.compares_rewards:
                 continue
             if not rollout.has_reward and (allows_none or recorded.reward is None):
                 continue
@@ -265,47 +258,8 @@ class CassetteSession:
                 "  fix       send the test's requests to the fixture recorded_server, or remove the cassette mark"
             )
         environment = next((each.environment for each in self.watch.rollouts if each.environment is not None), None)
-        header = _with_origin(header, environment) if environment is not None else header
+        header = with_environment(header, environment) if environment is not None else header
         return self.recorder.tape(header, self.watch.rollouts, before)
-
-
-def header_of(*, recorded_from: str, provider: str = "", model: str = "", test: str = "") -> Header:
-    """Return a header with the current time and the installed versions."""
-    return Header(
-        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        recorded_from=recorded_from,
-        provider=provider,
-        model=model,
-        test=test,
-        versions={name: _version(name) for name in PACKAGES},
-    )
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _with_origin(header: Header, environment: type) -> Header:
-    try:
-        source = Path(inspect.getfile(environment)).read_bytes()
-    except (OSError, TypeError):
-        source = b""
-    return replace(
-        header,
-        environment=f"{_module_name(environment)}:{environment.__qualname__}",
-        source_hash=hashlib.sha256(source).hexdigest() if source else "",
-    )
-
-
-def _module_name(environment: type) -> str:
-    """Return the module name of a class; for a class of the main script, the name of its file."""
-    spec = getattr(sys.modules.get(environment.__module__), "__spec__", None)
-    if environment.__module__ != "__main__":
-        return environment.__module__
-    return spec.name if spec is not None else Path(inspect.getfile(environment)).stem
 
 
 def _offered(tape: Tape) -> frozenset[str] | None:
@@ -352,26 +306,15 @@ def _raise_miss(retry_state: tenacity.RetryCallState) -> None:
 
 
 @contextlib.contextmanager
-def recording(
-    path: Path,
-    *,
-    recorded_from: str,
-    provider: str = "",
-    model: str = "",
-    redactor: Redactor | None = None,
-    transports: Iterable[type] = (),
-) -> Iterator[CassetteSession]:
+def recording(path: Path, *, recorded_from: str) -> Iterator[CassetteSession]:
     """Record every request to a model, and write the cassette to ``path`` if the block ends without an exception.
 
     Raises: nothing was recorded, or the recording contains a secret → BadCassette.
     """
-    session = CassetteSession(
-        name=str(path), record_command="record it again", recorder=Recorder(), transports=tuple(transports)
-    )
+    session = CassetteSession(name=str(path), record_command="record it again", recorder=Recorder())
     with exclusive(path), session:
         yield session
-        tape = session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model))
-        save_tape(path, tape, (redactor or default_redactor()).knowing(session.sent))
+        save_tape(path, session.tape(header_of(recorded_from=recorded_from)), default_redactor().knowing(session.sent))
 
 
 def default_redactor() -> Redactor:
@@ -380,28 +323,12 @@ def default_redactor() -> Redactor:
 
 
 @contextlib.contextmanager
-def replaying(
-    path: Path,
-    *,
-    matching: Matching | None = None,
-    redactor: Redactor | None = None,
-    tools: ToolSource = "recorded",
-    allow_leftovers: bool = False,
-    transports: Iterable[type] = (),
-) -> Iterator[CassetteSession]:
+def replaying(path: Path, *, matching: Matching | None = None, allow_leftovers: bool = False) -> Iterator[CassetteSession]:
     """Answer every request to a model from the cassette at ``path``; verify if the block ends without an exception.
 
     Raises: an unreadable cassette → BadCassette; a difference → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
-    chosen = matching or Matching()
-    session = CassetteSession(
-        name=str(path),
-        record_command="record it again",
-        player=Player(read_tape(path), chosen, redactor or default_redactor()),
-        matching=chosen,
-        tools=tools,
-        transports=tuple(transports),
-    )
-    with session:
+    player = Player(read_tape(path), matching, default_redactor())
+    with CassetteSession(name=str(path), record_command="record it again", player=player) as session:
         yield session
     session.verify(allow_leftovers=allow_leftovers)

@@ -181,8 +181,8 @@ class CommandCassette:
             )
 
     def _keep(self) -> None:
+        from pytest_hermes_env.cassette.origin import header_of  # noqa: PLC0415
         from pytest_hermes_env.cassette.save import save_tape  # noqa: PLC0415
-        from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
         settings = self._settings
         header = header_of(
