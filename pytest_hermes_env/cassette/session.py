@@ -159,7 +159,7 @@ class CassetteSession:
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
         """Record the answer of the real server."""
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
-            self.recorder.model(exchange.ticket, exchange.request, reply)
+            self.recorder.add(exchange.ticket, ModelCall(number=0, request=exchange.request, reply=reply))
             exchange.ticket = None
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
@@ -192,7 +192,7 @@ class CassetteSession:
             return
         has_failed = isinstance(call.result, BaseException)
         by_agent = rollout is not None and rollout.is_looping
-        self.recorder.tool(
+        self.recorder.add(
             self.recorder.begin(rollout),
             RecordedToolCall(
                 number=0,

@@ -22,10 +22,9 @@ import httpx
 from pytest_hermes_env.errors import BudgetSpent, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
 from pytest_hermes_env.live.prices import Price
-from pytest_hermes_env.live.shape_comparison import Answer, differences, mock_answer
+from pytest_hermes_env.live.shape_comparison import ERRORS, EVENTS, Answer, differences, events_of, mock_answer
 
 __all__ = [
-    "EVENTS",
     "Meter",
     "MeteredCall",
     "MeteredTransport",
@@ -35,9 +34,6 @@ __all__ = [
     "keep_body",
     "usage_of",
 ]
-
-EVENTS = "text/event-stream"
-ERRORS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +307,7 @@ def usage_of(body: Any) -> Usage:
 
 def usage_of_events(said: bytes) -> Usage:
     """Return the usage of the last chunk that has one."""
-    rows = [json_or_none(line.removeprefix(b"data:").strip()) for line in said.splitlines() if line.startswith(b"data:")]
+    rows = map(json_or_none, events_of(said))
     found = [usage_of(row) for row in rows if isinstance(row, dict) and row.get("usage")]
     return found[-1] if found else Usage()
 
