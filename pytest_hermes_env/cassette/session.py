@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
 from pytest_hermes_env.cassette.origin import header_of, with_environment
 from pytest_hermes_env.cassette.player import Miss, Player
-from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
+from pytest_hermes_env.cassette.recorded_tools import RecordedTools, as_json
 from pytest_hermes_env.cassette.recorder import Recorder
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
@@ -178,7 +177,7 @@ class CassetteSession:
         if self.player is None:
             raise CassetteMiss("this session replays no cassette")
         by_agent = rollout is not None and rollout.is_looping
-        request = ModelRequest.of_tool_call(name, _json(dict(arguments)), by_agent=by_agent)
+        request = ModelRequest.of_tool_call(name, as_json(dict(arguments)), by_agent=by_agent)
         found = self.player.tool_call(request, 0 if rollout is None else rollout.number)
         if isinstance(found, Miss):
             raise self._miss(rollout, missing_tool_call(found, self._context(rollout)))
@@ -197,8 +196,8 @@ class CassetteSession:
             RecordedToolCall(
                 number=0,
                 name=call.name,
-                arguments=_json(call.arguments),
-                result=None if has_failed else result_of(call.result),
+                arguments=as_json(call.arguments),
+                result=None if has_failed else as_json(call.result),
                 error=f"{type(call.result).__name__}: {call.result}" if has_failed else "",
                 turn=(rollout.turn if rollout is not None else 0) if by_agent else 0,
             ),
@@ -273,10 +272,6 @@ def _offered(tape: Tape) -> frozenset[str] | None:
                 if isinstance(function, dict):
                     names.add(str(function.get("name")))
     return frozenset(names) or None
-
-
-def _json(value: Mapping[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(value, default=repr))  # type: ignore[no-any-return]
 
 
 def _copied(request: ModelRequest) -> ModelRequest:

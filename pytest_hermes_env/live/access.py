@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
+
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent
 from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport
+from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport, compare
 from pytest_hermes_env.live.providers import LiveServer
+from pytest_hermes_env.live.shape_comparison import probes
 from pytest_hermes_env.patches import assign
 
 __all__ = ["LiveAccess", "probe", "proxy_for"]
@@ -93,11 +96,6 @@ class LiveAccess:
 
 async def probe(access: LiveAccess) -> None:
     """Send the small requests of a comparison to the real server, and store how its answers differ from the mock's."""
-    import httpx  # noqa: PLC0415
-
-    from pytest_hermes_env.live.metering import compare  # noqa: PLC0415
-    from pytest_hermes_env.live.shape_comparison import probes  # noqa: PLC0415
-
     url = f"{access.server.base_url}/chat/completions"
     headers = {"authorization": f"Bearer {access.server.key}"} if access.server.key else {}
     inner = httpx.AsyncHTTPTransport(proxy=proxy_for(url))

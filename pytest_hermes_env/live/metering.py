@@ -29,6 +29,7 @@ __all__ = [
     "MeteredCall",
     "MeteredTransport",
     "Progress",
+    "compare",
     "is_counted_above",
     "json_or_none",
     "keep_body",

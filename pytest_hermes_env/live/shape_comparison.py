@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from pytest_hermes_env.errors import shorten
 
 if TYPE_CHECKING:
@@ -143,8 +145,6 @@ def _form_of_id(text: str) -> str:
 
 async def mock_answer(url: str, body: Mapping[str, Any], live: Answer) -> Answer:
     """Return the mock model's answer to the request, with the provider's message."""
-    import httpx  # noqa: PLC0415 - takes 100 ms
-
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
 
     said = _turn_of(live)
