@@ -40,10 +40,10 @@ class ReplayContext:
     allow_leftovers: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
     rollout: str = "outside of any rollout"
 
-    @property
-    def fix(self) -> str:
-        """The last line of a message about a changed request."""
-        return f"  fix       undo the change, or record again: {self.record_command}"
+    def miss(self, text: str, where: str) -> Problem:
+        """Return the problem of a changed request, with its fix."""
+        text = f"{text}\n  fix       undo the change, or record again: {self.record_command}"
+        return Problem(error=CassetteMiss, text=text, where=where)
 
 
 def missing_call(miss: Miss, context: ReplayContext) -> Problem:
@@ -76,54 +76,42 @@ def missing_tool_call(miss: Miss, context: ReplayContext) -> Problem:
 
 def _miss(headline: str, nearest: Call, lines: Sequence[str], context: ReplayContext) -> Problem:
     listed = "\n            ".join(lines)
-    return Problem(
-        error=CassetteMiss,
-        text=f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}\n{context.fix}",
-        where=f"{context.rollout} (nearest: call {nearest.number})",
-    )
+    text = f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}"
+    return context.miss(text, f"{context.rollout} (nearest: call {nearest.number})")
 
 
 def _repeated_too_often(call: str, uses: int, context: ReplayContext) -> Problem:
     times = "once" if uses == 1 else f"{uses} times"
-    return Problem(
-        error=CassetteMiss,
-        text=f"{call} was repeated more often than it was recorded.\n"
+    return context.miss(
+        f"{call} was repeated more often than it was recorded.\n"
         f"  expected  {times}, as in {context.cassette}\n"
-        f"  seen      the same call once more: is there a retry, or a second judge question?\n"
-        f"{context.fix}",
-        where=context.rollout,
+        "  seen      the same call once more: is there a retry, or a second judge question?",
+        context.rollout,
     )
 
 
 def _nothing_recorded(kind: str, context: ReplayContext) -> Problem:
-    return Problem(
-        error=CassetteMiss,
-        text=f"the cassette has no {kind} here.\n  cassette  {context.cassette}\n{context.fix}",
-        where=context.rollout,
-    )
+    return context.miss(f"the cassette has no {kind} here.\n  cassette  {context.cassette}", context.rollout)
 
 
 def missing_rollout(recorded: int, context: ReplayContext) -> Problem:
     """Return the problem of a rollout that is not in the cassette. ``recorded``: how many begin like it."""
-    return Problem(
-        error=CassetteMiss,
-        text="a rollout began that is not in the cassette.\n"
+    return context.miss(
+        "a rollout began that is not in the cassette.\n"
         f"  expected  {recorded} with this beginning, as in {context.cassette}\n"
-        f"  seen      one more: is group_size larger, or is it another item?\n"
-        f"{context.fix}",
+        "  seen      one more: is group_size larger, or is it another item?",
+        where="",
     )
 
 
 def waiting_for_cancelled_request(seconds: float, recorded_s: float, context: ReplayContext) -> Problem:
     """Return the problem of a request that was cancelled in the recording, but not in the replay."""
-    return Problem(
-        error=CassetteMiss,
-        text="a request was cancelled before its answer arrived in the recording, but not in this run.\n"
+    return context.miss(
+        "a request was cancelled before its answer arrived in the recording, but not in this run.\n"
         f"  cassette  {context.cassette}\n"
         f"  expected  its task is cancelled, as after {recorded_s:.1f} s in the recording: no answer was recorded\n"
-        f"  seen      {f'not cancelled after {seconds:.1f} s' if seconds else 'a client that cannot be cancelled'}\n"
-        f"{context.fix}",
-        where=context.rollout,
+        f"  seen      {f'not cancelled after {seconds:.1f} s' if seconds else 'a client that cannot be cancelled'}",
+        context.rollout,
     )
 
 
