@@ -6,10 +6,10 @@ Place in the flow: the lines become part of a `CassetteMiss` message.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias, TypeGuard
 
-from pytest_hermes_env.cassette.tape import ModelRequest
+from pytest_hermes_env.cassette.tape import Call, ModelRequest
 from pytest_hermes_env.types import JsonValue
 
 __all__ = ["differences", "nearest"]
@@ -26,12 +26,15 @@ MAX_CANDIDATES = 200
 FIELD_NAMES = {"model": "the model", "temperature": "the temperature", "tool_choice": "the tool choice", "prompt": "the prompt"}
 ABSENT = "<nothing>"
 
-Call = TypeVar("Call")
+Change: TypeAlias = tuple[tuple[str, ...], JsonValue, JsonValue]
 
 
-def nearest(seen: ModelRequest, recorded: Sequence[Call], request_of: Callable[[Call], ModelRequest]) -> Call | None:
-    """Return the recording with the fewest differences; the first of equal ones."""
-    return min(recorded[:MAX_CANDIDATES], key=lambda call: _distance(seen, request_of(call)), default=None)
+def nearest(
+    seen: ModelRequest, calls: Sequence[Call], readable: Callable[[ModelRequest], ModelRequest]
+) -> tuple[Call, ModelRequest]:
+    """Return the recording with the fewest differences, the first of equal ones, and its readable request."""
+    candidates = [(call, readable(call.request)) for call in calls[:MAX_CANDIDATES]]
+    return min(candidates, key=lambda candidate: _distance(seen, candidate[1]))
 
 
 def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int]:
@@ -45,83 +48,69 @@ def _distance(seen: ModelRequest, recorded: ModelRequest) -> tuple[int, int, int
 
 def differences(recorded: ModelRequest, seen: ModelRequest, *, of: str = "") -> list[str]:
     """Return one line per difference; ``of`` is the prefix of field names."""
-    lines = _Lines(of)
-    if (recorded.method, recorded.path) != (seen.method, seen.path):
-        lines.values("the endpoint", f"{recorded.method} {recorded.path}", f"{seen.method} {seen.path}")
-    if isinstance(recorded.body, dict) and isinstance(seen.body, dict):
-        for name in dict.fromkeys((*recorded.body, *seen.body)):
-            _field(lines, name, recorded.body.get(name), seen.body.get(name), recorded.body, seen.body)
-    elif _key(recorded.body) != _key(seen.body):
-        lines.values("the body", recorded.body, seen.body)
-    rest = len(lines.lines) - MAX_DIFFERENCES
-    return lines.lines if rest <= 0 else [*lines.lines[:MAX_DIFFERENCES], f"and {rest} more"]
+    before, now = _messages(_object(recorded.body)), _messages(_object(seen.body))
+    messages = [*now, *before[len(now) :]]
+    names = [_name_of(index, messages) for index in range(len(messages))]
+    changes = _changes(_parts(recorded, names, of), _parts(seen, names, of))
+    lines = [_line(name, inner, *values) for (name, *inner), *values in changes]
+    rest = len(lines) - MAX_DIFFERENCES
+    return lines if rest <= 0 else [*lines[:MAX_DIFFERENCES], f"and {rest} more"]
 
 
-class _Lines:
-    def __init__(self, of: str) -> None:
-        self.lines: list[str] = []
-        self._of = of
+def _parts(request: ModelRequest, message_names: list[str], of: str) -> dict[str, JsonValue]:
+    """Return the parts of a request by their names in messages."""
+    parts: dict[str, JsonValue] = {"the endpoint": f"{request.method} {request.path}"}
+    if not isinstance(request.body, dict):
+        return parts | {"the body": request.body}
+    for field, value in request.body.items():
+        if field == "messages" and isinstance(value, list):
+            parts |= zip(message_names, value, strict=False)
+        elif field == "tools" and isinstance(value, list):
+            tools = {str(_object(function := _object(tool).get("function", tool)).get("name", "?")): function for tool in value}
+            parts["the tools"] = ", ".join(tools)
+            parts |= {f"the schema of tool `{name}`": function for name, function in tools.items()}
+        else:
+            ids = _object(value).get("prompt_token_ids")
+            parts[f"{of}{FIELD_NAMES.get(field, field)}"] = ids if _is_ids(ids) else value
+    return parts
 
-    def name(self, field: str) -> str:
-        """Return the name of a body field in messages."""
-        return f"{self._of}{FIELD_NAMES.get(field, field)}"
 
-    def values(self, what: str, recorded: JsonValue, seen: JsonValue) -> None:
-        """Add a line with both values, shortened around their difference."""
-        before, now = _excerpts(recorded, seen)
-        self.lines.append(f"{what}: recorded {before}, now {now}")
-
-    def only(self, what: str, *, in_recording: bool) -> None:
-        """Add a line about a value that only one side has."""
-        self.lines.append(f"{what}: {'recorded, now missing' if in_recording else 'not recorded, now present'}")
-
-
-def _field(
-    lines: _Lines, name: str, recorded: JsonValue, seen: JsonValue, body: dict[str, JsonValue], now: dict[str, JsonValue]
-) -> None:
-    if _key(recorded) == _key(seen) and (name in body) == (name in now):
+def _changes(recorded: JsonValue, seen: JsonValue, path: tuple[str, ...] = ()) -> Iterator[Change]:
+    """Yield the path and both values of each difference within two values."""
+    if _key(recorded) == _key(seen):
         return
-    if name == "messages":
-        _conversation(lines, _messages(body), _messages(now))
-    elif name == "tools":
-        _tools(lines, _by_name(recorded), _by_name(seen))
-    elif _token_ids(recorded) and _token_ids(seen):
-        _tokens(lines, lines.name(name), _token_ids(recorded), _token_ids(seen))
+    if isinstance(recorded, dict) and isinstance(seen, dict):
+        for name in dict.fromkeys((*recorded, *seen)):
+            yield from _changes(recorded.get(name, ABSENT), seen.get(name, ABSENT), (*path, name))
+    elif isinstance(recorded, list) and isinstance(seen, list) and len(recorded) == len(seen) and not _is_ids(recorded):
+        for index, (one, other) in enumerate(zip(recorded, seen, strict=True)):
+            yield from _changes(one, other, (*path, f"[{index}]"))
     else:
-        lines.values(lines.name(name), recorded if name in body else ABSENT, seen if name in now else ABSENT)
+        yield path, recorded, seen
 
 
-# ---------------------------------------------------------------------- messages
-
-
-def _conversation(lines: _Lines, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
-    for index, (one, other) in enumerate(zip(recorded, seen, strict=False)):
-        if _key(one) != _key(other):
-            _message(lines, _name_of(index, seen), _object(one), _object(other))
-    if len(recorded) != len(seen):
-        longer, which = (recorded, True) if len(recorded) > len(seen) else (seen, False)
-        for index in range(min(len(recorded), len(seen)), len(longer)):
-            lines.only(f"{_name_of(index, longer)} {_short(_object(longer[index]).get('content'))}", in_recording=which)
-
-
-def _message(lines: _Lines, what: str, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
-    for name in dict.fromkeys((*recorded, *seen)):
-        one, other = recorded.get(name), seen.get(name)
-        if _key(one) == _key(other) and (name in recorded) == (name in seen):
-            continue
-        shown = what if name == "content" else f"{what}, {name}"
-        lines.values(shown, one if name in recorded else ABSENT, other if name in seen else ABSENT)
+def _line(name: str, inner: list[str], recorded: JsonValue, seen: JsonValue) -> str:
+    """Return a line about one difference, with both values shortened around it."""
+    path = ".".join(inner).replace(".[", "[")
+    what = name if path in {"", "content"} else f"{name}, {path}"
+    if _is_ids(recorded) and _is_ids(seen):
+        first = _common(recorded, seen)
+        start = max(0, first - 2)
+        before, now = (f"…{ids[start : first + 6]}… of {len(ids):,}" for ids in (recorded, seen))
+        return f"{what}, token {first + 1}: recorded {before}, now {now}"
+    one, other = (value if value == ABSENT else json.dumps(value, ensure_ascii=False) for value in (recorded, seen))
+    start = max(0, _common(one, other) - EXCERPT_LEAD) if max(len(one), len(other)) > EXCERPT_LENGTH else 0
+    return f"{what}: recorded {_cut(one, start)}, now {_cut(other, start)}"
 
 
 def _name_of(index: int, messages: list[JsonValue]) -> str:
     """Return the name of a message: the prompt, the system prompt, or its number from 1 and its role."""
     message = _object(messages[index])
     role = message.get("role")
-    if role == "system":
-        return "the system prompt" if index == 0 else f"message {index + 1} (system)"
-    if role == "user":
-        first = next((place for place, each in enumerate(messages) if _object(each).get("role") == "user"), index)
-        return "the prompt" if first == index else f"message {index + 1} (user)"
+    if role == "system" and index == 0:
+        return "the system prompt"
+    if role == "user" and not any(_object(earlier).get("role") == "user" for earlier in messages[:index]):
+        return "the prompt"
     if role == "tool":
         return f"message {index + 1} (result of `{_tool_of(messages[:index], message.get('tool_call_id'))}`)"
     return f"message {index + 1} ({role})"
@@ -136,58 +125,6 @@ def _tool_of(messages: list[JsonValue], call_id: JsonValue) -> str:
     return "unknown tool"
 
 
-# ---------------------------------------------------------------------- tools and tokens
-
-
-def _tools(lines: _Lines, recorded: dict[str, JsonValue], seen: dict[str, JsonValue]) -> None:
-    for name in dict.fromkeys((*recorded, *seen)):
-        if name not in seen:
-            lines.only(f"tool `{name}`", in_recording=True)
-        elif name not in recorded:
-            lines.only(f"tool `{name}`", in_recording=False)
-        elif _key(recorded[name]) != _key(seen[name]):
-            path, one, other = _inside(recorded[name], seen[name])
-            lines.values(f"the schema of tool `{name}`{f', {path}' if path else ''}", one, other)
-    if list(recorded) != list(seen) and set(recorded) == set(seen):
-        lines.values("the order of the tools", ", ".join(recorded), ", ".join(seen))
-
-
-def _inside(recorded: JsonValue, seen: JsonValue, path: str = "") -> tuple[str, JsonValue, JsonValue]:
-    """Return the dotted path of the first difference within two values, with both values there."""
-    if isinstance(recorded, dict) and isinstance(seen, dict):
-        for name in dict.fromkeys((*recorded, *seen)):
-            one, other = recorded.get(name, ABSENT), seen.get(name, ABSENT)
-            if _key(one) != _key(other):
-                return _inside(one, other, f"{path}.{name}".removeprefix("."))
-    if isinstance(recorded, list) and isinstance(seen, list) and len(recorded) == len(seen):
-        for index, (one, other) in enumerate(zip(recorded, seen, strict=True)):
-            if _key(one) != _key(other):
-                return _inside(one, other, f"{path}[{index}]")
-    return path.removeprefix("function."), recorded, seen
-
-
-def _by_name(tools: JsonValue) -> dict[str, JsonValue]:
-    listed = tools if isinstance(tools, list) else []
-    return {str(_object(_object(tool).get("function", tool)).get("name", "?")): tool for tool in listed}
-
-
-def _token_ids(value: JsonValue) -> list[JsonValue]:
-    if isinstance(value, dict):
-        value = value.get("prompt_token_ids")
-    return value if isinstance(value, list) and value and all(isinstance(token, int) for token in value) else []
-
-
-def _tokens(lines: _Lines, what: str, recorded: list[JsonValue], seen: list[JsonValue]) -> None:
-    pairs = enumerate(zip(recorded, seen, strict=False))
-    first = next((index for index, (one, other) in pairs if one != other), min(len(recorded), len(seen)))
-    start = max(0, first - 2)
-
-    def excerpt(tokens: list[JsonValue]) -> str:
-        return f"…{tokens[start : first + 6]}… of {len(tokens):,}"
-
-    lines.lines.append(f"{what}, token {first + 1}: recorded {excerpt(recorded)}, now {excerpt(seen)}")
-
-
 # ---------------------------------------------------------------------- values
 
 
@@ -200,27 +137,20 @@ def _object(value: JsonValue) -> dict[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
 
+def _is_ids(value: JsonValue) -> TypeGuard[list[JsonValue]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(token, int) for token in value)
+
+
 def _key(value: JsonValue) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _shown(value: JsonValue) -> str:
-    return value if value == ABSENT else json.dumps(value, ensure_ascii=False)
-
-
-def _excerpts(recorded: JsonValue, seen: JsonValue) -> tuple[str, str]:
-    """Return both values as JSON, shortened around their first difference."""
-    one, other = _shown(recorded), _shown(seen)
+def _common(one: Sequence[JsonValue], other: Sequence[JsonValue]) -> int:
+    """Return the length of the common beginning."""
     pairs = enumerate(zip(one, other, strict=False))
-    common = next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
-    start = max(0, common - EXCERPT_LEAD) if max(len(one), len(other)) > EXCERPT_LENGTH else 0
-    return _cut(one, start), _cut(other, start)
+    return next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
 def _cut(text: str, start: int) -> str:
     end = start + EXCERPT_LENGTH
     return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-
-
-def _short(value: JsonValue) -> str:
-    return _cut(_shown(value), 0)

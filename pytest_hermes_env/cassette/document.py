@@ -15,7 +15,7 @@ from pytest_hermes_env.cassette.repeats import (
     is_ids,
     prompt_ids,
 )
-from pytest_hermes_env.cassette.tape import ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["ECHOED_IDS", "ECHOED_TEXT", "FORMAT", "document_of"]
@@ -41,7 +41,7 @@ def document_of(tape: Tape) -> JsonObject:
     }
 
 
-def _call(call: ModelCall | RecordedToolCall, tree: MessageTree, sources: IdSources, echoes: dict[int, str]) -> JsonObject:
+def _call(call: Call, tree: MessageTree, sources: IdSources, echoes: dict[int, str]) -> JsonObject:
     start: JsonObject = {"call": call.number, **_changed_fields(call, "number", "request", "reply")}
     if isinstance(call, RecordedToolCall):
         return start

@@ -164,13 +164,6 @@ def _unpacked_events(write: Callable[[JsonValue], str]) -> Callable[[JsonValue],
     return unpack
 
 
-def _unpacked_json(write: Callable[[JsonValue], str]) -> Callable[[JsonValue], JsonValue]:
-    def unpack(value: JsonValue) -> JsonValue:
-        return write(value)
-
-    return unpack
-
-
 def _items(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
         raise TypeError(f"expected a list, got {value!r}")
@@ -197,7 +190,7 @@ UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
     "~pairs": _pairs,
     "~float": lambda value: float(_text(value)),
     "~int": lambda value: int(_text(value), 16),
-    **{f"~json{style}": _unpacked_json(write) for style, write in _STYLES.items()},
+    **{f"~json{style}": write for style, write in _STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in _STYLES.items()},
 }
 """The function that reverses each mark. The reader itself reverses ``~deep``, because it must parse the text again."""

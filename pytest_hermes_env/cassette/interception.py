@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
+from http.client import responses
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -134,7 +135,7 @@ class Deck:
             raise _Failure(reply)
         headers = {**reply.headers, **(AT_ONCE if reply.status >= BAD_REQUEST else {})}
         return {
-            "status": {"code": reply.status, "message": _phrase(reply)},
+            "status": {"code": reply.status, "message": responses.get(reply.status, "Unknown")},
             "headers": {name: [value] for name, value in headers.items()},
             "body": {"string": as_bytes(reply)},
         }
@@ -142,17 +143,14 @@ class Deck:
     def append(self, request: Any, response: Mapping[str, Any]) -> None:
         """Record the real server's answer."""
         exchange = self._running.get()
+        status: int = response["status"]["code"]
         is_redirected = not hasattr(request, "exchange")  # aiohttp follows redirects itself, and passes every one here
-        if (
-            is_redirected
-            and response["status"]["code"] < BAD_REQUEST
-            and response["status"]["code"] >= HTTPStatus.MULTIPLE_CHOICES
-        ):
+        if is_redirected and HTTPStatus.MULTIPLE_CHOICES <= status < BAD_REQUEST:
             return
         headers = {name.lower(): values[-1] for name, values in response["headers"].items()}
         body, kind, kept = as_reply_body(response["body"].get("string") or b"", headers)
         reply = ModelReply(
-            status=response["status"]["code"],
+            status=status,
             headers=kept,
             body=body,
             body_kind=kind,
@@ -196,13 +194,6 @@ class _Failure(Exception):
 def _failure_of(error: BaseException, seconds: float) -> ModelReply:
     name = CANCELLED if isinstance(error, asyncio.CancelledError) else type(error).__name__
     return ModelReply(status=0, failure=name, body=str(error), body_kind="text", seconds=round(seconds, 3))
-
-
-def _phrase(reply: ModelReply) -> str:
-    try:
-        return HTTPStatus(reply.status).phrase
-    except ValueError:
-        return "Unknown"
 
 
 @contextlib.contextmanager
@@ -336,9 +327,7 @@ def _aiohttp_error(reply: ModelReply) -> Exception:
     kind = getattr(aiohttp, reply.failure, None)
     if reply.failure == "TimeoutError":
         return TimeoutError(text)
-    if isinstance(kind, type) and issubclass(kind, aiohttp.ServerTimeoutError):
-        return kind(text)
-    if isinstance(kind, type) and issubclass(kind, aiohttp.ClientPayloadError):
+    if isinstance(kind, type) and issubclass(kind, aiohttp.ServerTimeoutError | aiohttp.ClientPayloadError):
         return kind(text)
     return aiohttp.ServerDisconnectedError(text) if "Disconnected" in reply.failure else aiohttp.ClientConnectionError(text)
 

@@ -6,18 +6,19 @@ Place in the flow: `hermes-env cassettes` prints an `Inventory`.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pytest_hermes_env.cassette.format import read_tape
+from pytest_hermes_env.cassette.origin import version_drift
 from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path
-from pytest_hermes_env.cassette.tape import Header, ModelCall, Tape
+from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.types import JsonValue
 
@@ -28,13 +29,11 @@ __all__ = [
     "inventory_lines",
     "inventory_of",
     "inventory_values",
-    "version_drift",
 ]
 
 DEFAULT_DIRECTORY = "cassettes"
 OF_COMMAND = "hermes-env record "
 """The ``test`` of a cassette that a command recorded begins with this."""
-PACKAGES = ("atroposlib", "hermes-agent", "pytest-hermes-env")
 _SECONDS_PER_DAY = 86_400
 _SKIPPED = frozenset({"node_modules", "__pycache__", "build", "dist", "venv", "site-packages"})
 
@@ -151,18 +150,12 @@ def _drift(tape: Tape, project: _Project) -> Iterator[str]:
         yield f"the source of {tape.header.environment} has changed"
 
 
-def version_drift(header: Header) -> Iterator[str]:
-    """Yield a sentence for each package whose version differs from the recorded one."""
-    for package in PACKAGES:
-        recorded = header.versions.get(package)
-        try:
-            installed = version(package)
-        except PackageNotFoundError:
-            installed = "not installed"
-        if recorded is None:
-            yield f"the version of {package} was not recorded"
-        elif recorded != installed:
-            yield f"{package} was {recorded}, is {installed}"
+@dataclass(frozen=True, kw_only=True)
+class _TestFile:
+    """The ids of the tests in a file, and its texts, which may be names of cassettes."""
+
+    tests: frozenset[str]
+    texts: frozenset[str]
 
 
 class _Project:
@@ -171,10 +164,8 @@ class _Project:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.unread: set[str] = set()
-        self._tests: dict[str, frozenset[str] | None] = {}
-        self._texts: dict[str, frozenset[str]] = {}
-        self._hashes: dict[str, frozenset[str]] = {}
-        self._sources: tuple[Path, ...] | None = None
+        self._test_file = functools.cache(self._read_test_file)
+        self.source_hashes = functools.cache(self._source_hashes)
 
     def why_no_test(self, test: str, cassette: Path) -> str:
         """Return why no test uses a cassette; "" if one does, or if that is unknown."""
@@ -183,50 +174,42 @@ class _Project:
         if test.startswith(OF_COMMAND):
             return ""
         file, _, name = test.partition("::")
-        names = self._names(file)
-        if names is None:
+        read = self._test_file(file)
+        if read is None:
             return f"there is no file {file}" if file not in self.unread else ""
         wanted = name.partition("[")[0]
-        if wanted not in names:
+        if wanted not in read.tests:
             return f"{file} has no test {wanted}"
         given = str(cassette).removesuffix(SUFFIX)
         derived = str(cassette_path(Path(), file, name)).removesuffix(SUFFIX)
-        if any(given == each or given.endswith(f"/{each}") for each in (derived, *self._texts[file])):
+        if any(given == each or given.endswith(f"/{each}") for each in (derived, *read.texts)):
             return ""
         return f"{test} uses a cassette with another name, and {file} does not mention this one"
 
-    def _names(self, file: str) -> frozenset[str] | None:
-        if file not in self._tests:
-            path = self.root / file
-            self._tests[file] = None
-            if path.is_file():
-                try:
-                    tree = ast.parse(path.read_bytes())
-                except (SyntaxError, ValueError):
-                    self.unread.add(file)
-                else:
-                    self._tests[file] = frozenset(_test_names(tree.body, ""))
-                    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-                    self._texts[file] = frozenset(
-                        each.removesuffix(SUFFIX) for each in constants if isinstance(each, str) and each
-                    )
-        return self._tests[file]
+    def _read_test_file(self, file: str) -> _TestFile | None:
+        try:
+            tree = ast.parse((self.root / file).read_bytes())
+        except OSError:
+            return None
+        except (SyntaxError, ValueError):
+            self.unread.add(file)
+            return None
+        constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+        texts = frozenset(each.removesuffix(SUFFIX) for each in constants if isinstance(each, str) and each)
+        return _TestFile(tests=frozenset(_test_names(tree.body, "")), texts=texts)
 
-    def source_hashes(self, module: str) -> frozenset[str]:
+    def _source_hashes(self, module: str) -> frozenset[str]:
         """Return the SHA-256 of every file below the project or on sys.path that may be ``module``."""
-        if module not in self._hashes:
-            tail = os.path.join(*module.split("."))
-            ends = (f"{tail}.py", os.path.join(tail, "__init__.py"))
-            own = [self.root / path for path in self._python_files() if f"/{path}".endswith(tuple(f"/{end}" for end in ends))]
-            installed = [Path(place, end) for place in sys.path if place for end in ends]
-            found = [path for path in (*own, *installed) if path.is_file()]
-            self._hashes[module] = frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in found)
-        return self._hashes[module]
+        tail = os.path.join(*module.split("."))
+        ends = (f"{tail}.py", os.path.join(tail, "__init__.py"))
+        own = [self.root / path for path in self._python_files if f"/{path}".endswith(tuple(f"/{end}" for end in ends))]
+        installed = [Path(place, end) for place in sys.path if place for end in ends]
+        found = [path for path in (*own, *installed) if path.is_file()]
+        return frozenset(hashlib.sha256(path.read_bytes()).hexdigest() for path in found)
 
+    @functools.cached_property
     def _python_files(self) -> tuple[Path, ...]:
-        if self._sources is None:
-            self._sources = tuple(_python_files(self.root))
-        return self._sources
+        return tuple(_python_files(self.root))
 
 
 def _python_files(root: Path) -> Iterator[Path]:

@@ -10,35 +10,28 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
+from pytest_hermes_env.cassette.difference import nearest
 from pytest_hermes_env.cassette.matching import Matching, canonical, digest, exact_digest, normal_form, without_volatile
 from pytest_hermes_env.cassette.redact import Redactor
-from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
-from pytest_hermes_env.types import JsonObject
+from pytest_hermes_env.cassette.tape import Call, ModelCall, ModelRequest, RecordedRollout, RecordedToolCall, Tape
 
-__all__ = ["Miss", "Player", "request_of_tool", "tool_request"]
-
-Call = TypeVar("Call", ModelCall, RecordedToolCall)
+__all__ = ["Miss", "Player"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Miss(Generic[Call]):
+class Miss:
     """The call is not on the tape, or all its recordings are used; ``uses`` is their number.
 
-    ``unused`` and ``used`` are the recordings of the rollout, of the same kind.
+    ``nearest`` is the most similar recording of the rollout, an unused one if there is any; None if it has no such calls. ``seen`` and
+    ``recorded``, its request, are for messages: without secrets and without values that change in each run.
     """
 
-    unused: tuple[Call, ...] = ()
-    used: tuple[Call, ...] = ()
+    seen: ModelRequest
     uses: int = 0
-
-
-def tool_request(name: str, arguments: JsonObject, *, by_agent: bool) -> ModelRequest:
-    """Return a tool call as a request, for comparison."""
-    return ModelRequest(method="agent" if by_agent else "verifier", path=name, body=arguments, body_kind="json")
+    nearest: Call | None = None
+    recorded: ModelRequest | None = None
 
 
 class _Comparison:
@@ -62,18 +55,17 @@ class _Comparison:
         return normal_form(canonical(self.without_secrets(request), self._matching), self._matching)
 
 
-class _Recordings(Generic[Call]):
+class _Recordings:
     """The recorded model calls, or the recorded tool calls, of one rollout."""
 
-    def __init__(self, calls: Iterable[Call], request_of: Callable[[Call], ModelRequest], comparison: _Comparison) -> None:
-        self._calls: tuple[Call, ...] = tuple(calls)
-        self._request_of: Callable[[Call], ModelRequest] = request_of
+    def __init__(self, calls: list[Call], comparison: _Comparison) -> None:
+        self._calls = calls
         self._comparison = comparison
-        self._used = [False] * len(self._calls)
+        self._used = [False] * len(calls)
         self._exact: dict[str, deque[int]] = defaultdict(deque)
         self._normal: dict[str, deque[int]] | None = None
-        for index, call in enumerate(self._calls):
-            self._exact[comparison.exact(request_of(call))].append(index)
+        for index, call in enumerate(calls):
+            self._exact[comparison.exact(call.request)].append(index)
 
     def take(self, request: ModelRequest) -> Call | None:
         """Return the first unused recording of this request, and mark it used."""
@@ -83,7 +75,7 @@ class _Recordings(Generic[Call]):
                 self._normal = defaultdict(deque)
                 for index, call in enumerate(self._calls):
                     if not self._used[index]:
-                        self._normal[digest(self._comparison.normal(self._request_of(call)))].append(index)
+                        self._normal[digest(self._comparison.normal(call.request))].append(index)
             found = self._first(self._normal, digest(self._comparison.normal(request)))
         return found
 
@@ -96,17 +88,18 @@ class _Recordings(Generic[Call]):
                 return self._calls[position]
         return None
 
-    def miss(self, request: ModelRequest) -> Miss[Call]:
-        """Return the recordings that a message compares the request with."""
-        normal = self._comparison.normal(request)
-        uses = sum(self._comparison.normal(self._request_of(call)) == normal for call in self._calls)
-        used = tuple(call for call, used in zip(self._calls, self._used, strict=True) if used)
-        return Miss(unused=self.unused, used=used, uses=uses)
+    def miss(self, request: ModelRequest) -> Miss:
+        """Return what a message tells about a request without a recording."""
+        seen, normal = self._comparison.readable(request), self._comparison.normal(request)
+        if uses := sum(self._comparison.normal(call.request) == normal for call in self._calls):
+            return Miss(seen=seen, uses=uses)
+        call, recorded = nearest(seen, self.unused or self._calls, self._comparison.readable)
+        return Miss(seen=seen, nearest=call, recorded=recorded)
 
     @property
-    def unused(self) -> tuple[Call, ...]:
+    def unused(self) -> list[Call]:
         """The unused recordings, in order."""
-        return tuple(call for call, used in zip(self._calls, self._used, strict=True) if not used)
+        return [call for call, used in zip(self._calls, self._used, strict=True) if not used]
 
 
 class Player:
@@ -114,20 +107,16 @@ class Player:
 
     def __init__(self, tape: Tape, matching: Matching | None = None, redactor: Redactor | None = None) -> None:
         self.tape = tape
-        self._comparison = _Comparison(matching or Matching(), redactor or Redactor())
+        self.matching = matching or Matching()
+        self._comparison = _Comparison(self.matching, redactor or Redactor())
         self._lock = threading.Lock()
-        models: dict[int, list[ModelCall]] = defaultdict(list)
-        tools: dict[int, list[RecordedToolCall]] = defaultdict(list)
+        calls: dict[tuple[type[Call], int], list[Call]] = defaultdict(list)
         for call in tape.calls:
-            if isinstance(call, ModelCall):
-                models[call.rollout].append(call)
-            else:
-                tools[call.rollout].append(call)
-        self._models = {rollout: _Recordings(calls, _request_of_model, self._comparison) for rollout, calls in models.items()}
-        self._tools = {rollout: _Recordings(calls, request_of_tool, self._comparison) for rollout, calls in tools.items()}
+            calls[type(call), call.rollout].append(call)
+        self._recordings = {key: _Recordings(group, self._comparison) for key, group in calls.items()}
         self._rollouts = {rollout.number: rollout for rollout in tape.rollouts}
         self._unclaimed: dict[str, deque[int]] = defaultdict(deque)
-        for number in sorted({*models, *tools, *self._rollouts} - {0}):
+        for number in sorted(({number for _, number in calls} | self._rollouts.keys()) - {0}):
             known = self._rollouts.get(number)
             self._unclaimed["" if known is None else known.opening].append(number)
 
@@ -162,7 +151,7 @@ class Player:
             return chosen
 
     def _opens_with(self, number: int, normal: str) -> bool:
-        recordings = self._models.get(number)
+        recordings = self._recordings.get((ModelCall, number))
         call = next(iter(recordings.unused), None) if recordings is not None else None
         return call is not None and self._comparison.normal(call.request) == normal
 
@@ -172,43 +161,22 @@ class Player:
 
     # Calls
 
-    def model_call(self, request: ModelRequest, rollout: int) -> ModelCall | Miss[ModelCall]:
+    def model_call(self, request: ModelRequest, rollout: int) -> ModelCall | Miss:
         """Return the recording of a request within a rollout."""
-        return self._take(self._models, rollout, request)
+        return self._take(ModelCall, rollout, request)  # type: ignore[return-value]
 
-    def tool_call(
-        self, name: str, arguments: JsonObject, rollout: int, *, by_agent: bool
-    ) -> RecordedToolCall | Miss[RecordedToolCall]:
+    def tool_call(self, request: ModelRequest, rollout: int) -> RecordedToolCall | Miss:
         """Return the recording of a tool call within a rollout."""
-        return self._take(self._tools, rollout, tool_request(name, arguments, by_agent=by_agent))
+        return self._take(RecordedToolCall, rollout, request)  # type: ignore[return-value]
 
-    def _take(self, by_rollout: dict[int, _Recordings[Call]], rollout: int, request: ModelRequest) -> Call | Miss[Call]:
+    def _take(self, kind: type[Call], rollout: int, request: ModelRequest) -> Call | Miss:
         with self._lock:
-            recordings = by_rollout.get(rollout)
+            recordings = self._recordings.get((kind, rollout))
             if recordings is None:
-                return Miss()
-            found = recordings.take(request)
-            return recordings.miss(request) if found is None else found
+                return Miss(seen=self._comparison.readable(request))
+            return recordings.take(request) or recordings.miss(request)
 
-    def redacted(self, request: ModelRequest) -> ModelRequest:
-        """Return a request for a message: without secrets and without values that change in each run."""
-        return self._comparison.readable(request)
-
-    @property
-    def unused_models(self) -> tuple[ModelCall, ...]:
-        """The model calls of the tape that were not used."""
-        return tuple(call for recordings in self._models.values() for call in recordings.unused)
-
-    @property
-    def unused_tools(self) -> tuple[RecordedToolCall, ...]:
-        """The tool calls of the tape that were not used."""
-        return tuple(call for recordings in self._tools.values() for call in recordings.unused)
-
-
-def _request_of_model(call: ModelCall) -> ModelRequest:
-    return call.request
-
-
-def request_of_tool(call: RecordedToolCall) -> ModelRequest:
-    """Return a recorded tool call as a request, for comparison."""
-    return tool_request(call.name, call.arguments, by_agent=call.turn > 0)
+    def unused(self, *kinds: type[Call]) -> list[Call]:
+        """Return the calls of the tape of these kinds that were not used, in order."""
+        found = [call for (kind, _), recordings in self._recordings.items() if kind in kinds for call in recordings.unused]
+        return sorted(found, key=lambda call: call.number)

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import UserDict
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
-from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, RecordedRollout, RecordedToolCall, Tape
+from pytest_hermes_env.cassette.tape import (
+    BodyKind,
+    Call,
+    Header,
+    ModelCall,
+    ModelReply,
+    ModelRequest,
+    RecordedRollout,
+    RecordedToolCall,
+    Tape,
+)
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Misshapen", "NewerFormat", "tape_of"]
 
 _FIELDS = dict.fromkeys(("hermes_cassette", "calls", "header", "rollouts", "tape")).keys()
-_ECHO = {"~echo_of", "up_to", "then"}
-_BODY_KINDS = ("none", "json", "text", "events", "bytes")
+_REFERENCES: Mapping[str, Mapping[str, type]] = {
+    "~as": {"~as": int, "up_to": int, "then": list},
+    "~ids_of": {"~ids_of": int, "choice": int, "up_to": int, "then": list},
+    "~asked": {"~asked": str},
+    "~echo_of": {"~echo_of": int, "up_to": int, "then": str},
+}
+_OPTIONAL = {"choice", "up_to"}
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "str": (str,),
@@ -42,31 +58,8 @@ class Misshapen(Exception):
         self.call = call
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Messages:
-    call: int
-    up_to: int | None
-    then: list[JsonValue]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Ids:
-    call: int
-    choice: int | None
-    up_to: int | None
-    then: list[JsonValue]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
-    """A reference to the ids of the request that a reply answers."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Echo:
-    call: int
-    up_to: int
-    then: str
+class _Reference(UserDict[str, Any]):
+    """An object of the notation that refers to an earlier call. Unlike recorded objects, it is not a `dict`."""
 
 
 def tape_of(text: str) -> Tape:
@@ -108,27 +101,23 @@ class _Unpacker:
                 return UNPACKERS[mark](value)
             except (TypeError, ValueError) as error:
                 raise Misshapen(f"{mark!r} has an invalid value: {error}") from error
-        match mark, found:
-            case "~define", {"is": meant, **others} if isinstance(value, str) and len(others) == 1:
-                self._defined[value] = meant
-                return meant
-            case "~shared", {**others} if len(others) == 1 and isinstance(value, str):
-                _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
-                return self._defined[value]
-            case "~deep", {**others} if len(others) == 1 and isinstance(value, str):
-                return json.loads(value, object_pairs_hook=self.unpacked)
-            case "~as", {"then": list(then)} if isinstance(value, int) and found.keys() <= {"~as", "up_to", "then"}:
-                return _Messages(value, found.get("up_to"), then)
-            case "~ids_of", {"then": list(then)} if found.keys() <= {"~ids_of", "choice", "up_to", "then"}:
-                return _Ids(value, found.get("choice"), found.get("up_to"), then)
-            case "~asked", {**others} if len(others) == 1:
-                return _Asked()
-            case "~echo_of", {"up_to": int(up_to), "then": str(then)} if isinstance(value, int) and found.keys() == _ECHO:
-                return _Echo(value, up_to, then)
+        if mark == "~define" and found.keys() == {"~define", "is"} and isinstance(value, str):
+            self._defined[value] = found["is"]
+            return found["is"]
+        if mark == "~shared" and len(pairs) == 1 and isinstance(value, str):
+            _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
+            return self._defined[value]
+        if mark == "~deep" and len(pairs) == 1 and isinstance(value, str):
+            return json.loads(value, object_pairs_hook=self.unpacked)
+        types = _REFERENCES.get(mark, {})
+        if types.keys() - _OPTIONAL <= found.keys() <= types.keys() and all(
+            isinstance(found[key], types[key]) for key in found
+        ):
+            return _Reference(found)
         raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
-def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
+def _calls(calls: list[JsonValue]) -> Iterator[Call]:
     known: dict[int, ModelCall] = {}
     for number, call in enumerate(calls, start=1):
         try:
@@ -143,15 +132,17 @@ def _calls(calls: list[JsonValue]) -> Iterator[ModelCall | RecordedToolCall]:
         yield made
 
 
-def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> ModelCall | RecordedToolCall:
+def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Call:
     fields = {key: value for key, value in call.items() if key != "call"}
     if "request" not in fields:
         return _instance(RecordedToolCall, fields, "a tool call", {"number": number})
     request, reply = fields.pop("request"), fields.pop("reply", None)
     asked = _instance(ModelRequest, *_body_of(request, "its request"))
-    _resolve(asked.body, known)
     answer = _instance(ModelReply, *_body_of(reply, "its reply"))
-    _resolve_reply(answer.body, asked.body, known)
+    if isinstance(asked.body, dict):
+        _resolve_request(asked.body, known)
+    if isinstance(answer.body, dict):
+        _resolve_reply(answer.body, asked.body, known)
     parts = {"number": number, "request": asked, "reply": answer}
     return _instance(ModelCall, fields, "a model call", parts)
 
@@ -159,61 +150,59 @@ def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Mode
 def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
     if not isinstance(part, dict):
         raise Misshapen(f"{what} is missing or not an object")
-    kinds = [kind for kind in _BODY_KINDS if kind in part]
+    kinds = [kind for kind in get_args(BodyKind) if kind in part]
     _require(len(kinds) <= 1, f"{what} has several bodies: {', '.join(kinds)}")
     body: JsonObject = {"body": part[kinds[0]], "body_kind": kinds[0]} if kinds else {}
     return {key: value for key, value in part.items() if key not in kinds}, what, body
 
 
-def _resolve(body: JsonValue, known: Mapping[int, ModelCall]) -> None:
+def _resolve_request(body: JsonObject, known: Mapping[int, ModelCall]) -> None:
     """Replace the references in a request's body with the messages and ids of earlier calls."""
-    if not isinstance(body, dict):
-        return
-    messages: object = body.get("messages")
-    if isinstance(messages, _Messages):
-        earlier = known.get(messages.call)
-        said = earlier.request.body.get("messages") if earlier and isinstance(earlier.request.body, dict) else None
-        body["messages"] = _prefix(said, messages.up_to, f'"~as": {messages.call}') + messages.then
+    messages: Any = body.get("messages")
+    if _is_reference(messages, "~as"):
+        earlier = known.get(messages["~as"])
+        body["messages"] = _extended(earlier and _get(earlier.request.body, "messages"), messages, "~as")
     place = prompt_ids(body)
-    ids: object = place[0][place[1]] if place else None
-    if place and isinstance(ids, _Ids):
-        place[0][place[1]] = _prefix(_source(ids, known), ids.up_to, f'"~ids_of": {ids.call}') + ids.then
+    ids: Any = place[0][place[1]] if place else None
+    if place and _is_reference(ids, "~ids_of"):
+        place[0][place[1]] = _extended(_source(ids, known), ids, "~ids_of")
 
 
-def _resolve_reply(body: JsonValue, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
+def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
     """Replace the references to the prompt in a reply's body."""
-    if not isinstance(body, dict):
-        return
-    ids: object = body.get(ECHOED_IDS)
-    if isinstance(ids, _Asked):
+    if _is_reference(body.get(ECHOED_IDS), "~asked"):
         place = prompt_ids(asked)
         if place is None:
             raise Misshapen('"~asked" refers to a request without ids')
         body[ECHOED_IDS] = place[0][place[1]]
-    echo: object = body.get(ECHOED_TEXT)
-    if isinstance(echo, _Echo):
-        earlier = known.get(echo.call)
-        said = earlier.reply.body.get(ECHOED_TEXT) if earlier and isinstance(earlier.reply.body, dict) else None
-        if not isinstance(said, str) or not 0 <= echo.up_to <= len(said):
-            raise Misshapen(f'"~echo_of": {echo.call} does not refer to an earlier prompt')
-        body[ECHOED_TEXT] = said[: echo.up_to] + echo.then
+    echo: Any = body.get(ECHOED_TEXT)
+    if _is_reference(echo, "~echo_of"):
+        earlier = known.get(echo["~echo_of"])
+        body[ECHOED_TEXT] = _extended(earlier and _get(earlier.reply.body, ECHOED_TEXT), echo, "~echo_of")
 
 
-def _source(ids: _Ids, known: Mapping[int, ModelCall]) -> JsonValue:
-    earlier = known.get(ids.call)
+def _is_reference(value: object, mark: str) -> bool:
+    return isinstance(value, _Reference) and mark in value
+
+
+def _source(ids: _Reference, known: Mapping[int, ModelCall]) -> JsonValue:
+    """Return the prompt ids of the earlier call, with those of an answer if the reference has a choice; None if there are none."""
+    earlier, choice = known.get(ids["~ids_of"]), ids.get("choice")
     place = prompt_ids(earlier.request.body) if earlier else None
     said = place[0][place[1]] if place else None
-    if ids.choice is None or earlier is None or not isinstance(said, list):
+    if choice is None or earlier is None or not isinstance(said, list):
         return said
     answers = answered_ids(earlier.reply.body)
-    return [*said, *answers[ids.choice]] if 0 <= ids.choice < len(answers) else None
+    return [*said, *answers[choice]] if 0 <= choice < len(answers) else None
 
 
-def _prefix(said: JsonValue, up_to: int | None, what: str) -> list[JsonValue]:
-    if not isinstance(said, list):
-        raise Misshapen(f"{what} does not refer to an earlier call with such a value")
-    _require(up_to is None or (isinstance(up_to, int) and 0 <= up_to <= len(said)), f'{what} has an invalid "up_to": {up_to!r}')
-    return said if up_to is None else said[:up_to]
+def _extended(earlier: Any, reference: _Reference, mark: str) -> Any:
+    """Return the part of an earlier list or text that a reference names, and what follows it."""
+    what, then = f'"{mark}": {reference[mark]}', reference["then"]
+    _require(type(earlier) is type(then), f"{what} does not refer to an earlier call with such a value")
+    up_to = reference.get("up_to", len(earlier))
+    _require(0 <= up_to <= len(earlier), f'{what} has an invalid "up_to": {up_to!r}')
+    return earlier[:up_to] + then
 
 
 def _instance(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, Any]) -> _Part:

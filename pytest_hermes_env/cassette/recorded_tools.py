@@ -15,7 +15,7 @@ from pytest_hermes_env.types import Sandbox, World
 if TYPE_CHECKING:
     from pytest_hermes_env.cassette.rollouts import LiveRollout
 
-__all__ = ["RecordedTools", "ToolAnswers", "result_of"]
+__all__ = ["RecordedTools", "ToolAnswers", "as_json"]
 
 
 class ToolAnswers(Protocol):
@@ -91,6 +91,6 @@ def _error(text: str) -> Exception:
     return kind(message)
 
 
-def result_of(value: object) -> Any:
-    """Return a tool's result in a form that a tape can store."""
+def as_json(value: object) -> Any:
+    """Return a tool's arguments or result in a form that a tape can store."""
     return value if isinstance(value, str) else json.loads(json.dumps(value, default=repr))

@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.cassette.rollouts import LiveRollout
 from pytest_hermes_env.cassette.tape import (
+    Call,
     Header,
     ModelCall,
-    ModelReply,
-    ModelRequest,
     RecordedRollout,
-    RecordedToolCall,
     Tape,
 )
 
@@ -34,27 +32,17 @@ class Recorder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._places = 0
-        self._open = 0
-        self._calls: list[tuple[int, LiveRollout | None, ModelCall | RecordedToolCall]] = []
+        self._calls: list[tuple[int, LiveRollout | None, Call]] = []
 
     def begin(self, rollout: LiveRollout | None) -> Ticket:
         """Reserve the place of a call that begins."""
         with self._lock:
             self._places += 1
-            self._open += 1
             return Ticket(place=self._places, rollout=rollout)
 
-    def model(self, ticket: Ticket, request: ModelRequest, reply: ModelReply) -> None:
-        """Add an answered model call."""
-        self._add(ticket, ModelCall(number=0, request=request, reply=reply))
-
-    def tool(self, ticket: Ticket, call: RecordedToolCall) -> None:
-        """Add an answered tool call."""
-        self._add(ticket, call)
-
-    def _add(self, ticket: Ticket, call: ModelCall | RecordedToolCall) -> None:
+    def add(self, ticket: Ticket, call: Call) -> None:
+        """Add an answered call."""
         with self._lock:
-            self._open -= 1
             self._calls.append((ticket.place, ticket.rollout, call))
 
     @property
@@ -66,11 +54,6 @@ class Recorder:
     def calls(self) -> int:
         """How many calls were answered."""
         return len(self._calls)
-
-    @property
-    def waiting(self) -> int:
-        """How many requests have no answer yet."""
-        return self._open
 
     def tape(self, header: Header, rollouts: Iterable[LiveRollout], before: Tape | None = None) -> Tape:
         """Return the recorded calls, appended to those of ``before``."""

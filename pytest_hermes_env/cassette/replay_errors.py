@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from pytest_hermes_env.cassette.difference import differences, nearest
-from pytest_hermes_env.cassette.player import Miss, request_of_tool, tool_request
-from pytest_hermes_env.cassette.tape import ModelCall, ModelRequest, RecordedToolCall
+from pytest_hermes_env.cassette.difference import differences
+from pytest_hermes_env.cassette.player import Miss
+from pytest_hermes_env.cassette.tape import Call, ModelCall
 from pytest_hermes_env.errors import CassetteMiss, LeftoverRecordings, RewardChanged, shorten
 from pytest_hermes_env.failures import Problem
-from pytest_hermes_env.types import JsonObject
 
 __all__ = [
     "ReplayContext",
@@ -41,112 +40,83 @@ class ReplayContext:
     allow_leftovers: str = "@pytest.mark.hermes_cassette(allow_leftovers=True)"
     rollout: str = "outside of any rollout"
 
-    @property
-    def fix(self) -> str:
-        """The last line of a message about a changed request."""
-        return f"  fix       undo the change, or record again: {self.record_command}"
+    def miss(self, text: str, where: str) -> Problem:
+        """Return the problem of a changed request, with its fix."""
+        text = f"{text}\n  fix       undo the change, or record again: {self.record_command}"
+        return Problem(error=CassetteMiss, text=text, where=where)
 
 
-def missing_call(
-    request: ModelRequest, miss: Miss[ModelCall], context: ReplayContext, redact: Callable[[ModelRequest], ModelRequest]
-) -> Problem:
-    """Return the problem of a request that is not in the cassette. ``redact`` removes secrets from the message."""
+def missing_call(miss: Miss, context: ReplayContext) -> Problem:
+    """Return the problem of a request that is not in the cassette."""
     if miss.uses:
-        return _repeated_too_often(f"{request.method} {request.path}", miss.uses, context)
-    request = redact(request)
-    recorded = nearest(request, miss.unused or miss.used, lambda call: redact(call.request))
-    if recorded is None:
+        return _repeated_too_often(f"{miss.seen.method} {miss.seen.path}", miss.uses, context)
+    if miss.nearest is None or miss.recorded is None:
         return _nothing_recorded("requests to a model", context)
-    return _miss("a request is not in the cassette.", recorded.number, differences(redact(recorded.request), request), context)
+    return _miss("a request is not in the cassette.", miss.nearest, differences(miss.recorded, miss.seen), context)
 
 
-def missing_tool_call(
-    name: str,
-    arguments: JsonObject,
-    miss: Miss[RecordedToolCall],
-    context: ReplayContext,
-    redact: Callable[[ModelRequest], ModelRequest],
-    *,
-    by_agent: bool,
-) -> Problem:
-    """Return the problem of a tool call that is not in the cassette. ``redact`` removes secrets from the message."""
-    caller = "agent" if by_agent else "verifier"
+def missing_tool_call(miss: Miss, context: ReplayContext) -> Problem:
+    """Return the problem of a tool call that is not in the cassette."""
+    caller, name = miss.seen.method, miss.seen.path
     if miss.uses:
         return _repeated_too_often(f"tool `{name}`", miss.uses, context)
-    seen = redact(tool_request(name, arguments, by_agent=by_agent))
-    recorded = nearest(seen, miss.unused or miss.used, request_of_tool)
-    if recorded is None:
+    if miss.nearest is None or miss.recorded is None:
         return _nothing_recorded(f"tool calls (the {caller} called `{name}`)", context)
     lines = []
-    if (recorded.turn > 0) != by_agent:
-        lines.append(f"the caller: recorded {'agent' if recorded.turn else 'verifier'}, now {caller}")
-    if recorded.name == name:
-        same = redact(tool_request(name, recorded.arguments, by_agent=by_agent))
-        lines += differences(same, seen, of=f"argument of `{name}`: ")
+    if miss.recorded.method != caller:
+        lines.append(f"the caller: recorded {miss.recorded.method}, now {caller}")
+    if miss.recorded.path == name:
+        lines += differences(replace(miss.recorded, method=caller), miss.seen, of=f"argument of `{name}`: ")
     else:
-        before, now = (
-            shorten(json.dumps(value, ensure_ascii=False), MAX_VALUE_LENGTH) for value in (recorded.arguments, seen.body)
-        )
-        lines.append(f"the tool: recorded {recorded.name}({before}), now {name}({now})")
-    return _miss(f"a tool call of the {caller} is not in the cassette.", recorded.number, lines, context)
+        bodies = (miss.recorded.body, miss.seen.body)
+        before, now = (shorten(json.dumps(body, ensure_ascii=False), MAX_VALUE_LENGTH) for body in bodies)
+        lines.append(f"the tool: recorded {miss.recorded.path}({before}), now {name}({now})")
+    return _miss(f"a tool call of the {caller} is not in the cassette.", miss.nearest, lines, context)
 
 
-def _miss(headline: str, number: int, lines: Sequence[str], context: ReplayContext) -> Problem:
+def _miss(headline: str, nearest: Call, lines: Sequence[str], context: ReplayContext) -> Problem:
     listed = "\n            ".join(lines)
-    return Problem(
-        error=CassetteMiss,
-        text=f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}\n{context.fix}",
-        where=f"{context.rollout} (nearest: call {number})",
-    )
+    text = f"{headline}\n  cassette  {context.cassette}\n  differs   {listed}"
+    return context.miss(text, f"{context.rollout} (nearest: call {nearest.number})")
 
 
 def _repeated_too_often(call: str, uses: int, context: ReplayContext) -> Problem:
     times = "once" if uses == 1 else f"{uses} times"
-    return Problem(
-        error=CassetteMiss,
-        text=f"{call} was repeated more often than it was recorded.\n"
+    return context.miss(
+        f"{call} was repeated more often than it was recorded.\n"
         f"  expected  {times}, as in {context.cassette}\n"
-        f"  seen      the same call once more: is there a retry, or a second judge question?\n"
-        f"{context.fix}",
-        where=context.rollout,
+        "  seen      the same call once more: is there a retry, or a second judge question?",
+        context.rollout,
     )
 
 
 def _nothing_recorded(kind: str, context: ReplayContext) -> Problem:
-    return Problem(
-        error=CassetteMiss,
-        text=f"the cassette has no {kind} here.\n  cassette  {context.cassette}\n{context.fix}",
-        where=context.rollout,
-    )
+    return context.miss(f"the cassette has no {kind} here.\n  cassette  {context.cassette}", context.rollout)
 
 
 def missing_rollout(recorded: int, context: ReplayContext) -> Problem:
     """Return the problem of a rollout that is not in the cassette. ``recorded``: how many begin like it."""
-    return Problem(
-        error=CassetteMiss,
-        text="a rollout began that is not in the cassette.\n"
+    return context.miss(
+        "a rollout began that is not in the cassette.\n"
         f"  expected  {recorded} with this beginning, as in {context.cassette}\n"
-        f"  seen      one more: is group_size larger, or is it another item?\n"
-        f"{context.fix}",
+        "  seen      one more: is group_size larger, or is it another item?",
+        where="",
     )
 
 
 def waiting_for_cancelled_request(seconds: float, recorded_s: float, context: ReplayContext) -> Problem:
     """Return the problem of a request that was cancelled in the recording, but not in the replay."""
-    return Problem(
-        error=CassetteMiss,
-        text="a request was cancelled before its answer arrived in the recording, but not in this run.\n"
+    return context.miss(
+        "a request was cancelled before its answer arrived in the recording, but not in this run.\n"
         f"  cassette  {context.cassette}\n"
         f"  expected  its task is cancelled, as after {recorded_s:.1f} s in the recording: no answer was recorded\n"
-        f"  seen      {f'not cancelled after {seconds:.1f} s' if seconds else 'a client that cannot be cancelled'}\n"
-        f"{context.fix}",
-        where=context.rollout,
+        f"  seen      {f'not cancelled after {seconds:.1f} s' if seconds else 'a client that cannot be cancelled'}",
+        context.rollout,
     )
 
 
-def unused_recordings(models: Sequence[ModelCall], tools: Sequence[RecordedToolCall], context: ReplayContext) -> Problem:
+def unused_recordings(calls: Sequence[Call], context: ReplayContext) -> Problem:
     """Return the problem of recordings that the replay did not use."""
-    calls: list[ModelCall | RecordedToolCall] = sorted([*models, *tools], key=lambda call: call.number)
     count = "1 recording of the cassette was" if len(calls) == 1 else f"{len(calls)} recordings of the cassette were"
     return Problem(
         error=LeftoverRecordings,
@@ -158,12 +128,11 @@ def unused_recordings(models: Sequence[ModelCall], tools: Sequence[RecordedToolC
     )
 
 
-def _description(call: ModelCall | RecordedToolCall) -> str:
+def _description(call: Call) -> str:
     where = f"rollout {call.rollout}" if call.rollout else "outside of any rollout"
     if isinstance(call, ModelCall):
         return f"call {call.number}, {where}: {call.request.method} {call.request.path}"
-    caller = "agent" if call.turn else "verifier"
-    return f"call {call.number}, {where}: {caller} called {call.name}({shorten(repr(call.arguments), MAX_VALUE_LENGTH)})"
+    return f"call {call.number}, {where}: {call.request.method} called {call.name}({shorten(repr(call.arguments), MAX_VALUE_LENGTH)})"
 
 
 def changed_rewards(lines: Sequence[str], context: ReplayContext) -> Problem:

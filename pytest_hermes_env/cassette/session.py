@@ -7,15 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
-import inspect
-import json
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -26,8 +20,9 @@ from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
 from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
+from pytest_hermes_env.cassette.origin import header_of, with_environment
 from pytest_hermes_env.cassette.player import Miss, Player
-from pytest_hermes_env.cassette.recorded_tools import RecordedTools, result_of
+from pytest_hermes_env.cassette.recorded_tools import RecordedTools, as_json
 from pytest_hermes_env.cassette.recorder import Recorder
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.replay_errors import (
@@ -52,8 +47,6 @@ __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]
 ToolSource = Literal["recorded", "live", "fake"]
 """The source of tool results in a replay."""
 
-PACKAGES = ("pytest-hermes-env", "atroposlib", "hermes-agent")
-
 
 @dataclass(kw_only=True)
 class CassetteSession:
@@ -70,7 +63,6 @@ class CassetteSession:
     record_command: str
     player: Player | None = None
     recorder: Recorder | None = None
-    matching: Matching = field(default_factory=Matching)
     tools: ToolSource = "recorded"
     transports: tuple[type, ...] = ()
     problems: list[Problem] = field(default_factory=list)
@@ -150,13 +142,13 @@ class CassetteSession:
                 exchange.reply = found.reply
                 return
             if not is_new:
-                raise self._miss(rollout, missing_call(request, found, self._context(rollout), self.player.redacted))
+                raise self._miss(rollout, missing_call(found, self._context(rollout)))
         if self.recorder is not None:
             exchange.request = _copied(request)
             exchange.ticket = self.recorder.begin(rollout)
             self.sent.update(exchange.secrets)
 
-    def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss[ModelCall]:
+    def _recorded(self, player: Player, request: ModelRequest, rollout: LiveRollout | None) -> ModelCall | Miss:
         if rollout is not None and not rollout.is_recorded:
             rollout.number, rollout.is_recorded = player.claim_for(request, rollout.opening), True
             if not rollout.number:
@@ -166,7 +158,7 @@ class CassetteSession:
     def answered(self, exchange: Exchange, reply: ModelReply) -> None:
         """Record the answer of the real server."""
         if self.recorder is not None and exchange.request is not None and exchange.ticket is not None:
-            self.recorder.model(exchange.ticket, exchange.request, reply)
+            self.recorder.add(exchange.ticket, ModelCall(number=0, request=exchange.request, reply=reply))
             exchange.ticket = None
 
     def waited(self, seconds: float, recorded_s: float) -> CassetteMiss:
@@ -185,14 +177,12 @@ class CassetteSession:
         if self.player is None:
             raise CassetteMiss("this session replays no cassette")
         by_agent = rollout is not None and rollout.is_looping
-        given = _json(dict(arguments))
-        number = 0 if rollout is None else rollout.number
-        found = self.player.tool_call(name, given, number, by_agent=by_agent)
-        if isinstance(found, RecordedToolCall):
-            self.played += 1
-            return found
-        context, redact = self._context(rollout), self.player.redacted
-        raise self._miss(rollout, missing_tool_call(name, given, found, context, redact, by_agent=by_agent))
+        request = ModelRequest.of_tool_call(name, as_json(dict(arguments)), by_agent=by_agent)
+        found = self.player.tool_call(request, 0 if rollout is None else rollout.number)
+        if isinstance(found, Miss):
+            raise self._miss(rollout, missing_tool_call(found, self._context(rollout)))
+        self.played += 1
+        return found
 
     def note_tool_call(self, call: Any) -> None:
         """Record a `sandbox.seam.ToolCall` that the cassette did not answer."""
@@ -201,13 +191,13 @@ class CassetteSession:
             return
         has_failed = isinstance(call.result, BaseException)
         by_agent = rollout is not None and rollout.is_looping
-        self.recorder.tool(
+        self.recorder.add(
             self.recorder.begin(rollout),
             RecordedToolCall(
                 number=0,
                 name=call.name,
-                arguments=_json(call.arguments),
-                result=None if has_failed else result_of(call.result),
+                arguments=as_json(call.arguments),
+                result=None if has_failed else as_json(call.result),
                 error=f"{type(call.result).__name__}: {call.result}" if has_failed else "",
                 turn=(rollout.turn if rollout is not None else 0) if by_agent else 0,
             ),
@@ -233,10 +223,9 @@ class CassetteSession:
         if self.player is not None:
             if lines := self._changed_rewards(self.player, allows_none=allow_leftovers):
                 problems.append(changed_rewards(lines, self._context(None)))
-            models = self.player.unused_models
-            tools = self.player.unused_tools if self.serves_tools else ()
-            if not problems and not allow_leftovers and (models or tools):
-                problems.append(unused_recordings(models, tools, self._context(None)))
+            kinds = (ModelCall, RecordedToolCall) if self.serves_tools else (ModelCall,)
+            if not problems and not allow_leftovers and (unused := self.player.unused(*kinds)):
+                problems.append(unused_recordings(unused, self._context(None)))
         if error := combined_error(problems, who="the replay"):
             raise error
 
@@ -244,7 +233,7 @@ class CassetteSession:
         lines = []
         for rollout in sorted(self.watch.rollouts, key=lambda each: each.number):
             recorded = player.recorded_rollout(rollout.number) if rollout.is_recorded else None
-            if recorded is None or rollout.has_missed or not self.matching.compares_rewards:
+            if recorded is None or rollout.has_missed or not player.matching.compares_rewards:
                 continue
             if not rollout.has_reward and (allows_none or recorded.reward is None):
                 continue
@@ -268,47 +257,8 @@ class CassetteSession:
                 "  fix       send the test's requests to the fixture recorded_server, or remove the cassette mark"
             )
         environment = next((each.environment for each in self.watch.rollouts if each.environment is not None), None)
-        header = _with_origin(header, environment) if environment is not None else header
+        header = with_environment(header, environment) if environment is not None else header
         return self.recorder.tape(header, self.watch.rollouts, before)
-
-
-def header_of(*, recorded_from: str, provider: str = "", model: str = "", test: str = "") -> Header:
-    """Return a header with the current time and the installed versions."""
-    return Header(
-        recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        recorded_from=recorded_from,
-        provider=provider,
-        model=model,
-        test=test,
-        versions={name: _version(name) for name in PACKAGES},
-    )
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _with_origin(header: Header, environment: type) -> Header:
-    try:
-        source = Path(inspect.getfile(environment)).read_bytes()
-    except (OSError, TypeError):
-        source = b""
-    return replace(
-        header,
-        environment=f"{_module_name(environment)}:{environment.__qualname__}",
-        source_hash=hashlib.sha256(source).hexdigest() if source else "",
-    )
-
-
-def _module_name(environment: type) -> str:
-    """Return the module name of a class; for a class of the main script, the name of its file."""
-    spec = getattr(sys.modules.get(environment.__module__), "__spec__", None)
-    if environment.__module__ != "__main__":
-        return environment.__module__
-    return spec.name if spec is not None else Path(inspect.getfile(environment)).stem
 
 
 def _offered(tape: Tape) -> frozenset[str] | None:
@@ -322,10 +272,6 @@ def _offered(tape: Tape) -> frozenset[str] | None:
                 if isinstance(function, dict):
                     names.add(str(function.get("name")))
     return frozenset(names) or None
-
-
-def _json(value: Mapping[str, Any]) -> dict[str, Any]:
-    return json.loads(json.dumps(value, default=repr))  # type: ignore[no-any-return]
 
 
 def _copied(request: ModelRequest) -> ModelRequest:
@@ -355,26 +301,15 @@ def _raise_miss(retry_state: tenacity.RetryCallState) -> None:
 
 
 @contextlib.contextmanager
-def recording(
-    path: Path,
-    *,
-    recorded_from: str,
-    provider: str = "",
-    model: str = "",
-    redactor: Redactor | None = None,
-    transports: Iterable[type] = (),
-) -> Iterator[CassetteSession]:
+def recording(path: Path, *, recorded_from: str) -> Iterator[CassetteSession]:
     """Record every request to a model, and write the cassette to ``path`` if the block ends without an exception.
 
     Raises: nothing was recorded, or the recording contains a secret → BadCassette.
     """
-    session = CassetteSession(
-        name=str(path), record_command="record it again", recorder=Recorder(), transports=tuple(transports)
-    )
+    session = CassetteSession(name=str(path), record_command="record it again", recorder=Recorder())
     with exclusive(path), session:
         yield session
-        tape = session.tape(header_of(recorded_from=recorded_from, provider=provider, model=model))
-        save_tape(path, tape, (redactor or default_redactor()).knowing(session.sent))
+        save_tape(path, session.tape(header_of(recorded_from=recorded_from)), default_redactor().knowing(session.sent))
 
 
 def default_redactor() -> Redactor:
@@ -383,28 +318,12 @@ def default_redactor() -> Redactor:
 
 
 @contextlib.contextmanager
-def replaying(
-    path: Path,
-    *,
-    matching: Matching | None = None,
-    redactor: Redactor | None = None,
-    tools: ToolSource = "recorded",
-    allow_leftovers: bool = False,
-    transports: Iterable[type] = (),
-) -> Iterator[CassetteSession]:
+def replaying(path: Path, *, matching: Matching | None = None, allow_leftovers: bool = False) -> Iterator[CassetteSession]:
     """Answer every request to a model from the cassette at ``path``; verify if the block ends without an exception.
 
     Raises: an unreadable cassette → BadCassette; a difference → CassetteMiss, RewardChanged, LeftoverRecordings.
     """
-    chosen = matching or Matching()
-    session = CassetteSession(
-        name=str(path),
-        record_command="record it again",
-        player=Player(read_tape(path), chosen, redactor or default_redactor()),
-        matching=chosen,
-        tools=tools,
-        transports=tuple(transports),
-    )
-    with session:
+    player = Player(read_tape(path), matching, default_redactor())
+    with CassetteSession(name=str(path), record_command="record it again", player=player) as session:
         yield session
     session.verify(allow_leftovers=allow_leftovers)

@@ -15,6 +15,7 @@ from pytest_hermes_env.types import JsonObject, JsonValue
 __all__ = [
     "REPLY_HEADERS",
     "BodyKind",
+    "Call",
     "Header",
     "ModelCall",
     "ModelReply",
@@ -59,6 +60,11 @@ class ModelRequest:
     body: JsonValue = None
     body_kind: BodyKind = "none"
 
+    @classmethod
+    def of_tool_call(cls, name: str, arguments: JsonObject, *, by_agent: bool) -> ModelRequest:
+        """Return a tool call as a request, for comparison: its method is the caller, its path the tool."""
+        return cls(method="agent" if by_agent else "verifier", path=name, body=arguments, body_kind="json")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReply:
@@ -97,6 +103,14 @@ class RecordedToolCall:
     rollout: int = 0
     turn: int = 0
 
+    @property
+    def request(self) -> ModelRequest:
+        """The call as a request, for comparison."""
+        return ModelRequest.of_tool_call(self.name, self.arguments, by_agent=self.turn > 0)
+
+
+Call: TypeAlias = ModelCall | RecordedToolCall
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedRollout:
@@ -121,5 +135,5 @@ class Tape:
     """
 
     header: Header
-    calls: tuple[ModelCall | RecordedToolCall, ...] = ()
+    calls: tuple[Call, ...] = ()
     rollouts: tuple[RecordedRollout, ...] = ()

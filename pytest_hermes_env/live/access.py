@@ -6,18 +6,20 @@ failures (408, 409, 429, 5xx, no connection), with growing pauses or those of th
 
 from __future__ import annotations
 
-import time
 import urllib.request
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
+
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import BudgetSpent
 from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import Meter, MeteredTransport, counted_here
+from pytest_hermes_env.live.metering import Meter, MeteredCall, MeteredTransport, compare
 from pytest_hermes_env.live.providers import LiveServer
+from pytest_hermes_env.live.shape_comparison import probes
 from pytest_hermes_env.patches import assign
 
 __all__ = ["LiveAccess", "probe", "proxy_for"]
@@ -76,15 +78,9 @@ class LiveAccess:
         """Return the method; each of its tries is counted."""
 
         async def attempt(kwargs: dict[str, Any]) -> Any:
-            number, began = self.meter.begin(), time.monotonic()
-            try:
-                with counted_here():
-                    answer = await method(**kwargs)
-            except BaseException as error:
-                status = getattr(error, "status", type(error).__name__)
-                self.meter.end(number, None, status=status, seconds=time.monotonic() - began, turn=0)
-                raise
-            self.meter.end(number, usage_of(answer), status=200, seconds=time.monotonic() - began, turn=0)
+            with MeteredCall(self.meter) as call:
+                answer = await method(**kwargs)
+            call.end(usage_of(answer), 200)
             return answer
 
         async def ask(**kwargs: Any) -> Any:
@@ -100,11 +96,6 @@ class LiveAccess:
 
 async def probe(access: LiveAccess) -> None:
     """Send the small requests of a comparison to the real server, and store how its answers differ from the mock's."""
-    import httpx  # noqa: PLC0415
-
-    from pytest_hermes_env.live.metering import compare  # noqa: PLC0415
-    from pytest_hermes_env.live.shape_comparison import probes  # noqa: PLC0415
-
     url = f"{access.server.base_url}/chat/completions"
     headers = {"authorization": f"Bearer {access.server.key}"} if access.server.key else {}
     inner = httpx.AsyncHTTPTransport(proxy=proxy_for(url))

@@ -82,10 +82,17 @@ CREATE TABLE IF NOT EXISTS calls (
 """
 REMARKS = "CREATE TABLE IF NOT EXISTS remarks (text TEXT NOT NULL, source TEXT NOT NULL)"
 SUMS = """
-COUNT(*), SUM(state = 'failed'), SUM(state = 'begun'), SUM(COALESCE(prompt, 0)), SUM(COALESCE(completion, 0)),
-SUM(COALESCE(usd, 0.0)), SUM(state = 'answered' AND (prompt IS NULL OR completion IS NULL)),
-SUM(state = 'answered' AND usd IS NULL), SUM(seconds)
+COUNT(*) AS calls,
+COUNT(*) FILTER (WHERE state = 'failed') AS failed,
+COUNT(*) FILTER (WHERE state = 'begun') AS unfinished,
+IFNULL(SUM(prompt), 0) AS prompt_tokens,
+IFNULL(SUM(completion), 0) AS completion_tokens,
+TOTAL(usd) AS usd,
+COUNT(*) FILTER (WHERE state = 'answered' AND (prompt IS NULL OR completion IS NULL)) AS uncounted,
+COUNT(*) FILTER (WHERE state = 'answered' AND usd IS NULL) AS unpriced,
+TOTAL(seconds) AS seconds
 """
+"""The fields of a `Spent`, by name."""
 
 
 class Spending:
@@ -105,7 +112,7 @@ class Spending:
         """
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            self._check(_sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
+            self._check(_total(connection))
             number = connection.execute("INSERT INTO calls (test, state) VALUES (?, 'begun')", (test,)).lastrowid
         if number is None:
             raise AssertionError("an inserted row has a number")
@@ -127,21 +134,22 @@ class Spending:
     def total(self) -> Spent:
         """Return the sum over all tests."""
         with self._open() as connection:
-            return _sum(connection.execute(f"SELECT {SUMS} FROM calls").fetchone())  # noqa: S608 - constant
+            return _total(connection)
 
     def by_test(self) -> Mapping[str, Spent]:
         """Return the sum for each test, in the order of their first calls."""
         with self._open() as connection:
-            rows = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)").fetchall()  # noqa: S608
-        return {test: _sum(sums) for test, *sums in rows}
+            found = connection.execute(f"SELECT test, {SUMS} FROM calls GROUP BY test ORDER BY MIN(rowid)")  # noqa: S608 - constant
+            rows = [dict(row) for row in found]
+        return {row.pop("test"): Spent(**row) for row in rows}
 
     def failures(self) -> Mapping[str, int]:
         """Return the number of failed calls by status, the most frequent first."""
         with self._open() as connection:
             rows = connection.execute(
                 "SELECT status, COUNT(*) FROM calls WHERE state = 'failed' GROUP BY status ORDER BY COUNT(*) DESC, status"
-            ).fetchall()
-        return dict(rows)
+            )
+            return {row["status"]: row["COUNT(*)"] for row in rows}
 
     def remark(self, texts: list[str], source: str) -> None:
         """Store remarks for the summary."""
@@ -151,48 +159,17 @@ class Spending:
     def remarks(self) -> list[tuple[str, int, str]]:
         """Return each remark, its number, and its first source."""
         with self._open() as connection:
-            return connection.execute(
-                "SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)"
-            ).fetchall()
+            rows = connection.execute("SELECT text, COUNT(*), MIN(source) FROM remarks GROUP BY text ORDER BY MIN(rowid)")
+            return [(text, count, source) for text, count, source in rows]
 
     def _check(self, spent: Spent) -> None:
-        reached = self._reached(spent)
-        if reached:
-            raise BudgetSpent(reached)
-
-    def _reached(self, spent: Spent) -> str:
-        limits = self.limits
-        if limits.calls is not None and spent.calls >= limits.calls:
-            return self._refusal("--hermes-max-calls", str(limits.calls), "is reached", spent)
-        if limits.tokens is not None:
-            if spent.uncounted:
-                return self._refusal(
-                    "--hermes-max-tokens", str(limits.tokens), "cannot be enforced: answers report no tokens", spent
-                )
-            if spent.tokens >= limits.tokens:
-                return self._refusal("--hermes-max-tokens", str(limits.tokens), "is reached", spent)
-        if limits.usd is not None:
-            if spent.unpriced:
-                return self._refusal(
-                    "--hermes-max-usd",
-                    f"{limits.usd:g}",
-                    "cannot be enforced: neither answers nor --hermes-prices report the cost",
-                    spent,
-                )
-            if spent.usd >= limits.usd:
-                return self._refusal("--hermes-max-usd", f"{limits.usd:g}", "is reached", spent)
-        return ""
-
-    def _refusal(self, flag: str, limit: str, why: str, spent: Spent) -> str:
-        fix = {
-            "is reached": f"raise {flag}, or run fewer tests",
-            "cannot be enforced: answers report no tokens": "use --hermes-max-calls instead: this server does not count tokens",
-        }.get(why, "add --hermes-prices FILE, or use --hermes-max-calls or --hermes-max-tokens instead")
-        return f"a call was not made because {flag} {limit} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
+        if refusal := _refusal(self.limits, spent):
+            raise BudgetSpent(refusal)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(self.path, timeout=PATIENCE_S)
+        connection.row_factory = sqlite3.Row
         try:
             connection.execute("PRAGMA synchronous = OFF")  # a crash of the machine may lose it
             with connection:
@@ -201,16 +178,34 @@ class Spending:
             connection.close()
 
 
-def _sum(row: list[float | None] | tuple[float | None, ...]) -> Spent:
-    calls, failed, unfinished, prompt, completion, usd, uncounted, unpriced, seconds = (value or 0 for value in row)
-    return Spent(
-        calls=int(calls),
-        failed=int(failed),
-        unfinished=int(unfinished),
-        prompt_tokens=int(prompt),
-        completion_tokens=int(completion),
-        usd=float(usd),
-        uncounted=int(uncounted),
-        unpriced=int(unpriced),
-        seconds=float(seconds),
+def _total(connection: sqlite3.Connection) -> Spent:
+    return Spent(**dict(connection.execute(f"SELECT {SUMS} FROM calls").fetchone()))  # noqa: S608 - constant
+
+
+def _refusal(limits: Limits, spent: Spent) -> str:
+    """Return why no more calls are allowed; "" if one more is."""
+    rows = (
+        ("--hermes-max-calls", limits.calls, spent.calls, False, "", ""),
+        (
+            "--hermes-max-tokens",
+            limits.tokens,
+            spent.tokens,
+            bool(spent.uncounted),
+            "answers report no tokens",
+            "use --hermes-max-calls instead: this server does not count tokens",
+        ),
+        (
+            "--hermes-max-usd",
+            limits.usd,
+            spent.usd,
+            bool(spent.unpriced),
+            "neither answers nor --hermes-prices report the cost",
+            "add --hermes-prices FILE, or use --hermes-max-calls or --hermes-max-tokens instead",
+        ),
     )
+    for flag, limit, used, is_unknown, cause, instead in rows:
+        if limit is not None and (is_unknown or used >= limit):
+            why = f"cannot be enforced: {cause}" if is_unknown else "is reached"
+            fix = instead if is_unknown else f"raise {flag}, or run fewer tests"
+            return f"a call was not made because {flag} {limit:.12g} {why}.\n  spent     {spent.describe()}\n  fix       {fix}"
+    return ""

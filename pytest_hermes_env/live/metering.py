@@ -15,29 +15,26 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
 from pytest_hermes_env.errors import BudgetSpent, LiveModeError
 from pytest_hermes_env.live.limits import Spending, Spent, Usage
 from pytest_hermes_env.live.prices import Price
-from pytest_hermes_env.live.shape_comparison import Answer, differences, mock_answer
+from pytest_hermes_env.live.shape_comparison import ERRORS, EVENTS, Answer, differences, events_of, mock_answer
 
 __all__ = [
-    "EVENTS",
     "Meter",
+    "MeteredCall",
     "MeteredTransport",
     "Progress",
-    "counted_here",
+    "compare",
     "is_counted_above",
-    "outcome_of",
+    "json_or_none",
+    "keep_body",
     "usage_of",
-    "usage_of_events",
 ]
-
-EVENTS = "text/event-stream"
-ERRORS = 400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,54 +159,65 @@ def is_counted_above() -> bool:
     return _is_counted.get()
 
 
-@contextlib.contextmanager
-def counted_here() -> Iterator[None]:
-    """Mark the requests of this context as counted."""
-    token = _is_counted.set(True)
-    try:
-        yield
-    finally:
-        _is_counted.reset(token)
+class MeteredCall:
+    """One call, counted from here; a context that records an exception as its failure. Raises: a limit is reached → BudgetSpent.
+
+    ``own_client_body`` is the request of an environment's own client, which may call another model than the run's.
+    """
+
+    def __init__(self, meter: Meter, *, turn: int = 0, own_client_body: Any = None) -> None:
+        self._meter = meter
+        self._turn = turn
+        self._asked_model = str(own_client_body.get("model", "")) if isinstance(own_client_body, dict) else None
+        self._number, self._began = meter.begin(), time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._token = _is_counted.set(True)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        _is_counted.reset(self._token)
+        if error is not None:
+            self.end(None, getattr(error, "status", 0) or type(error).__name__)
+
+    def end(self, usage: Usage | None, status: int | str) -> None:
+        """Record the usage; None means that the call failed."""
+        seconds = time.monotonic() - self._began
+        self._meter.end(self._number, usage, status=status, seconds=seconds, turn=self._turn, asked_model=self._asked_model)
+
+    def answered(self, status: int, content: bytes) -> None:
+        """Record the usage in an answer."""
+        self.end(*outcome_of(status, content))
+
+    def follows_stream(self, response: httpx.Response) -> bool:
+        """Return whether the response is a stream; its usage is recorded when it is closed."""
+        is_stream = response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS
+        if is_stream:
+            response.stream = _Tee(response.stream, lambda said: self.end(usage_of_events(said), response.status_code))
+        return is_stream
 
 
 class MeteredTransport(httpx.AsyncBaseTransport):
-    """Counts the requests to ``inner``; only POST requests call a model.
+    """Counts the requests to ``inner``; only POST requests call a model."""
 
-    ``is_own_client`` marks an environment's own client: its requests are not changed and may call another model.
-    """
-
-    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter, *, is_own_client: bool = False) -> None:
+    def __init__(self, inner: httpx.AsyncBaseTransport, meter: Meter) -> None:
         self._inner = inner
         self._meter = meter
-        self._is_own_client = is_own_client
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send, unless a limit is reached. Raises: BudgetSpent."""
         if request.method != "POST":
             return await self._inner.handle_async_request(request)
-        body = _json(await request.aread())
-        turn = _turn(body)
-        if self._meter.extra and isinstance(body, dict) and not self._is_own_client:
+        body = json_or_none(await request.aread())
+        if self._meter.extra and isinstance(body, dict):
             request = _with_body(request, {**self._meter.extra, **body})
-        asked_model = str(body.get("model", "")) if self._is_own_client and isinstance(body, dict) else None
-        number, began = self._meter.begin(), time.monotonic()
-
-        def end(usage: Usage | None, status: int | str) -> None:
-            seconds = time.monotonic() - began
-            self._meter.end(number, usage, status=status, seconds=seconds, turn=turn, asked_model=asked_model)
-
-        try:
-            with counted_here():
-                response = await self._inner.handle_async_request(request)
-            if response.headers.get("content-type", "").startswith(EVENTS) and response.status_code < ERRORS:
-                response.stream = _Tee(response.stream, lambda said: end(usage_of_events(said), response.status_code))
+        with MeteredCall(self._meter, turn=_turn(body)) as call:
+            response = await self._inner.handle_async_request(request)
+            if call.follows_stream(response):
                 return response  # its shape is compared by probes only: tests of environments do not stream
-            await _keep_body(response)
-        except BaseException as error:
-            end(None, type(error).__name__)
-            raise
-        end(*outcome_of(response.status_code, response.content))
-        if self._meter.is_compared and isinstance(body, dict) and not self._is_own_client:
+            await keep_body(response)
+        call.answered(response.status_code, response.content)
+        if self._meter.is_compared and isinstance(body, dict):
             await compare(self._meter, self._meter.test, str(request.url), body, response)
         return response
 
@@ -218,7 +226,7 @@ class MeteredTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-async def _keep_body(response: httpx.Response) -> None:
+async def keep_body(response: httpx.Response) -> None:
     """Read a response so that its stream can be read again, which the recorder of a cassette does."""
     if isinstance(response.stream, httpx.AsyncByteStream) and not response.is_closed:
         raw = b"".join([chunk async for chunk in response.stream])
@@ -227,7 +235,7 @@ async def _keep_body(response: httpx.Response) -> None:
     await response.aread()
 
 
-class _Tee(httpx.AsyncByteStream):
+class _Tee(httpx.AsyncByteStream, httpx.SyncByteStream):
     """A stream that passes its bytes on, and reports all of them when it is closed."""
 
     def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
@@ -235,16 +243,28 @@ class _Tee(httpx.AsyncByteStream):
         self._tell: Callable[[bytes], None] | None = tell
         self._seen = bytearray()
 
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            self._seen += chunk
+            yield chunk
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             self._seen += chunk
             yield chunk
 
+    def close(self) -> None:
+        self._report()
+        self._stream.close()
+
     async def aclose(self) -> None:
+        self._report()
+        await self._stream.aclose()
+
+    def _report(self) -> None:
         tell, self._tell = self._tell, None
         if tell is not None:
             tell(bytes(self._seen))
-        await self._stream.aclose()
 
 
 async def compare(meter: Meter, source: str, url: str, body: dict[str, Any], response: httpx.Response) -> None:
@@ -263,7 +283,7 @@ def outcome_of(status: int, content: bytes) -> tuple[Usage | None, int | str]:
     """
     if status >= ERRORS:
         return None, status
-    body = _json(content)
+    body = json_or_none(content)
     if body is None:
         return None, f"{status} without JSON"
     if isinstance(body, dict) and body.get("error") and not body.get("choices"):
@@ -288,7 +308,7 @@ def usage_of(body: Any) -> Usage:
 
 def usage_of_events(said: bytes) -> Usage:
     """Return the usage of the last chunk that has one."""
-    rows = [_json(line.removeprefix(b"data:").strip()) for line in said.splitlines() if line.startswith(b"data:")]
+    rows = map(json_or_none, events_of(said))
     found = [usage_of(row) for row in rows if isinstance(row, dict) and row.get("usage")]
     return found[-1] if found else Usage()
 
@@ -322,8 +342,9 @@ def _with_body(request: httpx.Request, body: dict[str, Any]) -> httpx.Request:
     return httpx.Request(request.method, request.url, headers=headers, content=json.dumps(body), extensions=request.extensions)
 
 
-def _json(content: bytes) -> Any:
+def json_or_none(content: Any) -> Any:
+    """Return the value of a JSON text; None for anything else."""
     try:
         return json.loads(content)
-    except ValueError:
+    except (TypeError, ValueError):
         return None

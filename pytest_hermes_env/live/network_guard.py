@@ -14,7 +14,6 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Self
 
 from pytest_hermes_env.errors import NetworkBlocked
@@ -29,12 +28,6 @@ ADDRESS_OF_SENDMSG = 3
 SHOWN = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Refusal:
-    host: str
-    what: str
-
-
 class NetworkGuard:
     """A context in which only this machine and ``allowed`` hosts can be reached. ``*.example.org`` allows all below that name.
 
@@ -46,7 +39,7 @@ class NetworkGuard:
         self._allowed = frozenset(host.lower().rstrip(".") for host in allowed)
         self._is_live = is_live
         self._resolved: set[str] = set()
-        self._refusals: list[_Refusal] = []
+        self._refusals: dict[str, str] = {}
         self._lock = threading.Lock()
         self._patches = contextlib.ExitStack()
 
@@ -69,13 +62,13 @@ class NetworkGuard:
     def hosts(self) -> list[str]:
         """The hosts that were refused, once each."""
         with self._lock:
-            return list(dict.fromkeys(refusal.host for refusal in self._refusals))
+            return list(dict.fromkeys(self._refusals.values()))
 
     def verify(self) -> None:
         """Raise when something was refused. Raises: NetworkBlocked, naming every host."""
-        if refusals := list(dict.fromkeys(self._refusals)):
-            hosts = self.hosts
-            shown = "; ".join(refusal.what for refusal in refusals[:SHOWN])
+        if hosts := self.hosts:
+            refusals = list(self._refusals)
+            shown = "; ".join(refusals[:SHOWN])
             more = f"; and {len(refusals) - SHOWN} more" if len(refusals) > SHOWN else ""
             raise NetworkBlocked(self._text(f"this test reached for {', '.join(hosts)}", shown + more, hosts[0]))
 
@@ -121,11 +114,8 @@ class NetworkGuard:
 
     def _refuse(self, host: str, what: str) -> None:
         with self._lock:
-            self._refusals.append(_Refusal(host=host, what=what))
-        raise self._error(host, what)
-
-    def _error(self, host: str, what: str) -> OSError:
-        return NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
+            self._refusals[what] = host
+        raise NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
 
     def _text(self, happened: str, seen: str, host: str) -> str:
         out = (

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import json
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -20,8 +18,9 @@ import aiohttp
 import httpx
 
 from pytest_hermes_env.live.limits import Usage
-from pytest_hermes_env.live.metering import EVENTS, Meter, MeteredTransport, is_counted_above, outcome_of, usage_of_events
+from pytest_hermes_env.live.metering import Meter, MeteredCall, is_counted_above, json_or_none, keep_body
 from pytest_hermes_env.live.network_guard import is_this_machine
+from pytest_hermes_env.live.shape_comparison import EVENTS
 from pytest_hermes_env.patches import intercept
 
 __all__ = ["asks_a_model", "counting_own_clients"]
@@ -73,54 +72,26 @@ def counting_own_clients(meter: Meter, base_url: str) -> Iterator[None]:
 Counts = Callable[[str, str], bool]
 
 
-class _Call:
-    """One call from start to end. Raises: a limit is reached → BudgetSpent."""
-
-    def __init__(self, meter: Meter, body: Any) -> None:
-        self._meter = meter
-        self._model = str(body.get("model", "")) if isinstance(body, dict) else ""
-        self._number, self._began = meter.begin(), time.monotonic()
-
-    def end(self, usage: Usage | None, status: int | str) -> None:
-        self._meter.end(
-            self._number, usage, status=status, seconds=time.monotonic() - self._began, turn=0, asked_model=self._model
-        )
-
-    def answered(self, status: int, content: bytes) -> None:
-        self.end(*outcome_of(status, content))
-
-
-class _Through(httpx.AsyncBaseTransport):
-    """The real method of one transport, as a transport."""
-
-    def __init__(self, held: httpx.AsyncHTTPTransport, real: Any) -> None:
-        self._held = held
-        self._real = real
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        response: httpx.Response = await self._real(self._held, request)
-        return response
-
-
 async def _httpx_async(meter: Meter, counts: Counts, real: Any, held: Any, request: httpx.Request) -> httpx.Response:
     if not counts(request.method, str(request.url)):
         return await real(held, request)  # type: ignore[no-any-return]
-    return await MeteredTransport(_Through(held, real), meter, is_own_client=True).handle_async_request(request)
+    with _call(meter, await request.aread()) as call:
+        response: httpx.Response = await real(held, request)
+        if call.follows_stream(response):
+            return response
+        await keep_body(response)
+    call.answered(response.status_code, response.content)
+    return response
 
 
 def _httpx_sync(meter: Meter, counts: Counts, real: Any, held: Any, request: httpx.Request) -> httpx.Response:
     if not counts(request.method, str(request.url)):
         return real(held, request)  # type: ignore[no-any-return]
-    call = _Call(meter, _json(request.read()))
-    try:
+    with _call(meter, request.read()) as call:
         response: httpx.Response = real(held, request)
-        if response.headers.get("content-type", "").startswith(EVENTS) and response.is_success:
-            response.stream = _SyncTee(response.stream, lambda said: call.end(usage_of_events(said), response.status_code))
+        if call.follows_stream(response):
             return response
         _keep_body(response)
-    except BaseException as error:
-        call.end(None, type(error).__name__)
-        raise
     call.answered(response.status_code, response.content)
     return response
 
@@ -134,66 +105,36 @@ def _keep_body(response: httpx.Response) -> None:
     response.read()
 
 
-class _SyncTee(httpx.SyncByteStream):
-    """A stream that passes its bytes on, and reports all of them when it is closed."""
-
-    def __init__(self, stream: Any, tell: Callable[[bytes], None]) -> None:
-        self._stream = stream
-        self._tell: Callable[[bytes], None] | None = tell
-        self._seen = bytearray()
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            self._seen += chunk
-            yield chunk
-
-    def close(self) -> None:
-        tell, self._tell = self._tell, None
-        if tell is not None:
-            tell(bytes(self._seen))
-        self._stream.close()
-
-
 async def _aiohttp(
     meter: Meter, counts: Counts, real: Any, session: Any, method: str, str_or_url: Any, **kwargs: Any
 ) -> aiohttp.ClientResponse:
     if not counts(method, str(session._build_url(str_or_url))):  # noqa: SLF001 - resolves against the session's base URL
         return await real(session, method, str_or_url, **kwargs)  # type: ignore[no-any-return]
-    call = _Call(meter, kwargs.get("json") or _json(kwargs.get("data")))
-    try:
+    with _call(meter, kwargs.get("json") or kwargs.get("data")) as call:
         response: aiohttp.ClientResponse = await real(session, method, str_or_url, **kwargs)
-        if response.content_type == EVENTS and response.ok:
-            call.end(Usage(), response.status)  # its reader takes the chunks, so their usage is unknown
-            return response
-        content = await response.read()
-    except BaseException as error:
-        call.end(None, getattr(error, "status", 0) or type(error).__name__)
-        raise
-    call.answered(response.status, content)
+        is_stream = response.content_type == EVENTS and response.ok
+        content = b"" if is_stream else await response.read()
+    if is_stream:
+        call.end(Usage(), response.status)  # its reader takes the chunks, so their usage is unknown
+    else:
+        call.answered(response.status, content)
     return response
 
 
 def _requests(meter: Meter, counts: Counts, real: Any, adapter: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
     if not counts(request.method or "", request.url or ""):
         return real(adapter, request, *args, **kwargs)
-    call = _Call(meter, _json(request.body))
-    try:
+    with _call(meter, request.body) as call:
         response = real(adapter, request, *args, **kwargs)
-        if response.headers.get("content-type", "").startswith(EVENTS) and response.ok:
-            call.end(Usage(), response.status_code)
-            return response
-        content = response.content
-    except BaseException as error:
-        call.end(None, type(error).__name__)
-        raise
-    call.answered(response.status_code, content)
+        is_stream = response.headers.get("content-type", "").startswith(EVENTS) and response.ok
+        content = b"" if is_stream else response.content
+    if is_stream:
+        call.end(Usage(), response.status_code)
+    else:
+        call.answered(response.status_code, content)
     return response
 
 
-def _json(content: Any) -> Any:
-    if not isinstance(content, str | bytes):
-        return None
-    try:
-        return json.loads(content)
-    except ValueError:
-        return None
+def _call(meter: Meter, body: Any) -> MeteredCall:
+    body = body if isinstance(body, dict) else json_or_none(body)
+    return MeteredCall(meter, own_client_body=body if isinstance(body, dict) else {})

@@ -10,14 +10,12 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import httpx
 
 from pytest_hermes_env.errors import LiveModeError, UsageError, shorten
-
-if TYPE_CHECKING:
-    import httpx
-
-    from pytest_hermes_env.live.providers import LiveServer
+from pytest_hermes_env.live.providers import LiveServer
 
 __all__ = ["message_of", "preflight"]
 
@@ -35,8 +33,6 @@ def preflight(server: LiveServer, *, accepts_unlisted: bool = False) -> tuple[Li
     Raises: not reachable, key refused, wrong URL, no such model, no ``/generate`` → LiveModeError. No model was given and the
     server does not have exactly one → UsageError.
     """
-    import httpx  # noqa: PLC0415 - takes 100 ms
-
     headers = {"authorization": f"Bearer {server.key}"} if server.key else {}
     with httpx.Client(timeout=PATIENCE_S, headers=headers, follow_redirects=True) as client:
         if server.is_checked:
@@ -74,8 +70,6 @@ def _tokenizer_of(server: LiveServer) -> str:
 
 
 def _get(client: httpx.Client, server: LiveServer, url: str) -> httpx.Response:
-    import httpx  # noqa: PLC0415
-
     try:
         return client.get(url)
     except httpx.HTTPError as error:

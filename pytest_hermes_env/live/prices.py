@@ -10,12 +10,12 @@
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_hermes_env.errors import UsageError, shorten
 
@@ -25,12 +25,16 @@ MILLION = 1_000_000
 SHAPE = "for each model a table with `input` and `output`, in USD per million tokens"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Price(BaseModel):
     """``input`` and ``output`` in USD per million tokens."""
 
-    input: float
-    output: float
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    input: Amount
+    output: Amount
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return USD."""
@@ -69,14 +73,10 @@ def _parsed(path: str, text: str) -> Any:
 
 
 def _price(path: str, model: str, row: Any) -> Price:
-    if isinstance(row, dict) and set(row) == {"input", "output"}:
-        input_usd, output_usd = row["input"], row["output"]
-        if _is_amount(input_usd) and _is_amount(output_usd):
-            return Price(input=float(input_usd), output=float(output_usd))
-    raise UsageError(
-        f"--hermes-prices: {path} has no valid price for {model}.\n  expected  {SHAPE}, not negative\n  seen      {shorten(repr(row))}"
-    )
-
-
-def _is_amount(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    try:
+        return Price.model_validate(row)
+    except ValidationError:
+        raise UsageError(
+            f"--hermes-prices: {path} has no valid price for {model}.\n"
+            f"  expected  {SHAPE}, not negative\n  seen      {shorten(repr(row))}"
+        ) from None

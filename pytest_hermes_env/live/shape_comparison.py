@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from pytest_hermes_env.errors import shorten
 
 if TYPE_CHECKING:
     from pytest_hermes_env.inference.steps import Step, Turn
 
-__all__ = ["Answer", "differences", "mock_answer", "probes", "shape_of"]
+__all__ = ["ERRORS", "EVENTS", "Answer", "differences", "events_of", "mock_answer", "probes", "shape_of"]
 
 ERRORS = 400
 EVENTS = "text/event-stream"
@@ -77,9 +79,9 @@ def shape_of(answer: Answer) -> dict[str, set[str]]:
         shape: dict[str, set[str]] = {}
         _walk(_json(answer.content), "", shape)
         return shape
-    rows = [line.removeprefix(b"data:").strip() for line in answer.content.splitlines() if line.startswith(b"data:")]
+    rows = events_of(answer.content)
     is_done = bool(rows) and rows[-1] == DONE.encode()
-    chunks = [_json(row) for row in rows if row != DONE.encode()]
+    chunks = _chunks(answer)
     shape = {"end": {DONE if is_done else "without " + DONE}}
     for chunk in chunks:
         _walk(chunk, "chunk", shape)
@@ -143,8 +145,6 @@ def _form_of_id(text: str) -> str:
 
 async def mock_answer(url: str, body: Mapping[str, Any], live: Answer) -> Answer:
     """Return the mock model's answer to the request, with the provider's message."""
-    import httpx  # noqa: PLC0415 - takes 100 ms
-
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
 
     said = _turn_of(live)
@@ -183,7 +183,7 @@ def _messages(live: Answer) -> Iterator[dict[str, Any]]:
             if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
                 yield choice["message"]
         return
-    deltas = list(_deltas(live))
+    deltas = [delta for chunk in _chunks(live) for delta in _deltas_of(chunk)]
     calls: dict[int, dict[str, Any]] = {}
     for delta in deltas:
         for part in delta.get("tool_calls") or []:
@@ -199,10 +199,13 @@ def _messages(live: Answer) -> Iterator[dict[str, Any]]:
     }
 
 
-def _deltas(live: Answer) -> Iterator[dict[str, Any]]:
-    for line in live.content.splitlines():
-        chunk = _json(line.removeprefix(b"data:").strip()) if line.startswith(b"data:") else None
-        yield from _deltas_of(chunk)
+def _chunks(live: Answer) -> list[Any]:
+    return [_json(event) for event in events_of(live.content) if event != DONE.encode()]
+
+
+def events_of(content: bytes) -> list[bytes]:
+    """Return the data of the events of a stream."""
+    return [line.removeprefix(b"data:").strip() for line in content.splitlines() if line.startswith(b"data:")]
 
 
 def probes(model: str) -> Iterable[tuple[str, dict[str, Any]]]:

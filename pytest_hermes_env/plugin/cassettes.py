@@ -123,7 +123,6 @@ def _session(
         record_command=f"pytest --hermes-record=rewrite {shlex.quote(request.node.nodeid)}",
         player=Player(read_tape(path), matching, redactor) if plays else None,
         recorder=Recorder() if records else None,
-        matching=matching,
         tools=cast("ToolSource", request.config.getoption("hermes_replay_tools")),
         transports=(InProcessTransport,),
         guards_hosts=False,
@@ -144,7 +143,7 @@ def _verify(request: pytest.FixtureRequest, session: CassetteSession, mark: Cass
 
 
 def _header(request: pytest.FixtureRequest, upstream: Any, model: str) -> Header:
-    from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
+    from pytest_hermes_env.cassette.origin import header_of  # noqa: PLC0415
 
     live = _live_source(upstream, request.config)
     return header_of(

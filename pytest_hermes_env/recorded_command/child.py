@@ -94,16 +94,14 @@ class CommandCassette:
             with (self._place / "taken").open("x", encoding="utf-8") as file:
                 file.write(str(self._process))
         except FileExistsError:
-            self._report(
-                Report(
-                    process=self._process,
-                    error="a second process of the command builds an environment.\n"
-                    "  expected  one process with environments: a cassette keeps the order of its rollouts\n"
-                    "  fix       record each process with a separate command and cassette",
-                )
-            )
+            Report(
+                process=self._process,
+                error="a second process of the command builds an environment.\n"
+                "  expected  one process with environments: a cassette keeps the order of its rollouts\n"
+                "  fix       record each process with a separate command and cassette",
+            ).write(self._place)
             sys.exit(2)
-        self._report(Report(process=self._process))
+        Report(process=self._process).write(self._place)
         configs = server_configs if isinstance(server_configs, list) else [server_configs]
         self._upstream = next((str(url) for each in configs if (url := getattr(each, "base_url", None))), "")
         self._model = next((str(name) for each in configs if (name := getattr(each, "model_name", None))), "")
@@ -168,21 +166,19 @@ class CommandCassette:
             raise
         finally:
             rollouts = sorted(self._session.watch.rollouts, key=lambda each: each.number)
-            self._report(
-                Report(
-                    process=self._process,
-                    is_whole=True,
-                    error=error,
-                    calls=self._session.played if self._settings.plays else self._session.recorder.calls,
-                    rollouts=len(rollouts),
-                    rewards=[rollout.reward for rollout in rollouts if rollout.has_reward],
-                    refused=[] if self._guard is None else self._guard.hosts,
-                )
-            )
+            Report(
+                process=self._process,
+                is_whole=True,
+                error=error,
+                calls=self._session.played if self._settings.plays else self._session.recorder.calls,
+                rollouts=len(rollouts),
+                rewards=[rollout.reward for rollout in rollouts if rollout.has_reward],
+                refused=[] if self._guard is None else self._guard.hosts,
+            ).write(self._place)
 
     def _keep(self) -> None:
+        from pytest_hermes_env.cassette.origin import header_of  # noqa: PLC0415
         from pytest_hermes_env.cassette.save import save_tape  # noqa: PLC0415
-        from pytest_hermes_env.cassette.session import header_of  # noqa: PLC0415
 
         settings = self._settings
         header = header_of(
@@ -192,9 +188,6 @@ class CommandCassette:
             test=settings.again,
         )
         save_tape(self._place / RECORDED, self._session.tape(header), self._redactor.knowing(self._session.sent))
-
-    def _report(self, report: Report) -> None:
-        report.write(self._place)
 
 
 def _forget(settings: Settings) -> None:

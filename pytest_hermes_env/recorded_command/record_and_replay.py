@@ -21,7 +21,8 @@ from typing import Any
 
 from pytest_hermes_env.atomic_files import exclusive, replace_file
 from pytest_hermes_env.cassette.format import read_tape
-from pytest_hermes_env.cassette.inventory import DEFAULT_DIRECTORY, version_drift
+from pytest_hermes_env.cassette.inventory import DEFAULT_DIRECTORY
+from pytest_hermes_env.cassette.origin import version_drift
 from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.errors import BadCassette, UsageError

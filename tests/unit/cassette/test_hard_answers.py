@@ -27,8 +27,8 @@ from pytest_hermes_env.cassette import interception
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.key_shapes import secrets_sent
 from pytest_hermes_env.cassette.matching import Matching, canonical, normal_form
-from pytest_hermes_env.cassette.player import tool_request
 from pytest_hermes_env.cassette.session import recording, replaying
+from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
 from pytest_hermes_env.rollout.builder import shared_tokenizer
 
@@ -278,7 +278,7 @@ def test_keys_that_requests_carry_are_known() -> None:
 def test_ids_that_are_not_of_tool_calls_count() -> None:
     """An argument named id is as good as any other: only ids of tool calls are mapped."""
     one, other = (
-        normal_form(canonical(tool_request("process", {"id": name}, by_agent=True), Matching()), Matching())
+        normal_form(canonical(ModelRequest.of_tool_call("process", {"id": name}, by_agent=True), Matching()), Matching())
         for name in ("server-1", "server-2")
     )
 
