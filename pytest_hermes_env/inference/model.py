@@ -14,7 +14,7 @@ from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
-from pytest_hermes_env.inference.request_log import Exchange, Kind, RequestLog
+from pytest_hermes_env.inference.request_log import Exchange, Kind
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
@@ -45,7 +45,8 @@ class Reply:
     delay_s: float
     exchange: Exchange
     number: int
-    log: RequestLog
+    """The place of the exchange in ``log``, which is no longer the model's after `MockModel.reset`."""
+    log: list[Exchange]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ class MockModel:
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.name = name
-        self.log = RequestLog()
+        self.log: list[Exchange] = []
         self.scripts = scripts
         self.tokens: TokenMode | None = None
         self._on_exchange = on_exchange
@@ -83,12 +84,14 @@ class MockModel:
         self._problems: list[Problem] = []
         self._lock = threading.Lock()
 
-    def respond(self, method: str, path: str, data: bytes, *, attempt: int = 0) -> Reply:
+    def respond(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Reply:
         """Return the answer to one HTTP request; paths work with and without ``/v1``.
 
-        ``attempt`` counts a client's retries of one request from 0. An unknown endpoint is answered with 404 and recorded as
-        a problem.
+        A client counts its retries of one request in ``headers``. An unknown endpoint is answered with 404 and recorded as a
+        problem.
         """
+        retries = headers.get("x-stainless-retry-count", "0")
+        attempt = int(retries) if retries.isdecimal() else 0
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
                 return self._answer(self._chat, path, data, attempt)
@@ -112,7 +115,7 @@ class MockModel:
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
         exchange = replace(reply.exchange, ended_s=time.monotonic())
-        reply.log.complete(reply.number, exchange)
+        reply.log[reply.number] = exchange
         if self._on_exchange is not None:
             self._on_exchange(exchange)
 
@@ -138,7 +141,7 @@ class MockModel:
         with self._lock:
             self._problems.clear()
             self._index = ConversationIndex()
-            self.log = RequestLog()
+            self.log = []
         self.scripts.reset()
         if self.tokens is not None:
             self.tokens.reset()
@@ -273,8 +276,9 @@ class MockModel:
         wire: str | None = None,
         media_type: str = JSON,
     ) -> Reply:
-        log = self.log
-        number = log.add(exchange)
+        with self._lock:
+            log, number = self.log, len(self.log)
+            log.append(exchange)
         return Reply(
             status=status,
             content=(json.dumps(body) if wire is None else wire).encode("utf-8", "surrogatepass"),

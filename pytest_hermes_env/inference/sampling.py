@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
-from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.errors import ScriptError, with_type
 
 __all__ = ["DEFAULT_SAMPLING", "Logprobs", "Sampled", "sampled"]
 
@@ -57,13 +57,15 @@ def sampled(
     """
     for name, value in {"end": end, "broken_utf8": broken_utf8, "wrong_id": wrong_id}.items():
         if not isinstance(value, bool):
-            raise ScriptError(f"sampled({name}=...) takes True or False; got {_seen(value)}.")
+            raise ScriptError(f"sampled({name}=...) takes True or False; got {with_type(value)}.")
     if not isinstance(drift, int) or drift < 0:
-        raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {_seen(drift)}.")
+        raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {with_type(drift)}.")
     if max_tokens is not None and (not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1):
-        raise ScriptError(f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {_seen(max_tokens)}.")
+        raise ScriptError(
+            f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {with_type(max_tokens)}."
+        )
     if logprobs not in get_args(Logprobs):
-        raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {_seen(logprobs)}.")
+        raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {with_type(logprobs)}.")
     return Sampled(
         end=end,
         drift=int(drift),
@@ -72,7 +74,3 @@ def sampled(
         wrong_id=wrong_id,
         logprobs=logprobs,
     )
-
-
-def _seen(value: object) -> str:
-    return f"{type(value).__name__} {shorten(repr(value))}"

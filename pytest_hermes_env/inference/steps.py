@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.errors import ScriptError, shorten, with_type
 from pytest_hermes_env.inference.sampling import Sampled
 
 __all__ = [
@@ -186,7 +186,7 @@ def call_raw(tool: str, arguments_text: str) -> Call:
 def unoffered(step: Call) -> Call:
     """Return the call, allowed to name a tool or arguments that the request does not offer."""
     if not isinstance(step, Call):
-        raise ScriptError(f"unoffered() takes a call, such as unoffered(call('nope')); got {_seen(step)}.")
+        raise ScriptError(f"unoffered() takes a call, such as unoffered(call('nope')); got {with_type(step)}.")
     return replace(step, is_offered=False)
 
 
@@ -198,16 +198,16 @@ def fail(status: int, message: str = "scripted failure", *, times: int | None = 
     ``x-stainless-retry-count`` counts the attempts.
     """
     if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
-        raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {_seen(status)}.")
+        raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {with_type(status)}.")
     if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
-        raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {_seen(times)}.")
+        raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {with_type(times)}.")
     return Fail(status=status, message=_text("fail", message), times=times)
 
 
 def hang(seconds: float) -> Hang:
     """Return the step that delays the answer; without other steps the answer is empty text. Units: seconds."""
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
-        raise ScriptError(f"hang() takes a finite number of seconds from 0; got {_seen(seconds)}.")
+        raise ScriptError(f"hang() takes a finite number of seconds from 0; got {with_type(seconds)}.")
     return Hang(seconds=float(seconds))
 
 
@@ -264,7 +264,7 @@ def _step(value: Step | str) -> Step:
     if isinstance(value, STEP_TYPES):
         return value
     raise ScriptError(
-        f"a turn is made of steps; got {_seen(value)}.\n"
+        f"a turn is made of steps; got {with_type(value)}.\n"
         "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
         "or a list of them for one turn"
     )
@@ -272,14 +272,10 @@ def _step(value: Step | str) -> Step:
 
 def _text(step: str, value: object) -> str:
     if not isinstance(value, str):
-        raise ScriptError(f"{step}() takes a string; got {_seen(value)}.")
+        raise ScriptError(f"{step}() takes a string; got {with_type(value)}.")
     return value
 
 
 def _tool_name(step: str, value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ScriptError(f"the first argument of {step}() must be the name of a tool; got {_seen(value)}.")
-
-
-def _seen(value: object) -> str:
-    return f"{type(value).__name__} {shorten(repr(value))}"
+        raise ScriptError(f"the first argument of {step}() must be the name of a tool; got {with_type(value)}.")

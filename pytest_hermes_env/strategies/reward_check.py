@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten
+from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten, with_type
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.results import agent_result
 from pytest_hermes_env.strategies.rollouts import agent_results
@@ -104,14 +104,14 @@ def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None
     if results is not None and not isinstance(results, st.SearchStrategy):
         raise StrategyError(
             "check_reward(results=...) takes a strategy of results.\n"
-            f"  seen      {type(results).__name__} {shorten(repr(results))}\n"
+            f"  seen      {with_type(results)}\n"
             "  fix       results=agent_results(...), or results=hypothesis.strategies.sampled_from([...])"
         )
     if not isinstance(examples, int) or isinstance(examples, bool) or examples < 1:
-        raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {type(examples).__name__} {examples!r}.")
+        raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {with_type(examples)}.")
     if bounds is not None and not _are_bounds(bounds):
         raise StrategyError(
-            f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {type(bounds).__name__} {bounds!r}."
+            f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {with_type(bounds)}."
         )
 
 
