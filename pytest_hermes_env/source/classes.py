@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.layer_names import (
     ATROPOS_ENV,
-    BASE_METHODS,
+    INHERITED_METHODS,
     LAYER_ENV,
     LAYER_FILES,
     LAYER_NAMES,
-    LAYER_RUNS,
     REQUIRED_METHODS,
 )
 from pytest_hermes_env.source.modules import Binding, Module
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
-_GIVEN_BY_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 
 
 class ClassKind(enum.StrEnum):
@@ -184,7 +182,7 @@ class ClassSource:
         taken: set[str] = set()
         for item in self.mro:
             if isinstance(item, External):
-                taken |= _GIVEN_BY_BASE if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
+                taken |= INHERITED_METHODS if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
                 continue
             found |= {
                 name: function for name, function in item.own_methods.items() if name not in taken and not function.is_abstract

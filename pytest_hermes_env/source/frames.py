@@ -6,7 +6,7 @@ A *frame* is one function entered with one set of argument values. The interpret
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource
@@ -111,14 +111,12 @@ class Frame:
             self.calls.append(call)
             return
         before = self.calls[index]
-        self.calls[index] = Call(
-            call.node,
-            before.callee | call.callee,
-            before.receiver | call.receiver,
-            tuple(old | new for old, new in zip(before.arguments, call.arguments, strict=True)),
-            {name: before.keywords.get(name, NOTHING) | values for name, values in call.keywords.items()},
-            call.function,
-            call.name,
+        self.calls[index] = replace(
+            call,
+            callee=before.callee | call.callee,
+            receiver=before.receiver | call.receiver,
+            arguments=tuple(old | new for old, new in zip(before.arguments, call.arguments, strict=True)),
+            keywords={name: before.keywords.get(name, NOTHING) | values for name, values in call.keywords.items()},
         )
 
     def add_change(self, attribute: str, how: str, node: ast.AST, value: Values = ANYTHING) -> None:
