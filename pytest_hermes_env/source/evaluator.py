@@ -42,7 +42,6 @@ from pytest_hermes_env.source.values import (
     Kind,
     Value,
     Values,
-    attributes_of_self,
     elements,
     may_be,
     may_name_a_tool,
@@ -113,20 +112,22 @@ class Evaluator:
                     self.bind(part, held)
             case ast.Starred(value=inner):
                 self.bind(inner, sequence_of(elements(values)))
-            case ast.Attribute(value=base_node, attr=name):
-                base = self.value(base_node)
-                if may_be(base, Kind.SELF):
-                    self.frame.add_change(name, "set", target, values)
-                for attribute in attributes_of_self(base):
-                    self.frame.add_change(attribute, "part", target, values)
-            case ast.Subscript(value=base_node, slice=index):
-                base = self.value(base_node)
-                self.value(index)
-                for attribute in attributes_of_self(base):
-                    changed = "*" if attribute == "__dict__" else attribute
-                    self.frame.add_change(changed, "slice" if isinstance(index, ast.Slice) else "part", target, values)
+            case ast.Attribute() | ast.Subscript():
+                self.change(target, target, values, of_self="set", inside="part")
             case _:
                 self.value(target)
+
+    def change(
+        self, target: ast.Attribute | ast.Subscript, node: ast.AST, values: Values, *, of_self: str, inside: str
+    ) -> None:
+        """Record what ``node`` changes: an attribute of self itself, or something inside one; see `Change` for the two words."""
+        base = self.value(target.value)
+        if isinstance(target, ast.Subscript):
+            self.value(target.slice)
+            inside = "slice" if isinstance(target.slice, ast.Slice) else inside
+        elif may_be(base, Kind.SELF):
+            self.frame.add_change(target.attr, of_self, node, values)
+        self.frame.add_changes_inside(base, inside, node, values)
 
     def _execute(self, body: list[ast.stmt]) -> Values:
         """Interpret the body of a nested function in the current ``env``, and return what it returns."""

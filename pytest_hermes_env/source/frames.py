@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource
-from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values
+from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values, attributes_of_self
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -122,6 +122,11 @@ class Frame:
     def add_change(self, attribute: str, how: str, node: ast.AST, value: Values = ANYTHING) -> None:
         """Record that something on self changes."""
         self.changes.append(Change(attribute, how, node, value, self.function))
+
+    def add_changes_inside(self, base: Values, how: str, node: ast.AST, value: Values = ANYTHING) -> None:
+        """Record that something inside the attributes of self in ``base`` changes; inside ``__dict__``, any attribute may."""
+        for attribute in attributes_of_self(base):
+            self.add_change("*" if attribute == "__dict__" else attribute, how, node, value)
 
 
 def calls_in(frames: Iterable[Frame]) -> Iterator[Call]:

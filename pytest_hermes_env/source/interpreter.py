@@ -143,21 +143,12 @@ class Interpreter(Evaluator):
                 self.env[target.id] = (
                     sequence_of(elements(added)) if may_be(held, Kind.MANY) or may_be(added, Kind.MANY) else ANYTHING
                 )
-            return
-        base = self.value(target.value)
-        if isinstance(target, ast.Attribute) and may_be(base, Kind.SELF):
-            self.frame.add_change(target.attr, "add", node)
-        for attribute in attributes_of_self(base):
-            self.frame.add_change(attribute, "part", node)
+        else:
+            self.change(target, node, ANYTHING, of_self="add", inside="part")
 
     def _delete(self, target: ast.expr) -> None:
-        if isinstance(target, ast.Subscript):
-            base = self.value(target.value)
-            self.value(target.slice)
-            for attribute in attributes_of_self(base):
-                self.frame.add_change(attribute, "slice" if isinstance(target.slice, ast.Slice) else "delete", target)
-        elif isinstance(target, ast.Attribute) and may_be(self.value(target.value), Kind.SELF):
-            self.frame.add_change(target.attr, "delete", target)
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            self.change(target, target, ANYTHING, of_self="delete", inside="delete")
         elif isinstance(target, (ast.Tuple, ast.List)):
             for part in target.elts:
                 self._delete(part)
