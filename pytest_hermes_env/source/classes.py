@@ -20,7 +20,7 @@ from pytest_hermes_env.source.layer_names import (
     REQUIRED_METHODS,
 )
 from pytest_hermes_env.source.modules import Binding, Module
-from pytest_hermes_env.source.syntax import flat_statements, last_name
+from pytest_hermes_env.source.syntax import flat_statements, last_name, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,13 +167,7 @@ class ClassSource:
     @cached_property
     def own_attributes(self) -> Mapping[str, ast.expr]:
         """Values assigned in the class body."""
-        found: dict[str, ast.expr] = {}
-        for statement in flat_statements(self.node.body):
-            if isinstance(statement, ast.Assign):
-                found.update((item.id, statement.value) for item in statement.targets if isinstance(item, ast.Name))
-            elif isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
-                found[statement.target.id] = statement.value
-        return found
+        return {name: value for statement in flat_statements(self.node.body) for name, value in named_values(statement)}
 
     @cached_property
     def methods(self) -> Mapping[str, Function]:
