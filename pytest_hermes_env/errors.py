@@ -84,6 +84,7 @@ __all__ = [
     "UsageError",
     "UseAfterCleanup",
     "shorten",
+    "with_type",
 ]
 
 SEEN_LIMIT = 200
@@ -258,3 +259,8 @@ def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:
     text = seen if isinstance(seen, str) else repr(seen)
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def with_type(value: object) -> str:
+    """Return the type and the value, such as ``str '42'``, for the "what was seen" part of a message."""
+    return f"{type(value).__name__} {shorten(repr(value))}"

@@ -26,9 +26,7 @@ def build_app(model: MockModel) -> Starlette:
             data = await request.body()
         except ClientDisconnect:
             return Response(status_code=499)
-        retries = request.headers.get("x-stainless-retry-count", "0")
-        attempt = int(retries) if retries.isdecimal() else 0
-        reply = model.respond(request.method, request.url.path, data, attempt=attempt)
+        reply = model.respond(request.method, request.url.path, data, request.headers)
         if reply.delay_s and not await _wait(request, reply.delay_s):
             return Response(status_code=499)
         model.delivered(reply)

@@ -164,7 +164,7 @@ def vllm_answer(request: Request, generation: Generation, *, size: int) -> JsonO
         "prompt_token_ids": list(generation.prompt),
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = _rows(generation, generation.prompt, sample.ids, request.top, size)
+        rows = _rows(generation, request.top, size)
         places: list[JsonValue] = [[{str(token): own for token, own in row}] for row in rows]
         answer["logprobs"] = [places] * count
     if request.prompt_top is not None:
@@ -208,7 +208,7 @@ def _sglang_one(request: Request, generation: Generation, index: int, texts: Map
         "cached_tokens": 0,
     }
     if request.top is not None and generation.logprobs != "missing":
-        rows = _rows(generation, generation.prompt, sample.ids, request.top, size)
+        rows = _rows(generation, request.top, size)
         meta["output_token_logprobs"] = [_triple(row[0], texts) for row in rows]
         if request.top:
             meta["output_top_logprobs"] = [[_triple(one, texts) for one in row[: request.top]] for row in rows]
@@ -233,11 +233,9 @@ def _triple(one: tuple[int, float | None], texts: Mapping[int, str]) -> JsonValu
     return [own, token, texts.get(token)]
 
 
-def _rows(
-    generation: Generation, prompt: Sequence[int], ids: Sequence[int], top: int, size: int
-) -> list[list[tuple[int, float | None]]]:
+def _rows(generation: Generation, top: int, size: int) -> list[list[tuple[int, float | None]]]:
     """Return for each sampled token the token and its alternatives with logprobs, as scripted: short, or without numbers."""
-    places = list(enumerate(ids, start=len(prompt)))
+    places = list(enumerate(generation.sample.ids, start=len(generation.prompt)))
     if generation.logprobs == "short":
         places = places[:-1]
     if generation.logprobs == "null":

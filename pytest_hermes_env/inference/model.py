@@ -14,15 +14,15 @@ from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
-from pytest_hermes_env.inference.request_log import Exchange, Kind, RequestLog
+from pytest_hermes_env.inference.request_log import Exchange, Kind
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from pytest_hermes_env.inference.script_choice import ChosenTurn, ScriptChoice
+    from pytest_hermes_env.inference.script_choice import ScriptChoice
     from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
 
@@ -45,7 +45,21 @@ class Reply:
     delay_s: float
     exchange: Exchange
     number: int
-    log: RequestLog
+    """The place of the exchange in ``log``, which is no longer the model's after `MockModel.reset`."""
+    log: list[Exchange]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """What a request asks for: a turn of each conversation; without one, a fixed answer.
+
+    ``complete`` makes the body of the answer from the turns, ``chunks`` its parts if the request streams.
+    """
+
+    kind: Kind
+    conversations: Sequence[Conversation] = ()
+    complete: Callable[[Sequence[Turn]], JsonObject | list[JsonValue]]
+    chunks: Callable[..., list[JsonObject]] | None = None
 
 
 class MockModel:
@@ -62,7 +76,7 @@ class MockModel:
         on_exchange: Callable[[Exchange], None] | None = None,
     ) -> None:
         self.name = name
-        self.log = RequestLog()
+        self.log: list[Exchange] = []
         self.scripts = scripts
         self.tokens: TokenMode | None = None
         self._on_exchange = on_exchange
@@ -70,12 +84,14 @@ class MockModel:
         self._problems: list[Problem] = []
         self._lock = threading.Lock()
 
-    def respond(self, method: str, path: str, data: bytes, *, attempt: int = 0) -> Reply:
+    def respond(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Reply:
         """Return the answer to one HTTP request; paths work with and without ``/v1``.
 
-        ``attempt`` counts a client's retries of one request from 0. An unknown endpoint is answered with 404 and recorded as
-        a problem.
+        A client counts its retries of one request in ``headers``. An unknown endpoint is answered with 404 and recorded as a
+        problem.
         """
+        retries = headers.get("x-stainless-retry-count", "0")
+        attempt = int(retries) if retries.isdecimal() else 0
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
                 return self._answer(self._chat, path, data, attempt)
@@ -99,7 +115,7 @@ class MockModel:
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
         exchange = replace(reply.exchange, ended_s=time.monotonic())
-        reply.log.complete(reply.number, exchange)
+        reply.log[reply.number] = exchange
         if self._on_exchange is not None:
             self._on_exchange(exchange)
 
@@ -125,103 +141,82 @@ class MockModel:
         with self._lock:
             self._problems.clear()
             self._index = ConversationIndex()
-            self.log = RequestLog()
+            self.log = []
         self.scripts.reset()
         if self.tokens is not None:
             self.tokens.reset()
 
     def _answer(
-        self,
-        answer: Callable[[Exchange, dict[str, object], int], Reply],
-        path: str,
-        data: bytes,
-        attempt: int,
+        self, read_question: Callable[[str, dict[str, object]], _Question], path: str, data: bytes, attempt: int
     ) -> Reply:
         exchange = _incoming(path, "unexpected")
         try:
-            body = read.parse_body(path, data)
-        except UnexpectedRequest as exc:
-            return self._refuse(exchange, exc)
-        exchange = replace(exchange, request=read.redact(body))
-        try:
-            return answer(exchange, body, attempt)
+            body = read.redact(read.parse_body(path, data))
+            exchange = replace(exchange, request=body)
+            question = read_question(path, body)
+            if not question.conversations:
+                said = str(HEALTHY) if question.kind == "health" else ""
+                return self._reply_with(replace(exchange, kind=question.kind, said=said), question, [HEALTHY], attempt)
+            exchange = replace(exchange, conversation=question.conversations[0])
+            chosen = [self.scripts.choose(conversation) for conversation in question.conversations]
+            kind = question.kind
+            if kind != "completion":  # the tool calls of a text completion are text
+                for one, conversation in zip(chosen, question.conversations, strict=True):
+                    check_calls(one.turn, conversation.tools, origin=one.origin)
+                kind = "judge" if chosen[0].is_judge else kind
+            answered = replace(exchange, kind=kind, script=chosen[0].script, said=str(chosen[0].turn))
+            return self._reply_with(answered, question, [one.turn for one in chosen], attempt)
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
 
-    def _chat(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
-        messages = read.chat_messages(exchange.path, body)
-        n = read.choice_count(exchange.path, body)
+    def _chat(self, path: str, body: dict[str, object]) -> _Question:
+        messages = read.chat_messages(path, body)
+        n = read.choice_count(path, body)
         conversation, prompt_bytes = self._locate(messages, body)
 
-        def complete(turn: Turn) -> JsonObject:
+        def complete(turns: Sequence[Turn]) -> JsonObject:
             key = f"{conversation.id}:{conversation.turn}"
-            return chat_completion(turn=turn, key=key, model=conversation.model, n=n, prompt_bytes=prompt_bytes)
+            return chat_completion(turn=turns[0], key=key, model=conversation.model, n=n, prompt_bytes=prompt_bytes)
 
         if read.is_health_check(body):
-            return self._reply(replace(exchange, kind="health", said=str(HEALTHY)), complete(HEALTHY))
-        exchange = replace(exchange, conversation=conversation)
-        try:
-            chosen = self.scripts.choose(conversation)
-            check_calls(chosen.turn, conversation.tools, origin=chosen.origin)
-        except HermesEnvError as exc:
-            return self._refuse(exchange, exc)
-        exchange = _answered(exchange, chosen, "judge" if chosen.is_judge else "chat")
-        chunks = chat_chunks if body.get("stream") is True else None
-        return self._reply_with(exchange, chosen.turn, attempt, complete, chunks)
+            return _Question(kind="health", complete=complete)
+        return _Question(kind="chat", conversations=[conversation], complete=complete, chunks=chat_chunks)
 
-    def _completion(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
-        prompts = read.prompts(exchange.path, body)
-        n = read.choice_count(exchange.path, body)
+    def _completion(self, path: str, body: dict[str, object]) -> _Question:
+        prompts = read.prompts(path, body)
+        n = read.choice_count(path, body)
         located = [self._locate(({"role": "user", "content": prompt},), body) for prompt in prompts]
-        conversation = located[0][0]
+        conversations = [conversation for conversation, _ in located]
         prompt_bytes = sum(size for _, size in located)
+
+        def complete(turns: Sequence[Turn]) -> JsonObject:
+            key = ":".join(conversation.id for conversation in conversations)
+            return text_completion(turns=turns, key=key, model=conversations[0].model, n=n, prompt_bytes=prompt_bytes)
+
         if read.is_health_check(body):
-            turns = [HEALTHY]
-            exchange = replace(exchange, kind="health", said=str(HEALTHY))
-        else:
-            exchange = replace(exchange, conversation=conversation)
-            try:
-                chosen = [self.scripts.choose(one) for one, _ in located]
-            except HermesEnvError as exc:
-                return self._refuse(exchange, exc)
-            turns = [one.turn for one in chosen]
-            exchange = _answered(exchange, chosen[0], "completion")
+            return _Question(kind="health", complete=complete, chunks=text_chunks)
+        return _Question(kind="completion", conversations=conversations, complete=complete, chunks=text_chunks)
 
-        def complete(_: Turn) -> JsonObject:
-            key = ":".join(one.id for one, _ in located)
-            return text_completion(turns=turns, key=key, model=conversation.model, n=n, prompt_bytes=prompt_bytes)
-
-        chunks = text_chunks if body.get("stream") is True else None
-        return self._reply_with(exchange, turns[0], attempt, complete, chunks)
-
-    def _generate(self, exchange: Exchange, body: dict[str, object], attempt: int) -> Reply:
-        body = read.redact(body)  # errors show it
+    def _generate(self, path: str, body: dict[str, object]) -> _Question:
         if self.tokens is None:
             raise UnexpectedRequest(
-                f"the model was asked for tokens at {exchange.path}, but it has no tokenizer.\n"
+                f"the model was asked for tokens at {path}, but it has no tokenizer.\n"
                 f"  request   {shorten(repr(body))}\n"
                 "  fix       pass a chat template, MockServer(script, template='chatml'), or a tokenizer: tokenizer=path"
             )
-        tokens, request = self.tokens, read_request(exchange.path, body)
-        prompts = [tokens.read(exchange.path, prompt) for prompt in request.prompts]
+        tokens, request = self.tokens, read_request(path, body)
+        prompts = [tokens.read(path, prompt) for prompt in request.prompts]
         if request.is_scoring:
             roots = [self._index.locate(prompt.identity, remember=False).root for prompt in prompts]
             scored = [tokens.score(prompt, root, request.max_tokens) for prompt, root in zip(prompts, roots, strict=True)]
-            return self._reply(replace(exchange, kind="score"), tokens.answer(request, scored))
-        located = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
-        exchange = replace(exchange, conversation=located[0])
-        try:
-            chosen = [self.scripts.choose(conversation) for conversation in located]
-            for one, conversation in zip(chosen, located, strict=True):
-                check_calls(one.turn, conversation.tools, origin=one.origin)
-            generations = [
-                tokens.generate(one.turn, prompt, conversation, request.max_tokens)
-                for one, prompt, conversation in zip(chosen, prompts, located, strict=True)
-            ]
-        except HermesEnvError as exc:
-            return self._refuse(exchange, exc)
-        exchange = _answered(exchange, chosen[0], "judge" if chosen[0].is_judge else "generate")
-        return self._reply_with(exchange, chosen[0].turn, attempt, lambda _: tokens.answer(request, generations), None)
+            return _Question(kind="score", complete=lambda _: tokens.answer(request, scored))
+        conversations = [self._read_conversation(tokens, prompt, request.sampling) for prompt in prompts]
+
+        def complete(turns: Sequence[Turn]) -> JsonObject | list[JsonValue]:
+            asked = zip(turns, prompts, conversations, strict=True)
+            return tokens.answer(request, [tokens.generate(*one, request.max_tokens) for one in asked])
+
+        return _Question(kind="generate", conversations=conversations, complete=complete)
 
     def _read_conversation(self, tokens: TokenMode, prompt: Prompt, sampling: Mapping[str, object]) -> Conversation:
         position = self._index.locate(prompt.identity)
@@ -248,14 +243,9 @@ class MockModel:
         )
         return conversation, position.prompt_bytes
 
-    def _reply_with(
-        self,
-        exchange: Exchange,
-        turn: Turn,
-        attempt: int,
-        complete: Callable[[Turn], JsonObject | list[JsonValue]],
-        chunks: Callable[..., list[JsonObject]] | None,
-    ) -> Reply:
+    def _reply_with(self, exchange: Exchange, question: _Question, turns: Sequence[Turn], attempt: int) -> Reply:
+        """Return the scripted failure of the first turn, its scripted body, or the completion of all turns."""
+        turn = turns[0]
         delay_s = sum(step.seconds for step in turn.every(Hang))
         failure = turn.only(Fail)
         if failure is not None and (failure.times is None or attempt < failure.times):
@@ -263,10 +253,10 @@ class MockModel:
             return self._reply(exchange, body, status=failure.status, delay_s=delay_s)
         if (garbage := turn.only(Garbage)) is not None:
             return self._reply(exchange, garbage.body, delay_s=delay_s, wire=garbage.body)
-        completion = complete(turn)
-        if chunks is None:
+        completion, request = question.complete(turns), exchange.request or {}
+        if question.chunks is None or request.get("stream") is not True:
             return self._reply(exchange, completion, delay_s=delay_s)
-        events = server_sent_events(chunks(completion, include_usage=read.wants_usage(exchange.request or {})))
+        events = server_sent_events(question.chunks(completion, include_usage=read.wants_usage(request)))
         return self._reply(exchange, completion, delay_s=delay_s, wire=events, media_type=EVENTS)
 
     def _refuse(self, exchange: Exchange, error: HermesEnvError, *, status: int = BAD_REQUEST) -> Reply:
@@ -286,8 +276,9 @@ class MockModel:
         wire: str | None = None,
         media_type: str = JSON,
     ) -> Reply:
-        log = self.log
-        number = log.add(exchange)
+        with self._lock:
+            log, number = self.log, len(self.log)
+            log.append(exchange)
         return Reply(
             status=status,
             content=(json.dumps(body) if wire is None else wire).encode("utf-8", "surrogatepass"),
@@ -301,7 +292,3 @@ class MockModel:
 
 def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
-
-
-def _answered(exchange: Exchange, chosen: ChosenTurn, kind: Kind) -> Exchange:
-    return replace(exchange, kind=kind, script=chosen.script, said=str(chosen.turn))

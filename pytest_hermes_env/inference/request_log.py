@@ -1,8 +1,7 @@
-"""The log of a mock model: each request with its answer, in the order in which the requests arrived."""
+"""One entry in the log of a mock model: a request with its answer."""
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.conversation import Conversation
 
-__all__ = ["Exchange", "Kind", "RequestLog"]
+__all__ = ["Exchange", "Kind"]
 
 Kind: TypeAlias = Literal["chat", "judge", "completion", "generate", "score", "models", "health", "unexpected"]
 
@@ -42,27 +41,3 @@ class Exchange:
     def turn(self) -> int | None:
         """The turn of the conversation that this request asked for, counted from 0."""
         return None if self.conversation is None else self.conversation.turn
-
-
-class RequestLog:
-    """Collects exchanges. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._exchanges: list[Exchange] = []
-        self._lock = threading.Lock()
-
-    def add(self, exchange: Exchange) -> int:
-        """Add a request that has no answer yet; return its number, for `complete`."""
-        with self._lock:
-            self._exchanges.append(exchange)
-            return len(self._exchanges) - 1
-
-    def complete(self, number: int, exchange: Exchange) -> None:
-        """Replace request ``number`` with the same request and its answer."""
-        with self._lock:
-            self._exchanges[number] = exchange
-
-    def snapshot(self) -> tuple[Exchange, ...]:
-        """Return all exchanges so far, in the order in which the requests arrived."""
-        with self._lock:
-            return tuple(self._exchanges)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
-from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.errors import ScriptError, with_type
 
 __all__ = ["DEFAULT_SAMPLING", "Logprobs", "Sampled", "sampled"]
 
@@ -18,33 +18,7 @@ Logprobs: TypeAlias = Literal["all", "short", "null", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """How the tokens of a turn are sampled: the arguments of `sampled`."""
-
-    end: bool = True
-    drift: int = 0
-    max_tokens: int | None = None
-    broken_utf8: bool = False
-    wrong_id: bool = False
-    logprobs: Logprobs = "all"
-
-    def __str__(self) -> str:
-        changed = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
-        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'default'})"
-
-
-DEFAULT_SAMPLING = Sampled()
-
-
-def sampled(
-    *,
-    end: bool = True,
-    drift: int = 0,
-    max_tokens: int | None = None,
-    broken_utf8: bool = False,
-    wrong_id: bool = False,
-    logprobs: Logprobs = "all",
-) -> Sampled:
-    """Return the step that controls how the turn's tokens are sampled.
+    """The step that controls how the turn's tokens are sampled.
 
     ``end``: whether the answer ends with the end-of-turn token; without it the turn still stops, as at a stop string.
     ``drift``: how many tokens are sampled as two (True means 1): the text is the same, but encoding it returns other ids.
@@ -55,24 +29,31 @@ def sampled(
 
     Raises: any other value → ScriptError.
     """
-    for name, value in {"end": end, "broken_utf8": broken_utf8, "wrong_id": wrong_id}.items():
-        if not isinstance(value, bool):
-            raise ScriptError(f"sampled({name}=...) takes True or False; got {_seen(value)}.")
-    if not isinstance(drift, int) or drift < 0:
-        raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {_seen(drift)}.")
-    if max_tokens is not None and (not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 1):
-        raise ScriptError(f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {_seen(max_tokens)}.")
-    if logprobs not in get_args(Logprobs):
-        raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {_seen(logprobs)}.")
-    return Sampled(
-        end=end,
-        drift=int(drift),
-        max_tokens=max_tokens,
-        broken_utf8=broken_utf8,
-        wrong_id=wrong_id,
-        logprobs=logprobs,
-    )
+
+    end: bool = True
+    drift: int = 0
+    max_tokens: int | None = None
+    broken_utf8: bool = False
+    wrong_id: bool = False
+    logprobs: Logprobs = "all"
+
+    def __post_init__(self) -> None:
+        for name in ("end", "broken_utf8", "wrong_id"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ScriptError(f"sampled({name}=...) takes True or False; got {with_type(value)}.")
+        drift, limit, logprobs = self.drift, self.max_tokens, self.logprobs
+        if not isinstance(drift, int) or drift < 0:
+            raise ScriptError(f"sampled(drift=...) takes an integer from 0, or True for one token; got {with_type(drift)}.")
+        if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+            raise ScriptError(f"sampled(max_tokens=...) takes an integer from 1, or None for no limit; got {with_type(limit)}.")
+        if logprobs not in get_args(Logprobs):
+            raise ScriptError(f"sampled(logprobs=...) takes one of {', '.join(get_args(Logprobs))}; got {with_type(logprobs)}.")
+        object.__setattr__(self, "drift", int(drift))
+
+    def __str__(self) -> str:
+        changed = (one.name for one in fields(self) if getattr(self, one.name) != one.default)
+        return f"sampled ({', '.join(f'{name}={getattr(self, name)!r}' for name in changed) or 'default'})"
 
 
-def _seen(value: object) -> str:
-    return f"{type(value).__name__} {shorten(repr(value))}"
+sampled = Sampled
+DEFAULT_SAMPLING = Sampled()

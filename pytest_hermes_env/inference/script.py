@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.errors import ScriptError, shorten, with_type
 from pytest_hermes_env.inference.steps import STEP_TYPES, Step, Turn, TurnLike, as_turn
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def as_scripts(value: ScriptLike | None) -> tuple[Script, ...]:
         if wrong:
             raise ScriptError(
                 "a list holds either turns or scripts, not both.\n"
-                f"  seen      {type(wrong[0]).__name__} {shorten(repr(wrong[0]))} next to a script\n"
+                f"  seen      {with_type(wrong[0])} next to a script\n"
                 "  fix       wrap the turns: [Script([...]), Script([...])]"
             )
         return tuple(item if isinstance(item, Script) else Script(item) for item in value)
@@ -149,7 +149,7 @@ def _turns(value: object) -> tuple[Turn, ...]:
     if not isinstance(value, list | tuple):
         raise ScriptError(
             f"a script must be a list of turns or a function of the conversation; "
-            f"got {type(value).__name__} {shorten(repr(value))}.\n"
+            f"got {with_type(value)}.\n"
             "  fix       Script([call('terminal', command='ls'), say('done')])"
         )
     if not value:
@@ -171,16 +171,13 @@ def _when(value: When) -> When:
     if value is None or isinstance(value, str | re.Pattern) or (callable(value) and not inspect.isclass(value)):
         return value
     raise ScriptError(
-        "`when` must be a string, a compiled pattern or a predicate on the first user message; "
-        f"got {type(value).__name__} {shorten(repr(value))}."
+        f"`when` must be a string, a compiled pattern or a predicate on the first user message; got {with_type(value)}."
     )
 
 
 def _name(value: str | None) -> str | None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ScriptError(
-            f"the name of a script must be a non-empty string; got {type(value).__name__} {shorten(repr(value))}."
-        )
+        raise ScriptError(f"the name of a script must be a non-empty string; got {with_type(value)}.")
     return value
 
 

@@ -133,7 +133,7 @@ class MockServer:
     @property
     def journal(self) -> tuple[Exchange, ...]:
         """All requests and answers so far, in the order in which the requests arrived."""
-        return self._model.log.snapshot()
+        return tuple(self._model.log)
 
     def add(self, *scripts: ScriptLike) -> Self:
         """Append scripts; earlier ones are tried first. May be called while the server runs."""

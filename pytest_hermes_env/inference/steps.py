@@ -1,7 +1,7 @@
 """The steps of a scripted turn, and `Turn`. Standard library only.
 
-A step is a value made by a small function: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`, `empty_choices`, and
-`sampled` from the module `sampling`. A turn consists of one or more steps:
+A step is a value that checks itself: `say`, `think`, `call`, `call_raw`, `fail`, `hang`, `garbage`, `empty_choices`, and
+`sampled` from the module `sampling`. Scripts use these names, code that reads steps the names of the classes. A turn consists of one or more steps:
 ``turn(think("hm"), call("a"), call("b"), say("both at once"))``.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from pytest_hermes_env.errors import ScriptError, shorten
+from pytest_hermes_env.errors import ScriptError, shorten, with_type
 from pytest_hermes_env.inference.sampling import Sampled
 
 __all__ = [
@@ -45,21 +45,27 @@ LAST_ERROR = 599
 DESCRIPTION_LIMIT = 80
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Say:
-    """The text of the answer."""
+    """The step that answers with ``text``."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _check_text("say", self.text)
 
     def __str__(self) -> str:
         return f"say {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Think:
-    """The reasoning of the answer, sent as ``reasoning_content``."""
+    """The step that reasons ``text`` before the answer; it is sent as ``reasoning_content``."""
 
     text: str
+
+    def __post_init__(self) -> None:
+        _check_text("think", self.text)
 
     def __str__(self) -> str:
         return f"think {shorten(repr(self.text), DESCRIPTION_LIMIT)}"
@@ -85,45 +91,68 @@ class Call:
         return f"call {self.tool}({shorten(inner, DESCRIPTION_LIMIT)})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fail:
-    """An HTTP error instead of an answer. ``times``: how many attempts of one request fail; None means all."""
+    """The step that answers with HTTP ``status``. ``times``: how many attempts of one request fail; None means all.
+
+    A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
+    request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
+    ``x-stainless-retry-count`` counts the attempts.
+    """
 
     status: int
-    message: str
-    times: int | None = None
+    message: str = "scripted failure"
+    times: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        status, times = self.status, self.times
+        if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
+            raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {with_type(status)}.")
+        if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
+            raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {with_type(times)}.")
+        _check_text("fail", self.message)
 
     def __str__(self) -> str:
         return f"fail {self.status}" if self.times is None else f"fail {self.status} (times={self.times})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Hang:
-    """A delay before the rest of the turn."""
+    """The step that delays the rest of the turn; without other steps the answer is empty text. Units: seconds."""
 
     seconds: float
+
+    def __post_init__(self) -> None:
+        seconds = self.seconds
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
+            raise ScriptError(f"hang() takes a finite number of seconds from 0; got {with_type(seconds)}.")
 
     def __str__(self) -> str:
         return f"hang {self.seconds:g} s"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Garbage:
-    """A response body, sent with status 200, that is not a completion."""
+    """The step that answers with status 200 and this raw body, as broken proxies do."""
 
     body: str
+
+    def __post_init__(self) -> None:
+        _check_text("garbage", self.body)
 
     def __str__(self) -> str:
         return f"garbage {shorten(repr(self.body), DESCRIPTION_LIMIT)}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class EmptyChoices:
-    """A valid completion whose ``choices`` is an empty list."""
+    """The step that answers with a valid completion without choices, as overloaded providers do."""
 
     def __str__(self) -> str:
         return "empty choices"
 
+
+say, think, fail, hang, garbage, empty_choices = Say, Think, Fail, Hang, Garbage, EmptyChoices
 
 Step: TypeAlias = Say | Think | Call | Fail | Hang | Garbage | EmptyChoices | Sampled
 STEP_TYPES = (Say, Think, Call, Fail, Hang, Garbage, EmptyChoices, Sampled)
@@ -150,16 +179,6 @@ class Turn:
 TurnLike: TypeAlias = Turn | Step | str | Sequence[Step | str]
 
 
-def say(text: str) -> Say:
-    """Return the step that answers with ``text``."""
-    return Say(text=_text("say", text))
-
-
-def think(text: str) -> Think:
-    """Return the step that reasons ``text`` before the answer."""
-    return Think(text=_text("think", text))
-
-
 def call(tool: str, /, **arguments: object) -> Call:
     """Return the step that calls ``tool``. The request must offer the tool, and its schema must have the arguments.
 
@@ -180,45 +199,15 @@ def call(tool: str, /, **arguments: object) -> Call:
 def call_raw(tool: str, arguments_text: str) -> Call:
     """Return the step that calls ``tool`` with exactly this text as arguments, for example malformed JSON."""
     _tool_name("call_raw", tool)
-    return Call(tool=tool, arguments_text=_text("call_raw", arguments_text))
+    _check_text("call_raw", arguments_text)
+    return Call(tool=tool, arguments_text=arguments_text)
 
 
 def unoffered(step: Call) -> Call:
     """Return the call, allowed to name a tool or arguments that the request does not offer."""
     if not isinstance(step, Call):
-        raise ScriptError(f"unoffered() takes a call, such as unoffered(call('nope')); got {_seen(step)}.")
+        raise ScriptError(f"unoffered() takes a call, such as unoffered(call('nope')); got {with_type(step)}.")
     return replace(step, is_offered=False)
-
-
-def fail(status: int, message: str = "scripted failure", *, times: int | None = None) -> Fail:
-    """Return the step that answers with HTTP ``status``.
-
-    A client that retries sends the same messages, so the same turn fails again. With ``times=2`` the first two attempts of a
-    request fail and the third returns the rest of the turn: ``turn(fail(500, times=2), say("ok"))``. The openai client's header
-    ``x-stainless-retry-count`` counts the attempts.
-    """
-    if not isinstance(status, int) or isinstance(status, bool) or not CLIENT_ERROR <= status <= LAST_ERROR:
-        raise ScriptError(f"fail() takes an HTTP error status from 400 to 599; got {_seen(status)}.")
-    if times is not None and (not isinstance(times, int) or isinstance(times, bool) or times < 1):
-        raise ScriptError(f"fail(times=...) takes an integer from 1, or None for always; got {_seen(times)}.")
-    return Fail(status=status, message=_text("fail", message), times=times)
-
-
-def hang(seconds: float) -> Hang:
-    """Return the step that delays the answer; without other steps the answer is empty text. Units: seconds."""
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 <= seconds < float("inf"):
-        raise ScriptError(f"hang() takes a finite number of seconds from 0; got {_seen(seconds)}.")
-    return Hang(seconds=float(seconds))
-
-
-def garbage(body: str) -> Garbage:
-    """Return the step that answers with status 200 and this raw body, as broken proxies do."""
-    return Garbage(body=_text("garbage", body))
-
-
-def empty_choices() -> EmptyChoices:
-    """Return the step that answers with a valid completion without choices, as overloaded providers do."""
-    return EmptyChoices()
 
 
 def turn(*steps: Step | str) -> Turn:
@@ -264,22 +253,17 @@ def _step(value: Step | str) -> Step:
     if isinstance(value, STEP_TYPES):
         return value
     raise ScriptError(
-        f"a turn is made of steps; got {_seen(value)}.\n"
+        f"a turn is made of steps; got {with_type(value)}.\n"
         "  fix       use say(text), think(text), call(tool, ...), fail(status), hang(seconds), garbage(body), "
         "or a list of them for one turn"
     )
 
 
-def _text(step: str, value: object) -> str:
+def _check_text(step: str, value: object) -> None:
     if not isinstance(value, str):
-        raise ScriptError(f"{step}() takes a string; got {_seen(value)}.")
-    return value
+        raise ScriptError(f"{step}() takes a string; got {with_type(value)}.")
 
 
 def _tool_name(step: str, value: object) -> None:
     if not isinstance(value, str) or not value:
-        raise ScriptError(f"the first argument of {step}() must be the name of a tool; got {_seen(value)}.")
-
-
-def _seen(value: object) -> str:
-    return f"{type(value).__name__} {shorten(repr(value))}"
+        raise ScriptError(f"the first argument of {step}() must be the name of a tool; got {with_type(value)}.")

@@ -8,7 +8,7 @@ Standard library only: the mock model reads this table before it loads a tokeniz
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -104,35 +104,32 @@ def chat_template(template: Template) -> str | None:
 
 
 HERMES_MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
-CHATML_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-CHATML_OPENINGS = {f"<|im_start|>{role}\n": role for role in ("system", "user", "assistant", "tool")}
 
-
-def _chatml(name: str, **settings: object) -> Template:
-    fields: dict[str, object] = {
-        "family": "hermes",
-        "end": "<|im_end|>",
-        "end_of_calls": "<|im_end|>",
-        "eos": "<|im_end|>",
-        "pad": "<|endoftext|>",
-        "special": CHATML_TOKENS,
-        "marks": HERMES_MARKS,
-        "source": f"{name}.jinja",
-        "thought": "<think>\n{}\n</think>\n",
-        "before_calls": "\n",
-        "openings": CHATML_OPENINGS,
-        "closings": ("<|im_end|>\n", "<|im_end|>"),
-        "results": "tagged",
-        "tools_heading": "# Tools",
-    }
-    return Template(name=name, **{**fields, **settings})  # type: ignore[arg-type]  # the fields of `Template` have these types
-
+_CHATML = Template(
+    name="chatml",
+    family="hermes",
+    end="<|im_end|>",
+    end_of_calls="<|im_end|>",
+    eos="<|im_end|>",
+    pad="<|endoftext|>",
+    special=("<|endoftext|>", "<|im_start|>", "<|im_end|>"),
+    marks=HERMES_MARKS,
+    source="chatml.jinja",
+    thought="<think>\n{}\n</think>\n",
+    before_calls="\n",
+    openings={f"<|im_start|>{role}\n": role for role in ("system", "user", "assistant", "tool")},
+    closings=("<|im_end|>\n", "<|im_end|>"),
+    results="tagged",
+    tools_heading="# Tools",
+)
 
 _EVERY = (
-    _chatml("chatml"),
-    _chatml(
-        "qwen3",
+    _CHATML,
+    replace(
+        _CHATML,
+        name="qwen3",
         relatives=("qwen", "qwen3_coder"),
+        source="qwen3.jinja",
         thinking="stripped before the last user message",
         thought="<think>\n{}\n</think>\n\n",
     ),
@@ -299,8 +296,8 @@ TEMPLATES: Mapping[str, Template] = MappingProxyType({one.name: one for one in _
 
 FAULTY_TEMPLATES: Mapping[str, Template] = MappingProxyType(
     {
-        "no_template": _chatml("no_template", source=None, tools="not at all"),
-        "no_tools": _chatml("no_tools", tools="not at all"),
+        "no_template": replace(_CHATML, name="no_template", source=None, tools="not at all"),
+        "no_tools": replace(_CHATML, name="no_tools", source="no_tools.jinja", tools="not at all"),
     }
 )
 """Faulty templates: a tokenizer without a template, and one that raises on tools and tool messages."""

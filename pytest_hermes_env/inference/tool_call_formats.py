@@ -1,4 +1,4 @@
-"""The text formats in which model families write tool calls: one function per format.
+"""The text formats in which model families write tool calls, as one table.
 
 Place in the flow: token mode converts a scripted turn to the text that a model of the family would have sampled. The environment
 under test parses these formats; nothing is shared with its parsers, so a mistake on one side shows. Arguments are written as in
@@ -10,21 +10,34 @@ Source: the formats that the families' own chat templates document.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
-from typing import TypeAlias
 
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.inference.steps import Call
 
 __all__ = ["CALL_FORMATS", "CallFormat", "call_format"]
 
-CallFormat: TypeAlias = Callable[[Sequence[Call], int], str]
-"""``(calls of one turn, number of calls in earlier turns) -> text``."""
+
+@dataclass(frozen=True, kw_only=True)
+class CallFormat:
+    """How a family writes the calls of one turn. ``entry`` writes one call, given its number in the conversation, from 0."""
+
+    entry: Callable[[Call, int], str]
+    opening: str = ""
+    between: str = "\n"
+    closing: str = ""
+
+    def __call__(self, calls: Sequence[Call], earlier: int) -> str:
+        """Return the text of the calls. ``earlier``: the number of calls in earlier turns."""
+        entries = (self.entry(step, number) for number, step in enumerate(calls, start=earlier))
+        return f"{self.opening}{self.between.join(entries)}{self.closing}"
 
 
 def call_format(name: str) -> CallFormat:
-    """Return the function that writes the format of this name. The parser of the format has the same name.
+    """Return the format of this name. The parser of the format has the same name.
 
     Raises: an unknown name → UsageError, which lists the known ones.
     """
@@ -35,92 +48,27 @@ def call_format(name: str) -> CallFormat:
     return CALL_FORMATS[name]
 
 
-def _hermes(calls: Sequence[Call], _: int) -> str:
-    return _tagged(calls, "tool_call")
+def _object(step: Call, *, arguments: str = "arguments", more: str = "") -> str:
+    return f'{{"name": {json.dumps(step.tool, ensure_ascii=False)}, "{arguments}": {step.arguments_text}{more}}}'
 
 
-def _longcat(calls: Sequence[Call], _: int) -> str:
-    return _tagged(calls, "longcat_tool_call")
+def _keys_and_values(step: Call, _: int, *, gap: str) -> str:
+    arguments = _arguments(step)
+    if arguments is None:
+        body = f"{gap}{step.arguments_text}"
+    else:
+        pairs = ((key, _bare(value)) for key, value in arguments.items())
+        body = "".join(f"{gap}<arg_key>{key}</arg_key>{gap}<arg_value>{value}</arg_value>" for key, value in pairs)
+    return f"<tool_call>{step.tool}{body}{gap}</tool_call>"
 
 
-def _tagged(calls: Sequence[Call], tag: str) -> str:
-    return "\n".join(f"<{tag}>\n{_object(step, 'arguments')}\n</{tag}>" for step in calls)
-
-
-def _mistral(calls: Sequence[Call], earlier: int) -> str:
-    # An id has nine letters and digits and is unique within a conversation.
-    entries = (
-        f'{{"name": {_name(step)}, "arguments": {step.arguments_text}, "id": "call{earlier + place:05d}"}}'
-        for place, step in enumerate(calls)
-    )
-    return f"[TOOL_CALLS][{', '.join(entries)}]"
-
-
-def _llama_json(calls: Sequence[Call], _: int) -> str:
-    return "; ".join(_object(step, "parameters") for step in calls)
-
-
-def _deepseek_v3(calls: Sequence[Call], _: int) -> str:
-    return _deepseek(f"function<｜tool▁sep｜>{step.tool}\n```json\n{step.arguments_text}\n```" for step in calls)
-
-
-def _deepseek_v3_1(calls: Sequence[Call], _: int) -> str:
-    return _deepseek((f"{step.tool}<｜tool▁sep｜>{step.arguments_text}" for step in calls), between="")
-
-
-def _deepseek(entries: Iterable[str], between: str = "\n") -> str:
-    marked = (f"<｜tool▁call▁begin｜>{entry}<｜tool▁call▁end｜>" for entry in entries)
-    return f"<｜tool▁calls▁begin｜>{between.join(marked)}<｜tool▁calls▁end｜>"
-
-
-def _kimi_k2(calls: Sequence[Call], earlier: int) -> str:
-    entries = (
-        f"<|tool_call_begin|>functions.{step.tool}:{earlier + place}"
-        f"<|tool_call_argument_begin|>{step.arguments_text}<|tool_call_end|>"
-        for place, step in enumerate(calls)
-    )
-    return f"<|tool_calls_section_begin|>{''.join(entries)}<|tool_calls_section_end|>"
-
-
-def _glm45(calls: Sequence[Call], _: int) -> str:
-    return _keys_and_values(calls, "\n")
-
-
-def _glm47(calls: Sequence[Call], _: int) -> str:
-    return _keys_and_values(calls, "")
-
-
-def _keys_and_values(calls: Sequence[Call], gap: str) -> str:
-    texts = []
-    for step in calls:
-        arguments = _arguments(step)
-        if arguments is None:
-            body = f"{gap}{step.arguments_text}"
-        else:
-            pairs = ((key, _bare(value)) for key, value in arguments.items())
-            body = "".join(f"{gap}<arg_key>{key}</arg_key>{gap}<arg_value>{value}</arg_value>" for key, value in pairs)
-        texts.append(f"<tool_call>{step.tool}{body}{gap}</tool_call>")
-    return "\n".join(texts)
-
-
-def _qwen3_coder(calls: Sequence[Call], _: int) -> str:
-    texts = []
-    for step in calls:
-        arguments = _arguments(step)
-        if arguments is None:
-            body = f"{step.arguments_text}\n"
-        else:
-            body = "".join(f"<parameter={key}>\n{_bare(value)}\n</parameter>\n" for key, value in arguments.items())
-        texts.append(f"<tool_call>\n<function={step.tool}>\n{body}</function>\n</tool_call>")
-    return "\n".join(texts)
-
-
-def _object(step: Call, arguments: str) -> str:
-    return f'{{"name": {_name(step)}, "{arguments}": {step.arguments_text}}}'
-
-
-def _name(step: Call) -> str:
-    return json.dumps(step.tool, ensure_ascii=False)
+def _parameters(step: Call, _: int) -> str:
+    arguments = _arguments(step)
+    if arguments is None:
+        body = f"{step.arguments_text}\n"
+    else:
+        body = "".join(f"<parameter={key}>\n{_bare(value)}\n</parameter>\n" for key, value in arguments.items())
+    return f"<tool_call>\n<function={step.tool}>\n{body}</function>\n</tool_call>"
 
 
 def _arguments(step: Call) -> dict[str, object] | None:
@@ -136,21 +84,50 @@ def _bare(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+_HERMES = CallFormat(entry=lambda step, _: f"<tool_call>\n{_object(step)}\n</tool_call>")
+_LLAMA = CallFormat(entry=lambda step, _: _object(step, arguments="parameters"), between="; ")
+_DEEPSEEK_V3 = CallFormat(
+    entry=lambda step, _: (
+        f"<｜tool▁call▁begin｜>function<｜tool▁sep｜>{step.tool}\n```json\n{step.arguments_text}\n```<｜tool▁call▁end｜>"
+    ),
+    opening="<｜tool▁calls▁begin｜>",
+    closing="<｜tool▁calls▁end｜>",
+)
+_DEEPSEEK_V3_1 = replace(
+    _DEEPSEEK_V3,
+    entry=lambda step, _: f"<｜tool▁call▁begin｜>{step.tool}<｜tool▁sep｜>{step.arguments_text}<｜tool▁call▁end｜>",
+    between="",
+)
+
 CALL_FORMATS: Mapping[str, CallFormat] = MappingProxyType(
     {
-        "hermes": _hermes,
-        "qwen": _hermes,
-        "longcat": _longcat,
-        "mistral": _mistral,
-        "llama3_json": _llama_json,
-        "llama4_json": _llama_json,
-        "deepseek_v3": _deepseek_v3,
-        "deepseek_v3_1": _deepseek_v3_1,
-        "deepseek_v31": _deepseek_v3_1,
-        "kimi_k2": _kimi_k2,
-        "glm45": _glm45,
-        "glm47": _glm47,
-        "qwen3_coder": _qwen3_coder,
+        "hermes": _HERMES,
+        "qwen": _HERMES,
+        "longcat": CallFormat(entry=lambda step, _: f"<longcat_tool_call>\n{_object(step)}\n</longcat_tool_call>"),
+        "mistral": CallFormat(
+            # An id has nine letters and digits and is unique within a conversation.
+            entry=lambda step, number: _object(step, more=f', "id": "call{number:05d}"'),
+            opening="[TOOL_CALLS][",
+            between=", ",
+            closing="]",
+        ),
+        "llama3_json": _LLAMA,
+        "llama4_json": _LLAMA,
+        "deepseek_v3": _DEEPSEEK_V3,
+        "deepseek_v3_1": _DEEPSEEK_V3_1,
+        "deepseek_v31": _DEEPSEEK_V3_1,
+        "kimi_k2": CallFormat(
+            entry=lambda step, number: (
+                f"<|tool_call_begin|>functions.{step.tool}:{number}"
+                f"<|tool_call_argument_begin|>{step.arguments_text}<|tool_call_end|>"
+            ),
+            opening="<|tool_calls_section_begin|>",
+            between="",
+            closing="<|tool_calls_section_end|>",
+        ),
+        "glm45": CallFormat(entry=partial(_keys_and_values, gap="\n")),
+        "glm47": CallFormat(entry=partial(_keys_and_values, gap="")),
+        "qwen3_coder": CallFormat(entry=_parameters),
     }
 )
 """The formats by the names of their parsers."""

@@ -28,9 +28,7 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Return the model's answer. Raises: a delay beyond the read timeout → httpx.ReadTimeout."""
-        retries = request.headers.get("x-stainless-retry-count", "0")
-        attempt = int(retries) if retries.isdecimal() else 0
-        reply = self._model.respond(request.method, request.url.path, await request.aread(), attempt=attempt)
+        reply = self._model.respond(request.method, request.url.path, await request.aread(), request.headers)
         if reply.delay_s:
             timeout_s = (request.extensions.get("timeout") or {}).get("read")
             if timeout_s is not None and timeout_s < reply.delay_s:

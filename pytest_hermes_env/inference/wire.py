@@ -6,11 +6,11 @@ Source: the response types of the ``openai`` package, 2.x; the tests validate ev
 
 from __future__ import annotations
 
-import json
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.inference.steps import Call, EmptyChoices, Say, Think, Turn
+from pytest_hermes_env.inference.tool_call_formats import call_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,9 +109,8 @@ def hermes_text(turn: Turn) -> str:
         parts.append(f"<think>\n{thought.text}\n</think>")
     if (said := turn.only(Say)) is not None:
         parts.append(said.text)
-    for step in turn.every(Call):
-        name = json.dumps(step.tool, ensure_ascii=False)
-        parts.append(f'<tool_call>\n{{"name": {name}, "arguments": {step.arguments_text}}}\n</tool_call>')
+    if calls := turn.every(Call):
+        parts.append(call_format("hermes")(calls, 0))
     return "\n".join(parts)
 
 

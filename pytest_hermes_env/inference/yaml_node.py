@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import yaml
-
 from pytest_hermes_env.errors import ScriptError, shorten
 from pytest_hermes_env.inference.offered_tools import nearest_first
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import yaml
 
 __all__ = ["Node", "parse_yaml"]
 
@@ -81,6 +81,8 @@ def parse_yaml(path: Path) -> Node:
 
     Raises: unreadable, not YAML, or a duplicate field → ScriptError.
     """
+    import yaml  # noqa: PLC0415 -- takes 10 ms
+
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -104,6 +106,8 @@ def parse_yaml(path: Path) -> Node:
 
 
 def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozenset[int]) -> Node:
+    import yaml  # noqa: PLC0415
+
     line = node.start_mark.line + 1
     if id(node) in inside:
         raise ScriptError(f"{path}:{line}: this value contains itself.")

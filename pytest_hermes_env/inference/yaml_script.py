@@ -46,6 +46,7 @@ STEP_FIELDS = {
     "empty_choices": ("empty_choices",),
     "sampled": ("sampled",),
 }
+TEXT_STEPS: Mapping[str, Callable[[str], Step]] = {"say": say, "think": think, "garbage": garbage}
 SAMPLED_FIELDS = tuple(Sampled.__dataclass_fields__)
 
 
@@ -149,10 +150,7 @@ def _make_step(kind: str, fields: Mapping[str, Node]) -> Step:
     if kind == "sampled":
         options = value.fields("'sampled'", SAMPLED_FIELDS)
         return sampled(**{name: option.plain() for name, option in options.items()})  # type: ignore[arg-type]  # `sampled` checks
-    text = value.text(f"{kind!r}")
-    if kind == "say":
-        return say(text)
-    return think(text) if kind == "think" else garbage(text)
+    return TEXT_STEPS[kind](value.text(f"{kind!r}"))
 
 
 def _call(fields: Mapping[str, Node]) -> Step:

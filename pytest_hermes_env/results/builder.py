@@ -19,6 +19,8 @@ from pytest_hermes_env.results.values import History
 
 __all__ = ["Result", "agent_result", "history_of"]
 
+__tracebackhide__ = True  # pytest shows the test's own line, not the builder's
+
 
 class Result:
     """The result of a rollout, and a builder for more steps.
@@ -42,12 +44,10 @@ class Result:
 
     def system(self, text: str) -> Result:
         """Add the system prompt, which must be first."""
-        __tracebackhide__ = True
         return self._then(grammar.system, text)
 
     def user(self, text: str) -> Result:
         """Add a user message, before the first turn. Without one, the user message is "…"."""
-        __tracebackhide__ = True
         return self._then(grammar.user, text)
 
     def offering(self, *tools: str) -> Result:
@@ -55,17 +55,14 @@ class Result:
 
         Default: hermes' terminal and file tools, and those that the rollout calls.
         """
-        __tracebackhide__ = True
         return self._then(grammar.offering, tools)
 
     def think(self, text: str) -> Result:
         """Add reasoning to the next turn; an empty text means none."""
-        __tracebackhide__ = True
         return self._then(grammar.think, text)
 
     def say(self, text: str) -> Result:
         """Add the model's text: the final answer, or the text of a message whose calls follow."""
-        __tracebackhide__ = True
         return self._then(grammar.say, text)
 
     def call(self, tool: str, raw: str | None = None, /, **arguments: Any) -> Result:
@@ -73,47 +70,38 @@ class Result:
 
         ``raw`` is the JSON text of the arguments, if its exact form matters.
         """
-        __tracebackhide__ = True
         return self._then(grammar.call, "valid", tool, raw, arguments)
 
     def returns(self, *results: Mapping[str, Any] | str) -> Result:
         """Add the results of the pending calls, in order: a string as it is, an object as JSON."""
-        __tracebackhide__ = True
         return self._then(grammar.returns, results)
 
     def raises(self, error: Exception | type[Exception]) -> Result:
         """Let the tool of the first pending call raise."""
-        __tracebackhide__ = True
         return self._then(grammar.raises, error)
 
     def unknown_tool(self, tool: str, raw: str | None = None, /, **arguments: Any) -> Result:
         """Add a call of a tool that is not offered, and the loop's answer; joins a turn with pending calls, like `call`."""
-        __tracebackhide__ = True
         return self._then(grammar.call, "unknown", tool, raw, arguments)
 
     def bad_arguments(self, tool: str, raw: str, /) -> Result:
         """Add a call whose arguments are not a JSON object, and the loop's answer; joins a turn with pending calls."""
-        __tracebackhide__ = True
         return self._then(grammar.call, "bad", tool, raw, {})
 
     def also(self) -> Result:
         """Add the next call to the last turn, although all its calls have results."""
-        __tracebackhide__ = True
         return self._then(grammar.also)
 
     def server_error(self) -> Result:
         """End with a failed model call, which counts as a turn and adds no message."""
-        __tracebackhide__ = True
         return self._then(grammar.end, "server_error")
 
     def hit_turn_limit(self) -> Result:
         """End at the turn limit: nothing can follow."""
-        __tracebackhide__ = True
         return self._then(grammar.end, "turn_limit")
 
     def with_nodes(self, tokenizer: Any) -> Result:
         """Add the state of token mode: nodes of tokens, masks and logprobs. ``tokenizer``: loaded, or its directory."""
-        __tracebackhide__ = True
         from pytest_hermes_env.results.nodes import checked_tokenizer  # noqa: PLC0415 - only where it is used
 
         return _result_of(dataclasses.replace(self._current(), tokenizer=checked_tokenizer(tokenizer)), self._layer)
@@ -123,12 +111,10 @@ class Result:
 
         Raises: not an environment → BadTarget.
         """
-        __tracebackhide__ = True
         return _result_of(self._current(), layer_from(environment))
 
     def build(self) -> Any:
         """Return a new plain AgentResult of the layer."""
-        __tracebackhide__ = True
         layer = self._layer or default_layer()
         history = self._current()
         if not _is_complete(history, layer):
@@ -136,12 +122,10 @@ class Result:
         return layer.agent_result(**outcome(history, layer.tool_error))
 
     def _then(self, step: Callable[..., History], *arguments: Any) -> Result:
-        __tracebackhide__ = True
         return _result_of(step(self._current(), *arguments), self._layer)
 
     def _current(self) -> History:
         """Return the steps so far. Raises: the fields were modified → ResultError."""
-        __tracebackhide__ = True
         if self._history is None or (isinstance(self, _Finished) and not self._is_unmodified()):
             raise ResultError(
                 "this result was modified after it was built, so no step can be added.\n"
@@ -158,7 +142,6 @@ class _Unfinished(Result):
         self._history, self._layer = history, layer
 
     def __getattr__(self, name: str) -> Any:
-        __tracebackhide__ = True
         if name not in FIELDS:
             raise AttributeError(f"an incomplete result has no attribute {name!r}")
         raise ResultError(_why_incomplete(self._current(), self._layer or default_layer()) or _NOTHING_YET)

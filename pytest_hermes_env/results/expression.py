@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 from typing import Any
+from unicodedata import is_normalized
 
 from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
@@ -54,11 +55,11 @@ def _turn_source(turn: Turn) -> list[str]:
 
 
 def _arguments_source(call: Call) -> list[str]:
-    """Return keyword arguments if they produce exactly the same text, else the text."""
+    """Return keyword arguments if they produce exactly the same text, else the text. Python normalizes identifiers."""
     arguments = None if call.kind == "bad" else _object(call.arguments)
     if arguments is None:
         return [repr(call.arguments)]
-    if all(name.isidentifier() and not keyword.iskeyword(name) for name in arguments):
+    if all(name.isidentifier() and not keyword.iskeyword(name) and is_normalized("NFKC", name) for name in arguments):
         return [f"{name}={value!r}" for name, value in arguments.items()]
     return [f"**{arguments!r}"]
 

@@ -6,7 +6,7 @@ import builtins
 import json
 from collections.abc import Mapping
 
-from pytest_hermes_env.errors import ResultError, shorten
+from pytest_hermes_env.errors import ResultError, shorten, with_type
 from pytest_hermes_env.results.values import Answer, Failure
 
 __all__ = ["read_arguments", "read_failure", "read_result", "read_text", "read_tool_name", "why_invalid"]
@@ -38,7 +38,7 @@ def read_result(value: object) -> Answer:
     if not isinstance(value, Mapping):
         raise ResultError(
             "returns(...) takes a tool result: an object or a string, like the results of hermes' tools.\n"
-            f"  seen      {type(value).__name__} {shorten(repr(value))}\n"
+            f"  seen      {with_type(value)}\n"
             "  fix       returns({'output': 'a.txt', 'exit_code': 0, 'error': None}), or returns('plain text')"
         )
     try:
@@ -57,7 +57,7 @@ def read_failure(error: object) -> Failure:
     if not isinstance(raised, Exception) or isinstance(raised, StopIteration):
         raise ResultError(
             "raises(...) takes an exception that a tool can raise and the loop catches.\n"
-            f"  seen      {type(error).__name__} {shorten(repr(error))}\n"
+            f"  seen      {with_type(error)}\n"
             "  fix       raises(RuntimeError('the sandbox is gone'))"
         )
     return Failure(type_name=type(raised).__name__, message=str(raised), source=_failure_source(raised))
@@ -93,12 +93,12 @@ def read_arguments(method: str, raw: object, arguments: dict[str, object]) -> st
 def read_text(method: str, value: object) -> str:
     """Return the value if it is a string. Raises: any other value → ResultError, which names the method."""
     if not isinstance(value, str):
-        raise ResultError(f"{method}(...) takes a string; got {type(value).__name__} {shorten(repr(value))}.")
+        raise ResultError(f"{method}(...) takes a string; got {with_type(value)}.")
     return value
 
 
 def read_tool_name(method: str, value: object) -> str:
     """Return the value if it is a tool name. Raises: any other value → ResultError, which names the method."""
     if not isinstance(value, str) or not value:
-        raise ResultError(f"{method}(...) takes the name of a tool; got {type(value).__name__} {shorten(repr(value))}.")
+        raise ResultError(f"{method}(...) takes the name of a tool; got {with_type(value)}.")
     return value

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.errors import ResultError, shorten
+from pytest_hermes_env.errors import ResultError, shorten, with_type
 
 __all__ = ["checked_tokenizer", "managed_state"]
 
@@ -34,7 +34,7 @@ def checked_tokenizer(tokenizer: Any) -> Any:
     if not getattr(_loaded(tokenizer), "chat_template", None):
         raise ResultError(
             "with_nodes(...) takes a tokenizer with a chat template, or the directory of one.\n"
-            f"  seen      {type(tokenizer).__name__} {shorten(repr(tokenizer))}\n"
+            f"  seen      {with_type(tokenizer)}\n"
             "  fix       use the path of the fixture hermes_tokenizer"
         )
     return str(tokenizer) if is_path else tokenizer

@@ -98,15 +98,13 @@ def value_of_literal(node: ast.expr | None) -> Values:
 def record_changes(call: Call, frame: Frame) -> None:
     """Record in ``frame`` what a call changes on self: by a mutating method, by setattr, or by a function such as shuffle."""
     if call.name in MUTATORS and isinstance(call.node.func, ast.Attribute):
-        for attribute in attributes_of_self(call.receiver):
-            frame.add_change("*" if attribute == "__dict__" else attribute, call.name, call.node)
+        frame.add_changes_inside(call.receiver, call.name, call.node)
     first = call.arguments[0] if call.arguments else NOTHING
     is_passed_on = any(value.kind is Kind.EXTERNAL and value.name == "setattr" for value in first)
     if call.name == "setattr" or is_passed_on:
         _record_setattr(call, frame, start=int(is_passed_on))
     if call.name in _MUTATE_FIRST_ARGUMENT:
-        for attribute in attributes_of_self(first):
-            frame.add_change(attribute, call.name, call.node)
+        frame.add_changes_inside(first, call.name, call.node)
 
 
 def _record_setattr(call: Call, frame: Frame, start: int) -> None:

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.layer_names import (
     ATROPOS_ENV,
-    BASE_METHODS,
+    INHERITED_METHODS,
     LAYER_ENV,
     LAYER_FILES,
     LAYER_NAMES,
-    LAYER_RUNS,
     REQUIRED_METHODS,
 )
 from pytest_hermes_env.source.modules import Binding, Module
-from pytest_hermes_env.source.syntax import flat_statements, last_name
+from pytest_hermes_env.source.syntax import flat_statements, last_name, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 _BUILTINS = frozenset(vars(builtins))
 _PLAIN_DECORATORS = frozenset({"dataclass", "final", "runtime_checkable", "total_ordering"})
 _PLAIN_METACLASSES = frozenset({"ABCMeta", "type"})
-_GIVEN_BY_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 
 
 class ClassKind(enum.StrEnum):
@@ -169,13 +167,7 @@ class ClassSource:
     @cached_property
     def own_attributes(self) -> Mapping[str, ast.expr]:
         """Values assigned in the class body."""
-        found: dict[str, ast.expr] = {}
-        for statement in flat_statements(self.node.body):
-            if isinstance(statement, ast.Assign):
-                found.update((item.id, statement.value) for item in statement.targets if isinstance(item, ast.Name))
-            elif isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
-                found[statement.target.id] = statement.value
-        return found
+        return {name: value for statement in flat_statements(self.node.body) for name, value in named_values(statement)}
 
     @cached_property
     def methods(self) -> Mapping[str, Function]:
@@ -184,7 +176,7 @@ class ClassSource:
         taken: set[str] = set()
         for item in self.mro:
             if isinstance(item, External):
-                taken |= _GIVEN_BY_BASE if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
+                taken |= INHERITED_METHODS if item.last in {LAYER_ENV, ATROPOS_ENV} else set()
                 continue
             found |= {
                 name: function for name, function in item.own_methods.items() if name not in taken and not function.is_abstract

@@ -114,8 +114,7 @@ def _call(node: ast.Call, module: Module, function: Function | None, depth: int)
         return FromEnvironment(name=str(given[0]), default=given[1] if len(given) > 1 else None)
     if isinstance(node.func, ast.Name) and node.func.id in {"list", "tuple", "set", "sorted", "str"} and len(node.args) == 1:
         return constant_value(node.args[0], module, function, depth)
-    is_strip = isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}
-    if is_strip and isinstance(node.func, ast.Attribute):
+    if isinstance(node.func, ast.Attribute) and node.func.attr in {"strip", "rstrip", "lstrip", "split"}:
         held = constant_value(node.func.value, module, function, depth)
         if isinstance(held, str) and node.func.attr == "split" and not node.keywords:
             given = [constant_value(item, module, function, depth) for item in node.args]

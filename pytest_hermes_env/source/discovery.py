@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
@@ -54,7 +54,7 @@ def read_classes(path: str, tree: SourceTree | None = None) -> FileReading:
     for source in classes_in(module):
         reason, is_environment = _reason_to_skip(source)
         if reason:
-            skipped.append(Skipped(path=path, line=source.line, name=source.name, reason=reason, is_environment=is_environment))
+            skipped.append(_skipped(source, reason, is_environment=is_environment))
         else:
             classes.append(source)
     return FileReading(path=path, classes=tuple(classes), skipped=tuple(skipped))
@@ -96,18 +96,15 @@ def without_abstract_bases(readings: Iterable[FileReading]) -> list[FileReading]
             for source in reading.classes
             if source.is_marked_abstract or (source in bases and source.missing and not source.unreadable)
         ]
-        notes = tuple(
-            Skipped(
-                path=source.path,
-                line=source.line,
-                name=source.name,
-                reason="an abstract base of other environments: they are judged with what they inherit from it",
-            )
-            for source in helpers
-        )
+        reason = "an abstract base of other environments: they are judged with what they inherit from it"
+        notes = tuple(_skipped(source, reason) for source in helpers)
         kept = tuple(source for source in reading.classes if source not in helpers)
-        result.append(FileReading(path=reading.path, classes=kept, skipped=reading.skipped + notes, problem=reading.problem))
+        result.append(replace(reading, classes=kept, skipped=reading.skipped + notes))
     return result
+
+
+def _skipped(source: ClassSource, reason: str, *, is_environment: bool = False) -> Skipped:
+    return Skipped(path=source.path, line=source.line, name=source.name, reason=reason, is_environment=is_environment)
 
 
 def classes_in(module: Module) -> Iterator[ClassSource]:

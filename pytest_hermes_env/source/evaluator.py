@@ -42,7 +42,6 @@ from pytest_hermes_env.source.values import (
     Kind,
     Value,
     Values,
-    attributes_of_self,
     elements,
     may_be,
     may_name_a_tool,
@@ -73,8 +72,7 @@ _CALLABLE = frozenset({Kind.METHOD, Kind.FUNCTION, Kind.LOCAL})
 class Evaluator:
     """Evaluates expressions in the environment ``env`` of one frame, and records in the frame what happens.
 
-    ``enter`` returns the frame of another function. ``execute`` interprets the statements of a nested function in the
-    current ``env`` and returns what it returns. ``module_names`` caches what names of modules hold.
+    ``enter`` returns the frame of another function. ``module_names`` caches what names of modules hold.
     """
 
     def __init__(
@@ -82,7 +80,6 @@ class Evaluator:
         source: ClassSource,
         frame: Frame,
         enter: Callable[[Function, Mapping[str, Values]], Frame],
-        execute: Callable[[list[ast.stmt]], Values],
         module_names: dict[tuple[Module, str], Values],
     ) -> None:
         """Start with the values that the frame is entered with."""
@@ -92,7 +89,6 @@ class Evaluator:
         self._module = frame.function.module
         self.env: Env = dict(frame.entry)
         self._enter = enter
-        self._execute = execute
         self._module_names = module_names
         self._nesting = 0
         self._results: dict[tuple[object, ...], Values] = {}
@@ -116,20 +112,26 @@ class Evaluator:
                     self.bind(part, held)
             case ast.Starred(value=inner):
                 self.bind(inner, sequence_of(elements(values)))
-            case ast.Attribute(value=base_node, attr=name):
-                base = self.value(base_node)
-                if may_be(base, Kind.SELF):
-                    self.frame.add_change(name, "set", target, values)
-                for attribute in attributes_of_self(base):
-                    self.frame.add_change(attribute, "part", target, values)
-            case ast.Subscript(value=base_node, slice=index):
-                base = self.value(base_node)
-                self.value(index)
-                for attribute in attributes_of_self(base):
-                    changed = "*" if attribute == "__dict__" else attribute
-                    self.frame.add_change(changed, "slice" if isinstance(index, ast.Slice) else "part", target, values)
+            case ast.Attribute() | ast.Subscript():
+                self.change(target, target, values, of_self="set", inside="part")
             case _:
                 self.value(target)
+
+    def change(
+        self, target: ast.Attribute | ast.Subscript, node: ast.AST, values: Values, *, of_self: str, inside: str
+    ) -> None:
+        """Record what ``node`` changes: an attribute of self itself, or something inside one; see `Change` for the two words."""
+        base = self.value(target.value)
+        if isinstance(target, ast.Subscript):
+            self.value(target.slice)
+            inside = "slice" if isinstance(target.slice, ast.Slice) else inside
+        elif may_be(base, Kind.SELF):
+            self.frame.add_change(target.attr, of_self, node, values)
+        self.frame.add_changes_inside(base, inside, node, values)
+
+    def _execute(self, body: list[ast.stmt]) -> Values:
+        """Interpret the body of a nested function in the current ``env``, and return what it returns."""
+        raise NotImplementedError
 
     def define(self, node: FunctionNode | ast.Lambda) -> Values:
         """Return the value of a nested function or lambda; its body is evaluated with unknown arguments."""
@@ -314,17 +316,12 @@ class Evaluator:
             return
         if any(value.kind in _CALLABLE for value in call.callee):
             return
-        for index, values in enumerate(call.arguments):
+        for index, values in enumerate(every):
             passed_on = list(call.arguments[index + 1 :]) if call.name in _PASS_ARGUMENTS_ON else []
             for value in values:
-                if value.kind is Kind.LOCAL and passed_on:
-                    self._apply_local(value, passed_on, {})
+                if passed_on and value.kind in _CALLABLE:
+                    self._run(value, passed_on, {}, call.node)
                 elif isinstance(value.target, Function):
-                    given = bind_arguments(value, value.target, passed_on, {}) if passed_on else {}
-                    self._invoke(value.target, given, call.node)
-        for values in call.keywords.values():
-            for value in values:
-                if isinstance(value.target, Function):
                     self._invoke(value.target, {}, call.node)
 
     def _result(self, call: Call) -> Values:
@@ -334,10 +331,8 @@ class Evaluator:
 
     def _result_of(self, value: Value, call: Call) -> Values:
         kind, target = value.kind, value.target
-        if isinstance(target, Function):
-            return self._invoke(target, bind_arguments(value, target, spread_arguments(call), call.keywords), call.node)
-        if kind is Kind.LOCAL:
-            return self._apply_local(value, spread_arguments(call), call.keywords)
+        if kind in _CALLABLE:
+            return self._run(value, spread_arguments(call), call.keywords, call.node)
         if kind is Kind.RUN:
             return RESULT
         if kind is Kind.CLASS and isinstance(target, ClassSource):
@@ -374,10 +369,8 @@ class Evaluator:
             self._enter_methods(call, "compute_reward")
         rollout = single(Kind.INSTANCE, LAYER_ROLLOUT, node=call.node)
         for value in scores:
-            if value.kind is Kind.LOCAL:
-                self._apply_local(value, [rollout], {})
-            elif isinstance(value.target, Function):
-                self._invoke(value.target, bind_arguments(value, value.target, [rollout], {}), call.node)
+            if value.kind in _CALLABLE:
+                self._run(value, [rollout], {}, call.node)
 
     def _enter_methods(self, call: Call, *names: str) -> None:
         for name in names:
@@ -412,6 +405,12 @@ class Evaluator:
             else:
                 found |= ANYTHING
         return found or ANYTHING
+
+    def _run(self, value: Value, given: list[Values], keywords: Mapping[str, Values], node: ast.AST) -> Values:
+        """Enter a function, or evaluate a nested one again, with these arguments; return what it returns."""
+        if isinstance(value.target, Function):
+            return self._invoke(value.target, bind_arguments(value, value.target, given, keywords), node)
+        return self._apply_local(value, given, keywords)
 
     def _invoke(self, function: Function, given: Mapping[str, Values], node: ast.AST) -> Values:
         """Enter ``function`` and return what it returns."""

@@ -6,11 +6,11 @@ A *frame* is one function entered with one set of argument values. The interpret
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassSource
-from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values
+from pytest_hermes_env.source.values import ANYTHING, NOTHING, Kind, Values, attributes_of_self
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
@@ -111,19 +111,22 @@ class Frame:
             self.calls.append(call)
             return
         before = self.calls[index]
-        self.calls[index] = Call(
-            call.node,
-            before.callee | call.callee,
-            before.receiver | call.receiver,
-            tuple(old | new for old, new in zip(before.arguments, call.arguments, strict=True)),
-            {name: before.keywords.get(name, NOTHING) | values for name, values in call.keywords.items()},
-            call.function,
-            call.name,
+        self.calls[index] = replace(
+            call,
+            callee=before.callee | call.callee,
+            receiver=before.receiver | call.receiver,
+            arguments=tuple(old | new for old, new in zip(before.arguments, call.arguments, strict=True)),
+            keywords={name: before.keywords.get(name, NOTHING) | values for name, values in call.keywords.items()},
         )
 
     def add_change(self, attribute: str, how: str, node: ast.AST, value: Values = ANYTHING) -> None:
         """Record that something on self changes."""
         self.changes.append(Change(attribute, how, node, value, self.function))
+
+    def add_changes_inside(self, base: Values, how: str, node: ast.AST, value: Values = ANYTHING) -> None:
+        """Record that something inside the attributes of self in ``base`` changes; inside ``__dict__``, any attribute may."""
+        for attribute in attributes_of_self(base):
+            self.add_change("*" if attribute == "__dict__" else attribute, how, node, value)
 
 
 def calls_in(frames: Iterable[Frame]) -> Iterator[Call]:

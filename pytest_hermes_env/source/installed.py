@@ -9,6 +9,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.source.syntax import named_values
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -88,11 +90,10 @@ def _keys_of(module: str, name: str) -> list[str]:
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         return []
-    for node in _parsed(_read(spec.origin)).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        value = getattr(node, "value", None)
-        if isinstance(value, ast.Dict) and any(isinstance(item, ast.Name) and item.id == name for item in targets):
-            return [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+    for statement in _parsed(_read(spec.origin)).body:
+        for target, value in named_values(statement):
+            if target == name and isinstance(value, ast.Dict):
+                return [key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
     return []
 
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source.modules import Module
 
 
-class Interpreter:
-    """Interprets one function and fills its frame; expressions are left to an `Evaluator`."""
+class Interpreter(Evaluator):
+    """Interprets one function and fills its frame."""
 
     def __init__(
         self,
@@ -45,9 +45,7 @@ class Interpreter:
         module_names: dict[tuple[Module, str], Values],
     ) -> None:
         """Prepare ``frame`` of a method of ``source``; see `Evaluator` for the other arguments."""
-        self._frame = frame
-        self._evaluator = Evaluator(source, frame, enter, self._execute_nested, module_names)
-        self._value = self._evaluator.value
+        super().__init__(source, frame, enter, module_names)
         self._ends: list[list[Env]] = []
         """For each loop around the statement, the environments in which it is left by break or continue."""
         self._returned: list[Values] = []
@@ -55,15 +53,7 @@ class Interpreter:
 
     def run(self) -> None:
         """Interpret the body."""
-        self._block(self._frame.function.node.body)
-
-    @property
-    def _env(self) -> Env:
-        return self._evaluator.env
-
-    @_env.setter
-    def _env(self, env: Env) -> None:
-        self._evaluator.env = env
+        self._block(self.frame.function.node.body)
 
     def _block(self, body: list[ast.stmt]) -> bool:
         """Interpret statements in order; return whether the end of the block is reached."""
@@ -73,14 +63,14 @@ class Interpreter:
         """Interpret one statement; return whether the next one is reached."""
         match node:
             case ast.Expr(value=value):
-                self._value(value)
+                self.value(value)
             case ast.Assign(targets=targets, value=value):
-                values = self._value(value)
+                values = self.value(value)
                 for target in targets:
-                    self._evaluator.bind(target, values)
+                    self.bind(target, values)
             case ast.AnnAssign(target=target, value=value):
                 if value is not None:
-                    self._evaluator.bind(target, self._value(value))
+                    self.bind(target, self.value(value))
             case ast.AugAssign():
                 self._augmented(node)
             case ast.Return():
@@ -94,9 +84,9 @@ class Interpreter:
                 return self._while(node)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
-                    values = self._value(item.context_expr)
+                    values = self.value(item.context_expr)
                     if item.optional_vars is not None:
-                        self._evaluator.bind(item.optional_vars, values)
+                        self.bind(item.optional_vars, values)
                 return self._block(body)
             case ast.Try() | ast.TryStar():
                 return self._try(node)
@@ -104,33 +94,32 @@ class Interpreter:
                 return self._match(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 for decorator in node.decorator_list:
-                    self._value(decorator)
-                self._env[node.name] = self._evaluator.define(node)
+                    self.value(decorator)
+                self.env[node.name] = self.define(node)
             case ast.ClassDef():
-                self._env[node.name] = ANYTHING
+                self.env[node.name] = ANYTHING
             case ast.Import() | ast.ImportFrom():
                 for name, binding in import_bindings(node):
-                    self._env[name] = value_of_resolved(resolve_binding(self._frame.function.module, binding))
+                    self.env[name] = value_of_resolved(resolve_binding(self.frame.function.module, binding))
             case ast.Delete(targets=targets):
                 for target in targets:
                     self._delete(target)
             case ast.Raise():
                 for part in (node.exc, node.cause):
                     if part is not None:
-                        self._value(part)
+                        self.value(part)
                 return False
             case ast.Break() | ast.Continue():
                 if self._ends:
-                    self._ends[-1].append(dict(self._env))
+                    self._ends[-1].append(dict(self.env))
                 return False
             case ast.Assert():
-                self._value(node.test)
+                self.value(node.test)
             case _:
                 pass
         return True
 
-    def _execute_nested(self, body: list[ast.stmt]) -> Values:
-        """Interpret the body of a nested function and return what it returns."""
+    def _execute(self, body: list[ast.stmt]) -> Values:
         ends, self._ends = self._ends, []
         self._returned.append(NOTHING)
         self._block(body)
@@ -138,116 +127,107 @@ class Interpreter:
         return self._returned.pop()
 
     def _return(self, node: ast.Return) -> None:
-        values = self._value(node.value) if node.value is not None else NOTHING
+        values = self.value(node.value) if node.value is not None else NOTHING
         if self._returned:
             self._returned[-1] |= values
         else:
-            self._frame.returned.append((node, values))
-            self._frame.returns |= values
+            self.frame.returned.append((node, values))
+            self.frame.returns |= values
 
     def _augmented(self, node: ast.AugAssign) -> None:
-        added = self._value(node.value)
+        added = self.value(node.value)
         target = node.target
         if isinstance(target, ast.Name):
-            held = self._env.get(target.id, NOTHING)
+            held = self.env.get(target.id, NOTHING)
             if not attributes_of_self(held):
-                self._env[target.id] = (
+                self.env[target.id] = (
                     sequence_of(elements(added)) if may_be(held, Kind.MANY) or may_be(added, Kind.MANY) else ANYTHING
                 )
-            return
-        base = self._value(target.value)
-        if isinstance(target, ast.Attribute) and may_be(base, Kind.SELF):
-            self._frame.add_change(target.attr, "add", node)
-        for attribute in attributes_of_self(base):
-            self._frame.add_change(attribute, "part", node)
+        else:
+            self.change(target, node, ANYTHING, of_self="add", inside="part")
 
     def _delete(self, target: ast.expr) -> None:
-        if isinstance(target, ast.Subscript):
-            base = self._value(target.value)
-            self._value(target.slice)
-            for attribute in attributes_of_self(base):
-                self._frame.add_change(attribute, "slice" if isinstance(target.slice, ast.Slice) else "delete", target)
-        elif isinstance(target, ast.Attribute) and may_be(self._value(target.value), Kind.SELF):
-            self._frame.add_change(target.attr, "delete", target)
+        if isinstance(target, (ast.Attribute, ast.Subscript)):
+            self.change(target, target, ANYTHING, of_self="delete", inside="delete")
         elif isinstance(target, (ast.Tuple, ast.List)):
             for part in target.elts:
                 self._delete(part)
 
     def _if(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> bool:
-        known = self._value(test)
+        known = self.value(test)
         if must_be(known, Kind.TRUE):
             return self._block(body)
         if must_be(known, Kind.FALSE):
             return self._block(orelse)
-        before = dict(self._env)
+        before = dict(self.env)
         ends: list[Env] = []
         if self._block(body):
-            ends.append(self._env)
-        self._env = before
+            ends.append(self.env)
+        self.env = before
         if self._block(orelse):
-            ends.append(self._env)
+            ends.append(self.env)
         return self._meet(ends)
 
     def _for(self, node: ast.For | ast.AsyncFor) -> bool:
-        values = elements(self._value(node.iter))
-        before = dict(self._env)
-        self._evaluator.bind(node.target, values)
+        values = elements(self.value(node.iter))
+        before = dict(self.env)
+        self.bind(node.target, values)
         return self._loop(node, before, [before])
 
     def _while(self, node: ast.While) -> bool:
-        endless = must_be(self._value(node.test), Kind.TRUE)
-        before = dict(self._env)
+        endless = must_be(self.value(node.test), Kind.TRUE)
+        before = dict(self.env)
         return self._loop(node, before, [] if endless else [before])
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, before: Env, ends: list[Env]) -> bool:
         self._ends.append([])
         if self._block(node.body) and ends:
-            ends.append(self._env)
+            ends.append(self.env)
         ends += self._ends.pop()
         reached = self._meet(ends)
         if not reached:
-            self._env = before
+            self.env = before
         return self._block(node.orelse) if reached else False
 
     def _try(self, node: ast.Try | ast.TryStar) -> bool:
-        before = dict(self._env)
+        before = dict(self.env)
         ends: list[Env] = []
         done = self._block(node.body)
-        after = self._env
+        after = self.env
         failed = _met([before, after])
         if done and self._block(node.orelse):
-            ends.append(self._env)
+            ends.append(self.env)
         for handler in node.handlers:
-            self._env = dict(failed)
+            self.env = dict(failed)
             if handler.type is not None:
-                self._value(handler.type)
+                self.value(handler.type)
             if handler.name:
-                self._env[handler.name] = ANYTHING
+                self.env[handler.name] = ANYTHING
             if self._block(handler.body):
-                ends.append(self._env)
+                ends.append(self.env)
         reached = bool(ends)
-        self._env = _met(ends or [failed])
+        self.env = _met(ends or [failed])
         return self._block(node.finalbody) and reached
 
     def _match(self, node: ast.Match) -> bool:
-        self._value(node.subject)
-        before = dict(self._env)
+        self.value(node.subject)
+        before = dict(self.env)
         ends = [before]
         for case in node.cases:
-            self._env = dict(before)
+            self.env = dict(before)
             for part in ast.walk(case.pattern):
                 name = getattr(part, "name", None) or getattr(part, "rest", None)
                 if name:
-                    self._env[name] = ANYTHING
+                    self.env[name] = ANYTHING
             if case.guard is not None:
-                self._value(case.guard)
+                self.value(case.guard)
             if self._block(case.body):
-                ends.append(self._env)
+                ends.append(self.env)
         return self._meet(ends)
 
     def _meet(self, ends: list[Env]) -> bool:
         if ends:
-            self._env = _met(ends)
+            self.env = _met(ends)
         return bool(ends)
 
 

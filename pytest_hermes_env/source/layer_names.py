@@ -44,3 +44,5 @@ BASE_METHODS = frozenset(
     }
 )  # fmt: skip
 """Methods that every environment inherits from the layer or Atropos and that drive no agent loop."""
+INHERITED_METHODS = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
+"""Methods that an environment has from its bases, whatever its own class defines."""

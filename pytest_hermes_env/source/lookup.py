@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 from pytest_hermes_env.source.classes import ClassSource, External, Resolved, resolve, resolve_attribute, resolve_name
 from pytest_hermes_env.source.functions import Function
-from pytest_hermes_env.source.layer_names import BASE_METHODS, LAYER_LOOP, LAYER_ROLLOUT, LAYER_RUNS, REQUIRED_METHODS
+from pytest_hermes_env.source.layer_names import INHERITED_METHODS, LAYER_LOOP, LAYER_ROLLOUT
 from pytest_hermes_env.source.modules import Module
 from pytest_hermes_env.source.values import ANYTHING, CONTEXT, NOTHING, RESULT, SELF, Kind, Value, Values, single
 
 ReadProperty = Callable[[Function], Values]
 
-_BASE = BASE_METHODS | LAYER_RUNS | frozenset(REQUIRED_METHODS)
 _MAX_DOTS = 8
 """Dots of the longest external name that is followed."""
 
@@ -87,4 +86,4 @@ def _of_self(name: str, source: ClassSource, read_property: ReadProperty) -> Val
         return value_of_resolved(target) if target is not None else single(Kind.ATTRIBUTE, name)
     if name == "__class__":
         return SELF
-    return single(Kind.BASE_METHOD if name in _BASE else Kind.ATTRIBUTE, name)
+    return single(Kind.BASE_METHOD if name in INHERITED_METHODS else Kind.ATTRIBUTE, name)

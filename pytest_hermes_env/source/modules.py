@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
-from pytest_hermes_env.source.syntax import flat_statements
+from pytest_hermes_env.source.syntax import flat_statements, named_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -282,12 +282,8 @@ def _bindings_of(statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
         yield from import_bindings(statement)
     elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         yield statement.name, Binding(node=statement)
-    elif isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            if isinstance(target, ast.Name):
-                yield target.id, Binding(node=statement.value)
-    elif isinstance(statement, ast.AnnAssign) and statement.value and isinstance(statement.target, ast.Name):
-        yield statement.target.id, Binding(node=statement.value)
+    for name, value in named_values(statement):
+        yield name, Binding(node=value)
 
 
 def _display_path(file: str) -> str:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.source.syntax import keyword
 from pytest_hermes_env.source.taint import Taint, TaintAnalysis, entry_taints, is_context
 from pytest_hermes_env.source.values import Kind
 
@@ -41,14 +42,13 @@ def terminal_commands(source: ClassSource, *methods: str) -> tuple[Command, ...]
 def _commands_in(call: Call) -> Iterator[ast.expr]:
     """Yield the expressions that a call passes to the terminal of a tool context."""
     arguments = [item for item in call.node.args if not isinstance(item, ast.Starred)]
-    words = {word.arg: word.value for word in call.node.keywords}
     is_direct = call.name == _TERMINAL and is_context(call.receiver)
     if is_direct or any(value.kind is Kind.CONTEXT and value.name == _TERMINAL for value in call.callee):
         yield from arguments[:1]
-        if "command" in words:
-            yield words["command"]
+        if (command := keyword(call.node, "command")) is not None:
+            yield command
     elif call.name == "call_tool" and is_context(call.receiver) and arguments:
-        given = arguments[1] if len(arguments) > 1 else words.get("arguments")
+        given = arguments[1] if len(arguments) > 1 else keyword(call.node, "arguments")
         if isinstance(arguments[0], ast.Constant) and arguments[0].value == _TERMINAL and isinstance(given, ast.Dict):
             for key, value in zip(given.keys, given.values, strict=True):
                 if isinstance(key, ast.Constant) and key.value == "command":

@@ -51,6 +51,14 @@ def flat_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         pending.extend(reversed(inner))
 
 
+def named_values(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the plain names that an assignment binds, with its value; nothing for another statement."""
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+            if isinstance(target, ast.Name):
+                yield target.id, statement.value
+
+
 def last_name(node: ast.AST) -> str:
     """Return the last part of a dotted name, seen through calls and subscripts; empty for anything else."""
     while isinstance(node, (ast.Call, ast.Subscript)):

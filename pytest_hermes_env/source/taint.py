@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source.modules import Module
 
 _MAX_DEPTH = 12
-_QUOTING = frozenset({"quote", "list2cmdline"})
-_NUMBERS = frozenset({"int", "float", "len", "round", "abs", "sum", "bool", "ord", "hash", "id", "range", "time", "monotonic"})
-_SAFE_TEXTS = frozenset(
-    {"uuid4", "uuid1", "hexdigest", "hex", "b64encode", "urlsafe_b64encode", "b32encode", "token_hex", "mkdtemp", "mktemp"}
-)
+_TRUSTED_CALLS = frozenset(
+    {
+        "quote", "list2cmdline",
+        "int", "float", "len", "round", "abs", "sum", "bool", "ord", "hash", "id", "range", "time", "monotonic",
+        "uuid4", "uuid1", "hexdigest", "hex", "b64encode", "urlsafe_b64encode", "b32encode", "token_hex", "mkdtemp", "mktemp",
+    }
+)  # fmt: skip
+"""Functions that quote, or that return numbers or texts without special characters."""
 _PASS_THROUGH = frozenset(
     {
         "str", "repr", "list", "tuple", "sorted", "reversed", "set", "frozenset", "dict", "enumerate", "zip", "next", "iter", "min",
@@ -195,20 +198,18 @@ class _FunctionTaint:
                 return self._field(node, self.taint(base), index)
             case ast.Call():
                 return self.call(node)
-            case ast.Await(value=value) | ast.Starred(value=value) | ast.NamedExpr(value=value) | ast.keyword(value=value):
-                return self.taint(value)
             case ast.IfExp(body=body, orelse=orelse):
                 return _merged([self.taint(body), self.taint(orelse)])
-            case ast.BoolOp(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
                 return _merged([self.taint(part) for part in parts])
-            case ast.Dict(values=parts):
+            case ast.BoolOp(values=parts) | ast.Dict(values=parts):
                 return _merged([self.taint(part) for part in parts])
-            case ast.UnaryOp(operand=operand):
-                return self.taint(operand)
-            case ast.ListComp(elt=elt) | ast.SetComp(elt=elt) | ast.GeneratorExp(elt=elt):
-                return self.taint(elt)
-            case ast.DictComp(value=value):
-                return self.taint(value)
+            case ast.Await(value=part) | ast.Starred(value=part) | ast.NamedExpr(value=part) | ast.keyword(value=part):
+                return self.taint(part)
+            case ast.UnaryOp(operand=part) | ast.DictComp(value=part):
+                return self.taint(part)
+            case ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.GeneratorExp(elt=part):
+                return self.taint(part)
             case _:
                 return _unknown(ast.unparse(node)[:40])
 
@@ -221,11 +222,10 @@ class _FunctionTaint:
         return _tainted(node)
 
     def _attribute(self, node: ast.Attribute) -> Taint:
-        base = node.value
-        function = self.function
-        if isinstance(base, ast.Name) and not function.is_static and function.positional[:1] == (base.id,):
+        if _is_of_self(node, self.function):
             return self._of_self(node.attr)
-        if isinstance(base, ast.Attribute) and base.attr == "config" and last_name(base.value) in function.positional[:1]:
+        base = node.value
+        if isinstance(base, ast.Attribute) and base.attr == "config" and last_name(base.value) in self.function.positional[:1]:
             return _TRUSTED
         taint = self.taint(base)
         if taint.level is not _Level.TAINTED:
@@ -246,7 +246,7 @@ class _FunctionTaint:
             for owner in self._analysis.source.readable
             for method in owner.own_methods.values()
             for node in method.own_nodes()
-            if isinstance(node, ast.Assign) and any(_is_own_attribute(target, method, name) for target in node.targets)
+            if isinstance(node, ast.Assign) and any(_is_of_self(target, method, name) for target in node.targets)
         ]
         if not assigned or self._depth > _MAX_DEPTH:
             return _unknown(f"self.{name}")
@@ -275,20 +275,15 @@ class _FunctionTaint:
         for _, parent in self.function.ancestors(use):
             for item in getattr(parent, "generators", ()):
                 if _binds(item.target, name):
-                    return self._element(item.iter)
-        parents = self.function.parents
-        above = {use, *(parent for _, parent in self.function.ancestors(use))}
+                    return self.taint(item.iter)
         line = getattr(use, "lineno", 0)
         bindings = sorted(_assignments(self.function, name), key=lambda pair: getattr(pair[0], "lineno", 0))
         before = [pair for pair in bindings if getattr(pair[0], "lineno", 0) < line or isinstance(pair[0], ast.NamedExpr)]
+        certain = _statements_around(self.function, use)
         found: list[Taint] = []
         for statement, value in reversed(before or bindings):
             found.append(self._assigned(name, statement, value))
-            if (
-                isinstance(statement, (ast.Assign, ast.AnnAssign))
-                and parents.get(statement) in above
-                and statement in _block(parents.get(statement), above)
-            ):
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement in certain:
                 break
         else:
             if name in self._bindings:
@@ -299,11 +294,6 @@ class _FunctionTaint:
         if value is None:
             return _unknown(f"the exception {name}")
         return _merged([self.taint(value)], is_interpolated=isinstance(statement, ast.AugAssign))
-
-    def _element(self, node: ast.AST) -> Taint:
-        """Return the taint of the members of a sequence."""
-        taint = self.taint(node)
-        return taint if taint.level is not _Level.TAINTED else Taint(level=taint.level, what=taint.what)
 
     def _is_checked(self, name: str, use: ast.AST) -> bool:
         """Return whether the value was validated before: by a pattern, by isalnum, or by a list that must contain it."""
@@ -328,12 +318,10 @@ class _FunctionTaint:
             return self._analysis.analyse(target, self._given(node, target), self._depth + 1)
         if call is not None and is_context(call.receiver):
             return _tainted(node)
-        if name in _QUOTING or (name == "join" and ast.unparse(node.func) == "shlex.join"):
-            return _TRUSTED
-        if name in _NUMBERS or name in _SAFE_TEXTS:
+        if name in _TRUSTED_CALLS or (name == "join" and ast.unparse(node.func) == "shlex.join"):
             return _TRUSTED
         if name == "map" and node.args:
-            return _TRUSTED if last_name(node.args[0]) in _QUOTING | _NUMBERS else _merged(arguments[1:])
+            return _TRUSTED if last_name(node.args[0]) in _TRUSTED_CALLS else _merged(arguments[1:])
         if isinstance(node.func, ast.Attribute) and name in _PASS_THROUGH_METHODS | _PASS_THROUGH:
             base = self.taint(node.func.value) if not _is_module_name(node.func.value, self.function.module) else _TRUSTED
             if name == "get" and node.args:
@@ -362,13 +350,11 @@ def _is_numeric(spec: ast.expr) -> bool:
     return isinstance(last, ast.Constant) and _NUMERIC_FORMAT.search(str(last.value)) is not None
 
 
-def _is_own_attribute(target: ast.AST, method: Function, name: str) -> bool:
-    return (
-        isinstance(target, ast.Attribute)
-        and target.attr == name
-        and isinstance(target.value, ast.Name)
-        and method.positional[:1] == (target.value.id,)
-    )
+def _is_of_self(node: ast.AST, method: Function, name: str = "") -> bool:
+    """Return whether ``node`` is an attribute of self, the one that is called ``name``."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name) or method.is_static:
+        return False
+    return method.positional[:1] == (node.value.id,) and name in {"", node.attr}
 
 
 def _parameters(function: Function) -> frozenset[str]:
@@ -442,13 +428,13 @@ def _part_of(node: ast.Assign, name: str) -> ast.expr:
     return node.value
 
 
-def _block(parent: ast.AST | None, above: set[ast.AST]) -> list[ast.stmt]:
-    """Return the block of ``parent`` that contains the use: an assignment in it certainly reaches the use."""
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and any(statement in above for statement in block):
-            return block
-    return []
+def _statements_around(function: Function, use: ast.AST) -> set[ast.AST]:
+    """Return the statements of the blocks that contain ``use``: an earlier assignment among them certainly reaches it."""
+    found: set[ast.AST] = set()
+    for child, parent in function.ancestors(use):
+        blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
+        found.update(*(block for block in blocks if isinstance(block, list) and child in block))
+    return found
 
 
 def _module_name(name: str, module: Module) -> Taint:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import StrategyError
+from pytest_hermes_env.errors import StrategyError, with_type
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.strategies.rollouts import messages as conversations
 
@@ -43,7 +43,7 @@ def scored_groups(
     check_range("scored_groups", "min_tokens", min_tokens, "max_tokens", max_tokens)
     score = st.floats(0.0, 1.0) if scores is None else scores
     if not isinstance(score, st.SearchStrategy):
-        raise StrategyError(f"scored_groups(scores=...) takes a strategy of one score; got {type(scores).__name__} {scores!r}.")
+        raise StrategyError(f"scored_groups(scores=...) takes a strategy of one score; got {with_type(scores)}.")
     labelled = st.tuples(st.integers(0, VOCABULARY - 1), st.booleans(), st.floats(MIN_NATS, 0.0))
     row = st.lists(labelled, min_size=min_tokens, max_size=max_tokens)
     return st.builds(

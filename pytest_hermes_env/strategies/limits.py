@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 
-from pytest_hermes_env.errors import StrategyError, shorten
+from pytest_hermes_env.errors import StrategyError, shorten, with_type
 
 __all__ = ["check_choices", "check_range", "drawable"]
 
@@ -19,7 +19,7 @@ def check_range(strategy: str, least_name: str, least: object, most_name: str, m
     """Raise unless both are integers from ``floor`` and in order."""
     for name, value in ((least_name, least), (most_name, most)):
         if not isinstance(value, int) or isinstance(value, bool) or value < floor:
-            raise StrategyError(f"{strategy}({name}=...) takes an integer from {floor}; got {type(value).__name__} {value!r}.")
+            raise StrategyError(f"{strategy}({name}=...) takes an integer from {floor}; got {with_type(value)}.")
     if least > most:  # type: ignore[operator]  # both are ints by now
         raise StrategyError(
             f"{strategy}({least_name}={least}, {most_name}={most}) allows nothing: {least_name} is greater than {most_name}."

@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
-from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten
+from pytest_hermes_env.errors import BadTarget, RewardProblem, StrategyError, UsageError, shorten, with_type
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.results import agent_result
 from pytest_hermes_env.strategies.rollouts import agent_results
@@ -47,6 +47,9 @@ class _Failure:
 
 class _BadValue(Exception):
     """The function returned an invalid reward; hypothesis shrinks each subclass separately."""
+
+    def __init__(self, value: object, why: str) -> None:
+        super().__init__(f"returned {shorten(repr(value))}, {why}")
 
 
 class _Unawaitable(_BadValue):
@@ -104,14 +107,14 @@ def _check_arguments(env: Any, results: Any, examples: Any, bounds: Any) -> None
     if results is not None and not isinstance(results, st.SearchStrategy):
         raise StrategyError(
             "check_reward(results=...) takes a strategy of results.\n"
-            f"  seen      {type(results).__name__} {shorten(repr(results))}\n"
+            f"  seen      {with_type(results)}\n"
             "  fix       results=agent_results(...), or results=hypothesis.strategies.sampled_from([...])"
         )
     if not isinstance(examples, int) or isinstance(examples, bool) or examples < 1:
-        raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {type(examples).__name__} {examples!r}.")
+        raise StrategyError(f"check_reward(examples=...) takes an integer from 1; got {with_type(examples)}.")
     if bounds is not None and not _are_bounds(bounds):
         raise StrategyError(
-            f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {type(bounds).__name__} {bounds!r}."
+            f"check_reward(bounds=...) takes (lowest, highest) in this order, or None; got {with_type(bounds)}."
         )
 
 
@@ -199,24 +202,28 @@ class _Probe:
         """Compute one reward. Raises: the reward function's error, or _BadValue, after recording it."""
         failure = _Failure(expression=repr(result), result=copy.deepcopy(result))
         try:
-            value = self._reward(runner, result)
+            self._compute_reward(runner, result)
+        except _BadValue as error:
+            self._seen.append(replace(failure, what=str(error)))
+            raise
         except Exception as error:
             text = f": {shorten(str(error))}" if str(error) else ""
             self._seen.append(replace(failure, what=f"raised {type(error).__name__}{text}", place=self._line_of(error)))
             raise
-        kind, what = _judged(value, self._bounds)
-        if kind is not None:
-            self._seen.append(replace(failure, what=f"returned {shorten(repr(value))}, {what}"))
-            raise kind
 
-    def _reward(self, runner: asyncio.Runner, result: Any) -> Any:
+    def _compute_reward(self, runner: asyncio.Runner, result: Any) -> None:
+        """Raises: the reward is invalid → _BadValue."""
         ctx = self._contexts()
         try:
             made = self._env.compute_reward(self._item, result, ctx)
-            return runner.run(_awaited(made)) if inspect.isawaitable(made) else _NotAwaited(made)
+            is_awaitable = inspect.isawaitable(made)
+            value = runner.run(_awaited(made)) if is_awaitable else made
         finally:
             if callable(cleanup := getattr(ctx, "cleanup", None)):
                 cleanup()
+        if not is_awaitable:
+            raise _Unawaitable(value, "but not from a coroutine: the layer awaits it, so it must be `async def`")
+        _check_value(value, self._bounds)
 
     def _line_of(self, error: Exception) -> str:
         """Return the last line of the environment's file in the traceback, or of the whole traceback."""
@@ -235,53 +242,41 @@ class _Probe:
             if event == "return" and frame.f_code is self._code:
                 lines.append(frame.f_lineno)
 
+        line = self._code.co_firstlineno
         before = sys.getprofile()
         sys.setprofile(watch)
         try:
-            value = self._reward(runner, failure.result)
-        except Exception:  # noqa: BLE001 - not deterministic: then only the function is known
-            value = 0.0
+            self._compute_reward(runner, failure.result)
+        except _BadValue:
+            line = lines[-1] if lines else line
+        except Exception:  # noqa: BLE001, S110 - not deterministic: then only the function is known
+            pass
         finally:
             sys.setprofile(before)
-        is_same = _judged(value, self._bounds)[0] is not None
-        line = lines[-1] if lines and is_same else self._code.co_firstlineno
         return replace(failure, place=_source_line(self._code.co_filename, line))
-
-
-@dataclass(frozen=True)
-class _NotAwaited:
-    """The value of a ``compute_reward`` that is not a coroutine function."""
-
-    value: Any
-
-    def __repr__(self) -> str:
-        return repr(self.value)
 
 
 async def _awaited(made: Any) -> Any:
     return await made
 
 
-def _judged(value: Any, bounds: Bounds) -> tuple[type[_BadValue] | None, str]:
-    """Return what is wrong with a reward, or None. It accepts the same numbers as the layer.
+def _check_value(value: Any, bounds: Bounds) -> None:
+    """Raise unless the reward is valid; the layer accepts the same numbers. Raises: an invalid one → _BadValue.
 
     Source: ``as_reward`` of this distribution's ``environments.scoring``.
     """
-    if isinstance(value, _NotAwaited):
-        return _Unawaitable, "but not from a coroutine: the layer awaits it, so it must be `async def`"
     if isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}:
-        return _NotANumber, "a boolean: return 1.0 or 0.0"
+        raise _NotANumber(value, "a boolean: return 1.0 or 0.0")
     try:
         number = float(value) if hasattr(value, "__float__") else None
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None:
-        return _NotANumber, "which is not a number"
+        raise _NotANumber(value, "which is not a number")
     if not math.isfinite(number):
-        return _NotANumber, "which is not finite"
+        raise _NotANumber(value, "which is not finite")
     if bounds is not None and not bounds[0] <= number <= bounds[1]:
-        return _OutOfBounds, f"which is not between {bounds[0]} and {bounds[1]}"
-    return None, ""
+        raise _OutOfBounds(value, f"which is not between {bounds[0]} and {bounds[1]}")
 
 
 def _source_line(path: str, line: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import StrategyError, shorten
+from pytest_hermes_env.errors import StrategyError, shorten, with_type
 from pytest_hermes_env.results import Result, agent_result
 from pytest_hermes_env.results.builder import history_of
 from pytest_hermes_env.strategies.limits import check_choices, check_range
@@ -102,7 +102,7 @@ def _checked_start(start: object, tools: Mapping[str, Any]) -> Result:
     if not isinstance(start, Result) or history is None or history.turns or history.end or not history.is_complete:
         raise StrategyError(
             "agent_results(start=...) takes a builder without turns, such as agent_result.user('What is 6 * 7?').\n"
-            f"  seen      {type(start).__name__} {shorten(repr(start))}"
+            f"  seen      {with_type(start)}"
         )
     if history.offered is not None and (missing := sorted(set(tools) - history.offered)):
         raise StrategyError(

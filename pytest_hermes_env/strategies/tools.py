@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import StrategyError, shorten
+from pytest_hermes_env.errors import StrategyError, shorten, with_type
 from pytest_hermes_env.strategies.json_values import broken_objects, json_values, validator_of
 from pytest_hermes_env.strategies.limits import check_range, drawable
 from pytest_hermes_env.types import ToolCall, ToolSchema
@@ -46,7 +46,7 @@ def checked_tools(strategy: str, schemas: object) -> dict[str, dict[str, Any]]:
     if not isinstance(schemas, list | tuple) or not schemas:
         raise StrategyError(
             f"{strategy}() takes a non-empty list of tool schemas.\n"
-            f"  seen      {type(schemas).__name__} {shorten(repr(schemas))}\n"
+            f"  seen      {with_type(schemas)}\n"
             "  fix       [{'type': 'function', 'function': {'name': 'look', 'parameters': {'type': 'object', 'properties': {}}}}]"
         )
     tools: dict[str, dict[str, Any]] = {}
@@ -65,8 +65,7 @@ def _read(strategy: str, schema: Any) -> tuple[str, dict[str, Any]]:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
         raise StrategyError(
-            f"{strategy}() takes tool schemas; this one has no function with a name.\n"
-            f"  seen      {type(schema).__name__} {shorten(repr(schema))}"
+            f"{strategy}() takes tool schemas; this one has no function with a name.\n  seen      {with_type(schema)}"
         )
     parameters = function.get("parameters") or NO_PARAMETERS
     try:
@@ -93,7 +92,7 @@ def tool_calls(schemas: Sequence[ToolSchema], *, valid: bool | None = True) -> s
     """
     tools = checked_tools("tool_calls", schemas)
     if valid is not None and not isinstance(valid, bool):
-        raise StrategyError(f"tool_calls(valid=...) takes True, False or None; got {type(valid).__name__} {valid!r}.")
+        raise StrategyError(f"tool_calls(valid=...) takes True, False or None; got {with_type(valid)}.")
     made = [st.tuples(st.just(name), _texts(name, parameters, valid)) for name, parameters in tools.items()]
     return st.builds(_tool_call, st.integers(1, 9), st.one_of(made))
 

@@ -21,6 +21,7 @@ EXPRESSIONS = (
     "agent_result.user('…').call('terminal', command='ls').returns({'output': 'a', 'exit_code': 0, 'error': None}).say('42')",
     "agent_result.offering('a', 'b').system('s').user('u').user('v').think('t').say('p').call('a').returns('x').server_error()",
     "agent_result.call('a', '{\"x\":1}').call('b', **{'from': 1, 'a-b': [2.5]}).raises(ValueError('v', 1)).returns('')",
+    "agent_result.call('b', é=1).call('b', **{'º': 1}).returns('').returns('')",
     "agent_result.call('a').unknown_tool('b', x=None).bad_arguments('c', '[]').returns('x').hit_turn_limit()",
     "agent_result.unknown_tool('b', '{').also().bad_arguments('c', '{').also().call('a', '').call('d').returns('1').returns('2')",
     "agent_result.call('a').raises(type('Gone', (Exception,), {})('no more')).say('')",
