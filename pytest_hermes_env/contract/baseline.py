@@ -20,7 +20,7 @@ from typing import Any
 from pytest_hermes_env.contract.comments import complaint
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json, shown_path
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings, shorten
 from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (

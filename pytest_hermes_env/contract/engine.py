@@ -20,8 +20,9 @@ from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.scenario_names import CASES

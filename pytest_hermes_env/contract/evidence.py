@@ -8,8 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Verdict
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_lines
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source.finding import Finding
 
 if TYPE_CHECKING:

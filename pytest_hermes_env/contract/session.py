@@ -23,8 +23,9 @@ from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class

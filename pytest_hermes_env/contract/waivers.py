@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.settings import PathWaiver, Settings
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import FileProblem, Module
 from pytest_hermes_env.source.finding import Finding
 

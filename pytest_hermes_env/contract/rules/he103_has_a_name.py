@@ -16,7 +16,8 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,

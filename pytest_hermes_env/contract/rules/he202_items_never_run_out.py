@@ -16,7 +16,8 @@ worker.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
 from pytest_hermes_env.source.finding import Finding, Severity
 

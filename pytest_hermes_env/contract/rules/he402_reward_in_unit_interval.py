@@ -16,7 +16,8 @@ Source: The environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES

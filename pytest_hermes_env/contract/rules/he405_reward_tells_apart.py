@@ -29,7 +29,8 @@ import statistics
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number

@@ -22,7 +22,8 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.probing.record import PAID, Canary

@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -21,8 +21,9 @@ text).
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")

@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")

@@ -17,8 +17,9 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")

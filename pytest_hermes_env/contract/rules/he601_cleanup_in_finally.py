@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (

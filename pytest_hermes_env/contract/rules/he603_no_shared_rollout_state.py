@@ -24,7 +24,8 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Crossed
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity

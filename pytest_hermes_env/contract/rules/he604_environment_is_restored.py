@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity

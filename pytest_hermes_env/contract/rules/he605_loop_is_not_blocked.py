@@ -23,7 +23,8 @@ from __future__ import annotations
 import ast
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity

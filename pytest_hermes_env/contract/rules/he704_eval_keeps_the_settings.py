@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Place
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.source.finding import Finding, Severity

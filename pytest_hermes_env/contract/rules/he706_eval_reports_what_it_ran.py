@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity

@@ -18,7 +18,8 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity

@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_hermes_env.contract.check import check_source
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import read_classes, without_abstract_bases
 
 JUDGED = '''

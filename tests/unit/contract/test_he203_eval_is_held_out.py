@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 
 from .rule_cases import broken, check, open_, other, sound

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.contract.check import check_source
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_abstract_bases
 
 
