@@ -22,7 +22,7 @@ from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
-from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.scenario_names import CASES
@@ -193,7 +193,7 @@ def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Findi
     seen = dynamic.findings if dynamic is not None else ()
     shown = [_weighed(finding, dynamic) for finding in static]
     more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
-    return _one_per_place([*shown, *more])
+    return one_per_place([*shown, *more])
 
 
 def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
@@ -256,13 +256,6 @@ def _is_open(path: str, line: int) -> bool:
 
 def _is_definition(finding: Finding) -> bool:
     return linecache.getline(finding.path, finding.line).lstrip().startswith(("def ", "async def ", "class ", "@"))
-
-
-def _one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    kept: dict[tuple[str, int], Finding] = {}
-    for finding in findings:
-        kept.setdefault((_file(finding), finding.line), finding)
-    return tuple(kept.values())
 
 
 def _file(finding: Finding) -> str:

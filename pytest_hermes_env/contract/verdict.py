@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,11 @@ class Verdict:
         if isinstance(reason, Unavailable) and reason.cause in irrelevant:
             return cls.not_applicable(reason)
         return cls.not_exercised(reason)
+
+
+def one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the first finding at each place."""
+    kept: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        kept.setdefault((os.path.abspath(finding.path) if finding.path else "", finding.line), finding)
+    return tuple(kept.values())

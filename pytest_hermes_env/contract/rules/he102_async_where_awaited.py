@@ -157,17 +157,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
         return Verdict.not_exercised("the class has none of these methods")
-    findings = [
-        Finding(message=message, path=path, line=line)
-        for name in own
-        for message in _seen(evidence, name)
-        for path, line in [evidence.at_method(name)]
-    ]
+    findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
     items = evidence.scenario("items")
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
-        path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
-        findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]
+        findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
     return Verdict.of(findings, f"{', '.join(own)} are what they must be")
 
 

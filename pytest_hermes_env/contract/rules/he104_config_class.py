@@ -128,27 +128,25 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class that env_config_cls names, at its fields, and at what config_init returned."""
     named = getattr(evidence.env_class, "env_config_cls", None)
     base = getattr(evidence.layer_base, "env_config_cls", None)
-    path, line = evidence.at_class()
     bases = named.__mro__ if isinstance(named, type) else ()
     if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
         name = getattr(named, "__name__", repr(named))
         message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
-        return Verdict.failed([Finding(message=message, path=path, line=line)])
+        return Verdict.failed([evidence.finding(message)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
     bare = [word for word, field in own.items() if not field.description]
     places = _places(evidence)
     findings = []
     for word in bare:
-        at, number = places.get(word, (path, line))
+        at, number = places.get(word) or evidence.at_class()
         findings.append(Finding(message=f"the setting {word} has no description", path=at, line=number))
     returned = evidence.collection.config_init
     made = type(returned[0]) if isinstance(returned, tuple) and returned else None
     if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
-        path, line = evidence.at_method("config_init")
         made_name = getattr(made, "__name__", "")
         message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
-        findings.append(Finding(message=message, path=path, line=line))
+        findings.append(evidence.finding(message, "config_init"))
     return Verdict.of(findings, f"{name} adds {len(own)} settings, each described")
 
 

@@ -122,8 +122,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not fault:
         config, servers = evidence.collection.config_init
         return Verdict.passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
 def _fault_seen(evidence: Evidence) -> str:

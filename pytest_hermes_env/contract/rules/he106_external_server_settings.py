@@ -149,8 +149,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     faults = list(_seen(servers))
     if not faults:
         return Verdict.passed(f"{len(servers)} server configuration(s) looked at")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message="; ".join(faults), path=path, line=line)])
+    return Verdict.failed([evidence.finding("; ".join(faults), "config_init")])
 
 
 def _seen(servers: Iterable[object]) -> Iterable[str]:

@@ -210,8 +210,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = _unknown("distribution", distribution, installed_distributions())
     if not fault:
         return Verdict.passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

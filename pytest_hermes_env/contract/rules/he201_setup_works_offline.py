@@ -176,9 +176,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed("setup ended without a network")
     if not scenario.note:
         return Verdict.not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
-    path, line = evidence.at_method("setup")
     message = f"setup failed without a network: {scenario.error}"
-    return Verdict.failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
+    return Verdict.failed([evidence.finding(message, "setup", seen=scenario.note, scenario="setup_offline")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("setup_offline",))

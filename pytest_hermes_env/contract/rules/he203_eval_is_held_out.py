@@ -37,7 +37,7 @@ from pytest_hermes_env.source import (
     last_name,
     resolve,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -329,9 +329,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
         return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
-    path, line = evidence.at_method("evaluate")
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return Verdict.failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
+    return Verdict.failed([evidence.finding(message, "evaluate", seen=shared[0][:120], scenario="evaluate")])
 
 
 def _prompt(request: dict[str, object]) -> str:

@@ -33,7 +33,7 @@ from pytest_hermes_env.source import (
     finding_at,
     sorted_findings,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,8 +145,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
         return Verdict.passed(f"{len(asked)} prompts looked at")
-    path, line = evidence.at_method("format_prompt")
-    return Verdict.failed([Finding(message=fault, path=path, line=line, scenario="items")])
+    return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
 
 
 def _seen(item: ItemSeen) -> str:

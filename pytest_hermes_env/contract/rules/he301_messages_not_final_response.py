@@ -22,7 +22,7 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
@@ -156,12 +156,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
     reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
     findings = [
-        Finding(
-            message=f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have",
-            path=read.place.path,
-            line=read.place.line,
-            scenario=name,
-        )
+        finding_in(name, read.place, f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have")
         for name, read in reads
         if not read.guarded
     ]

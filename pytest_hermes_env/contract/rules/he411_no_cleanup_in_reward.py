@@ -67,12 +67,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count how often the contexts that the probes gave to compute_reward had been cleaned up when it came back."""
     if missing := evidence.without_probes():
         return missing
-    path, line = evidence.at_method("compute_reward")
     findings = [
-        Finding(
-            message="compute_reward cleaned up the tool context that it was given",
-            path=path,
-            line=line,
+        evidence.finding(
+            "compute_reward cleaned up the tool context that it was given",
+            "compute_reward",
             seen=probe.expression,
             scenario=PROBES,
         )

@@ -53,10 +53,9 @@ def _rows(scenario: Scenario) -> list[Row]:
 
 
 def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     for scenario, row in looked:
         if fault := _fault(scenario, row):
-            yield Finding(message=f"{row.name} {fault}", path=path, line=line, scenario=scenario.name)
+            yield evidence.finding(f"{row.name} {fault}", "collect_trajectory", "collect_trajectories", scenario=scenario.name)
 
 
 def _fault(scenario: Scenario, row: Row) -> str:

@@ -42,7 +42,6 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for scenario in ran:
         rows = rows_of(scenario)
         kept = [row.logprobs for row in rows if row.logprobs is not None]
@@ -56,7 +55,12 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         else:
             how = ""
         if how:
-            yield Finding(message=f"the group of {len(rows)} sequences {how}", path=path, line=line, scenario=scenario.name)
+            yield evidence.finding(
+                f"the group of {len(rows)} sequences {how}",
+                "collect_trajectories",
+                "collect_trajectory",
+                scenario=scenario.name,
+            )
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

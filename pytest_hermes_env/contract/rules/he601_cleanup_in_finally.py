@@ -27,12 +27,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
@@ -365,13 +364,13 @@ def dynamic(evidence: Evidence) -> Verdict:
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)
         findings += [
-            _finding(event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}", scenario)
+            finding_in(scenario.name, event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}")
             for event in contexts
             if cleaned[event.number] != 1
         ]
         owners = {event.task_id for event in scenario.of(ContextOpened)}
         findings += [
-            _finding(event.place, "the sandbox of the agent loop started here was never released", scenario)
+            finding_in(scenario.name, event.place, "the sandbox of the agent loop started here was never released")
             for event in loops
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
@@ -379,19 +378,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_applicable(
             "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
         )
-    return Verdict.of(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+    return Verdict.of(one_per_place(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 
 def _times(count: int) -> str:
     return "never cleaned up" if count == 0 else f"cleaned up {count} times"
-
-
-def _finding(place: Place, message: str, scenario: Scenario) -> Finding:
-    return Finding(message=message, path=place.path, line=place.line, scenario=scenario.name)
-
-
-def _one_per_line(findings: list[Finding]) -> list[Finding]:
-    return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
@@ -348,7 +348,7 @@ def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str]
         if count[event.task_id] > count[places.get(event.place, "")]:
             places[event.place] = event.task_id
     for place, task_id in places.items():
-        yield Finding(message=f"{count[task_id]} {what} {task_id!r}", path=place.path, line=place.line)
+        yield finding_in("", place, f"{count[task_id]} {what} {task_id!r}")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -166,9 +166,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     crossed = groups.of(Crossed)
     if crossed:
         messages.append(f"{len(crossed)} tool calls of a rollout went to the sandbox of another one")
-    path, line = evidence.at_method("compute_reward")
     findings = [
-        Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
+        evidence.finding(message, "compute_reward", seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
     return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")

@@ -21,10 +21,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
@@ -222,16 +222,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     loops = evaluation.of(LoopStarted)
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
-    warm = {(loop.place.path, loop.place.line): loop for loop in loops if loop.temperature is None or loop.temperature != 0}
-    findings = [
-        Finding(
-            message=f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
-            path=loop.place.path,
-            line=loop.place.line,
-            scenario="evaluate",
-        )
-        for loop in warm.values()
-    ]
+    findings = one_per_place(
+        finding_in("evaluate", loop.place, f"an agent loop of evaluate() sampled at temperature {loop.temperature}")
+        for loop in loops
+        if loop.temperature != 0
+    )
     return Verdict.of(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
 
 

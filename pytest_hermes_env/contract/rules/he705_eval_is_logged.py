@@ -206,8 +206,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
-    path, line = evidence.at_method("evaluate")
-    return Finding(message=message, path=path, line=line, scenario="evaluate")
+    return evidence.finding(message, "evaluate", scenario="evaluate")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -22,7 +22,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 _FAILING = {
     "evaluate_one_reward_raises": "the reward of one item raised",
@@ -43,9 +43,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
         return Verdict.not_exercised("evaluate() logs nothing (HE705)")
-    path, line = evidence.at_method("evaluate")
     findings = [
-        Finding(message=f"{_FAILING[scenario.name]}, and {text}", path=path, line=line, scenario=scenario.name)
+        evidence.finding(f"{_FAILING[scenario.name]}, and {text}", "evaluate", scenario=scenario.name)
         for scenario in ran
         if (text := _lost(scenario, expected))
     ]

@@ -235,12 +235,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         first = evidence.scenario("wandb_log")
         if not first.error:
             return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
-        path, line = evidence.at_method("wandb_log")
         message = f"wandb_log(metrics) raised {first.error}"
-        return Verdict.failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
-    path, line = evidence.at_method("wandb_log")
+        return Verdict.failed([evidence.finding(message, "wandb_log", line=first.error_line, scenario=first.name)])
     findings = [
-        Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
+        evidence.finding(f"wandb_log returned and nothing was logged: {_cause(run)}", "wandb_log", scenario=run.name)
         for run in ran
         if not run.logged
     ]

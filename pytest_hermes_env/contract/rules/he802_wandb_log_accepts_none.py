@@ -328,9 +328,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
         return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
-    path, line = evidence.at_method("wandb_log")
     findings = [
-        Finding(message=f"{CALLS[run.name]} raised {run.error}", path=path, line=run.error_line or line, scenario=run.name)
+        evidence.finding(f"{CALLS[run.name]} raised {run.error}", "wandb_log", line=run.error_line, scenario=run.name)
         for run in failing
     ]
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")
