@@ -221,37 +221,7 @@ def _holds(outer: Finding, inner: Finding) -> bool:
         return False
     if outer.line == inner.line:
         return True
-    if not _is_definition(outer):
-        return False
-    if inner.line in lines_reached(outer.path, outer.line):
-        return True
-    if inner.line < outer.line:
-        return False
-    depth = _depth(outer.path, outer.line)
-    lines = range(_head(outer) + 1, inner.line + 1)
-    return all(_depth(outer.path, line) > depth or _is_open(outer.path, line) for line in lines)
-
-
-def _head(finding: Finding) -> int:
-    """Return the line of the ``def`` or ``class`` that a definition begins with or decorates."""
-    depth = _depth(finding.path, finding.line)
-    line = finding.line
-    while (text := linecache.getline(finding.path, line)) and not (
-        _depth(finding.path, line) == depth and text.lstrip().startswith(("def ", "async def ", "class "))
-    ):
-        line += 1
-    return line
-
-
-def _depth(path: str, line: int) -> int:
-    text = linecache.getline(path, line)
-    return len(text) - len(text.lstrip())
-
-
-def _is_open(path: str, line: int) -> bool:
-    """Tell whether a line begins no statement of its own: it is empty, a comment, or closes a bracket or a signature."""
-    text = linecache.getline(path, line).strip()
-    return not text or text.startswith(("#", ")", "]", "}"))
+    return _is_definition(outer) and inner.line in lines_reached(outer.path, outer.line)
 
 
 def _is_definition(finding: Finding) -> bool:

@@ -131,8 +131,7 @@ class CheckedClass:
             rule=rule, outcome=result.outcome, note=result.note, findings=result.findings, seconds=result.seconds
         )
         if expected and entry.outcome is Outcome.FAILED:
-            accepted = tuple(Accepted(finding=item, reason=expected, origin=EXPECTED) for item in entry.findings)
-            return self.ledger(dataclasses.replace(entry, findings=(), accepted=accepted, waiver=expected))
+            return self.ledger(entry.set_aside(lambda item: Accepted(finding=item, reason=expected, origin=EXPECTED)))
         ledger = self.ledger(self.waivers.applied(entry))
         return self.baseline.applied([ledger])[0] if self.baseline is not None else ledger
 
