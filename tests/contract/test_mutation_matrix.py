@@ -30,8 +30,8 @@ SERVER_TYPES = ("openai", "vllm", "sglang")
 
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 
-NOT_IN_CHAT_MODE = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505")
-"""Rules about what TerminalTestEnv does not have: judges, tool names and commands in a reward, sampled tokens."""
+NOT_IN_CHAT_MODE = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505", "HE601")
+"""Rules about what TerminalTestEnv does not have: judges, tool names and commands in a reward, sampled tokens, sandboxes of its own."""
 
 FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
 SAMPLE = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
