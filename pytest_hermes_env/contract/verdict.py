@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
-from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source.finding import Finding, sorted_findings
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
@@ -55,6 +55,14 @@ class Verdict:
         """Return FAILED when there are findings, else PASSED with ``note``."""
         found = tuple(findings)
         return cls.failed(found, note) if found else cls.passed(note)
+
+    @classmethod
+    def of_source(cls, findings: Iterable[Finding], note: str, *, doubt: str = "") -> Verdict:
+        """Return FAILED with the findings by place; without any, UNDECIDED because of ``doubt``, else PASSED with ``note``."""
+        found = sorted_findings(findings)
+        if found:
+            return cls.failed(found)
+        return cls.undecided(doubt) if doubt else cls.passed(note)
 
     @classmethod
     def undecided(cls, reason: str) -> Verdict:

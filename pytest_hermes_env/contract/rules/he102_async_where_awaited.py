@@ -35,7 +35,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     resolve,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -71,9 +70,7 @@ def static(source: ClassSource) -> Verdict:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("what is awaited is async, and format_prompt is not")
+    return Verdict.of_source(findings, "what is awaited is async, and format_prompt is not", doubt=next(iter(doubts), ""))
 
 
 def _demands(names: list[str]) -> str:

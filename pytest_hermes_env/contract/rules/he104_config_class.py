@@ -34,7 +34,6 @@ from pytest_hermes_env.source import (
     finding_at,
     installed_config_fields,
     is_layer_config,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -71,13 +70,8 @@ def static(source: ClassSource) -> Verdict:
             findings.append(fault)
     fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubt:
-        return Verdict.undecided(doubt)
-    if not fields:
-        return Verdict.passed(f"the environment adds no settings to {LAYER_CONFIG}")
-    return Verdict.passed(f"{len(fields)} own settings, each described")
+    note = f"{len(fields)} own settings, each described" if fields else f"the environment adds no settings to {LAYER_CONFIG}"
+    return Verdict.of_source(findings, note, doubt=doubt)
 
 
 def _made(source: ClassSource) -> Iterator[Any]:

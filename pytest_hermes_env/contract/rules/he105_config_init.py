@@ -32,7 +32,6 @@ from pytest_hermes_env.source import (
     finding_at,
     may_be,
     must_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -64,11 +63,8 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(function, node, fault))
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if open_questions:
-        return Verdict.undecided(f"what config_init returns on line {open_questions[0]} is computed")
-    return Verdict.passed("config_init is a classmethod that returns a config and a list")
+    doubt = f"what config_init returns on line {open_questions[0]} is computed" if open_questions else ""
+    return Verdict.of_source(findings, "config_init is a classmethod that returns a config and a list", doubt=doubt)
 
 
 def _signature(function: Function) -> Iterator[Finding]:

@@ -37,7 +37,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     keyword,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -68,11 +67,8 @@ def static(source: ClassSource) -> Verdict:
         faults, is_open = _faults(call)
         findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubts:
-        return Verdict.undecided(f"the server configuration on line {doubts[0]} is computed")
-    return Verdict.passed("no external API is configured with a health check or another server_type")
+    doubt = f"the server configuration on line {doubts[0]} is computed" if doubts else ""
+    return Verdict.of_source(findings, "no external API is configured with a health check or another server_type", doubt=doubt)
 
 
 def _faults(call: Call) -> tuple[list[str], bool]:

@@ -38,7 +38,6 @@ from pytest_hermes_env.source import (
     installed_distributions,
     installed_toolsets,
     keyword,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -69,9 +68,7 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(call.function, node, fault))
         elif doubt:
             doubts.append(doubt)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("the toolsets are named, and hermes knows them")
+    return Verdict.of_source(findings, "the toolsets are named, and hermes knows them", doubt=next(iter(doubts), ""))
 
 
 def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[str, ast.AST, str]:

@@ -32,7 +32,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -79,13 +78,10 @@ def static(source: ClassSource) -> Verdict:
                 findings.append(finding_at(call.function, call.node, message))
             else:
                 doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubts:
-        return Verdict.undecided(doubts[0])
     if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
-        return Verdict.undecided("setup cannot be read")
-    return Verdict.passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
+        doubts.append("setup cannot be read")
+    note = "what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback"
+    return Verdict.of_source(findings, note, doubt=next(iter(doubts), ""))
 
 
 def _unprotected(start: Frame) -> Iterator[Frame]:

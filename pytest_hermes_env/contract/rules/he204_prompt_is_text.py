@@ -31,7 +31,6 @@ from pytest_hermes_env.source import (
     constant_value,
     data_flow,
     finding_at,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Severity
 
@@ -67,9 +66,7 @@ def static(source: ClassSource) -> Verdict:
             finding_at(inner, node, "format_prompt changes the item")
             for inner, node in _changes(source, function, positional[0], 0)
         ]
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.passed("format_prompt returns a text and leaves the item alone")
+    return Verdict.of_source(findings, "format_prompt returns a text and leaves the item alone")
 
 
 def _fault(node: ast.Return, function: Function) -> str:

@@ -38,7 +38,6 @@ from pytest_hermes_env.source import (
     finding_at,
     may_be,
     must_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -49,12 +48,11 @@ if TYPE_CHECKING:
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
     frames = data_flow(source).every_frame()
-    findings = sorted_findings(finding for frame in frames for finding in (*_violations(frame), *_guarded(frame)))
-    if findings:
-        return Verdict.failed(findings)
+    findings = [finding for frame in frames for finding in (*_violations(frame), *_guarded(frame))]
+    doubt = ""
     if not source.has("compute_reward") and source.unreadable:
-        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return Verdict.passed("only AgentResult's own fields are read")
+        doubt = f"compute_reward may come from {source.unreadable[0]}, which cannot be read"
+    return Verdict.of_source(findings, "only AgentResult's own fields are read", doubt=doubt)
 
 
 def _violations(frame: Frame) -> Iterator[Finding]:

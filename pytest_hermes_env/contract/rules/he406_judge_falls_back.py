@@ -35,7 +35,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Severity
@@ -64,7 +63,7 @@ def static(source: ClassSource) -> Verdict:
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
         return Verdict.not_applicable("compute_reward asks no judge")
-    findings = sorted_findings(
+    findings = [
         finding_at(
             call.function,
             call.node,
@@ -73,12 +72,9 @@ def static(source: ClassSource) -> Verdict:
         for frame in _bare(start)
         for call in frame.calls
         if _is_question(call) and not _is_guarded(call.function, call.node)
-    )
-    if findings:
-        return Verdict.failed(findings)
-    return Verdict.passed(
-        f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try"
-    )
+    ]
+    what = "question to a judge is" if len(asked) == 1 else "questions to a judge are"
+    return Verdict.of_source(findings, f"{len(asked)} {what} in a try")
 
 
 def _bare(start: Frame) -> Iterator[Frame]:

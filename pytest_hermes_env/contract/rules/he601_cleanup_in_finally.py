@@ -48,7 +48,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -89,22 +88,15 @@ def static(source: ClassSource) -> Verdict:
     told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
     entered = rollouts_of(frames)
     told += [answer for node, frame in entered.items() if (answer := check_rollout(source, frame, node))]
+    if (leak := _leak_in_evaluate(source)) is not None:
+        told.append(leak)
     findings = [item for item in told if isinstance(item, Finding)]
-    unsure = [item for item in told if isinstance(item, Doubt)]
-    leak = _leak_in_evaluate(source)
-    if isinstance(leak, Finding):
-        findings.append(leak)
-    elif leak is not None:
-        unsure.append(leak)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if unsure:
-        return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
-    if not opened and not entered:
+    doubt = next((f"line {item.line}: {item.reason}" for item in told if isinstance(item, Doubt)), "")
+    if not opened and not entered and not findings and not doubt:
         return Verdict.not_applicable("the class opens no ToolContext and enters no agent_rollout")
     notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
     notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
-    return Verdict.passed("; ".join(notes))
+    return Verdict.of_source(findings, "; ".join(notes), doubt=doubt)
 
 
 def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:

@@ -45,7 +45,6 @@ from pytest_hermes_env.source import (
     finding_at,
     last_name,
     may_be_unpacked,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -98,11 +97,7 @@ def static(source: ClassSource) -> Verdict:
             found.append(finding_at(call.function, call.node, message))
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
-    if found:
-        return Verdict.failed(sorted_findings(found))
-    return (
-        Verdict.undecided(unsure) if unsure else Verdict.passed("each task_id of the class's own code is made for its rollout")
-    )
+    return Verdict.of_source(found, "each task_id of the class's own code is made for its rollout", doubt=unsure)
 
 
 def _position(call: Call) -> int | None:

@@ -50,7 +50,6 @@ from pytest_hermes_env.source import (
     may_be,
     may_be_unpacked,
     origins,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -74,10 +73,9 @@ def static(source: ClassSource) -> Verdict:
             return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
         return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
     told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
-    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return Verdict.failed(findings)
-    unsure = next((item for item in told if isinstance(item, str)), None)
-    return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
+    findings = [item for item in told if isinstance(item, Finding)]
+    unsure = next((item for item in told if isinstance(item, str)), "")
+    return Verdict.of_source(findings, "evaluate asks at temperature 0", doubt=unsure)
 
 
 def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:

@@ -42,7 +42,6 @@ from pytest_hermes_env.source import (
     may_be_unpacked,
     must_be,
     origins,
-    sorted_findings,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -69,11 +68,9 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
-    told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
-    told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
-    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return Verdict.failed(findings)
-    return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
+    findings = [finding for call, frame in logs for finding in _check(call, frame, frames)]
+    findings += [finding for call, frame in evaluations for finding in _check_evaluation(source, call, frame, frames)]
+    return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
 
 
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:

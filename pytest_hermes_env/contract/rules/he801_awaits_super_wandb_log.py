@@ -35,7 +35,6 @@ from pytest_hermes_env.source import (
     finding_at,
     last_name,
     may_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -57,8 +56,8 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
-    return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
+    findings = [finding for item in overrides for finding in _check(source, item)]
+    return Verdict.of_source(findings, "every path of wandb_log awaits super().wandb_log(metrics)")
 
 
 def _check(source: ClassSource, function: Function) -> Iterator[Finding]:

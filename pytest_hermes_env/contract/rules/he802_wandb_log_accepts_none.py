@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import ClassSource, Function, finding_at, sorted_findings
+from pytest_hermes_env.source import ClassSource, Function, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
-    return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
+    findings = [finding for item in overrides for finding in _check(source, item)]
+    return Verdict.of_source(findings, "wandb_log replaces None before it uses the metrics")
 
 
 def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
