@@ -38,7 +38,7 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["StaticReport", "check_paths", "check_source", "path_of", "whole"]
+__all__ = ["StaticReport", "check_all", "check_paths", "path_of", "whole"]
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
@@ -72,12 +72,6 @@ class StaticReport:
         """Return 1 when something is broken, cannot be checked, or was not exercised at all; else 0."""
         broken = any(ledger.failures(is_strict=is_strict) or ledger.is_vacuous for ledger in self.ledgers)
         return int(broken or bool(self.problems))
-
-
-def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
-    """Check one class by the static halves of ``rules``."""
-    (ledger,) = check_all([source], rules, processes=1)
-    return ledger
 
 
 def whole(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
@@ -137,7 +131,7 @@ def check_paths(
     return report
 
 
-def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processes: int) -> tuple[Ledger, ...]:
+def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> tuple[Ledger, ...]:
     """Check classes, in their order; see `check_paths` for ``processes``."""
 
     def verdicts(index: int) -> list[tuple[Verdict, float]]:

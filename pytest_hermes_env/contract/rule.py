@@ -60,6 +60,11 @@ class Rule:
         return f"{self.id}-{self.name}"
 
     @property
+    def seen_in(self) -> tuple[str, ...]:
+        """Where its halves look: source, rollout, or both."""
+        return tuple(word for word, half in (("source", self.static), ("rollout", self.dynamic)) if half is not None)
+
+    @property
     def former_labels(self) -> tuple[str, ...]:
         """``HE603-rollouts-do-not-meet`` for each former name."""
         return tuple(f"{self.id}-{name}" for name in self.former_names)
