@@ -15,12 +15,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pytest_hermes_env.contract.comments import complaint
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json, shown_path
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings, shorten
 from pytest_hermes_env.source import FileProblem
 from pytest_hermes_env.source.finding import Finding
@@ -54,26 +55,22 @@ class Baseline:
     def applied(self, ledgers: Sequence[Ledger]) -> tuple[Ledger, ...]:
         """Return the ledgers with the findings of the file moved aside."""
         left = Counter(self.entries)
-        reason = f"in the baseline {shown_path(self.file)}"
+        file = shown_path(self.file)
+
+        def accept(finding: Finding, ledger: Ledger, entry: LedgerEntry) -> Accepted | None:
+            known = known_as(self.file, ledger, entry.rule.id, finding)
+            if left[known] <= 0:
+                return None
+            left[known] -= 1
+            return Accepted(finding=finding, reason=f"in the baseline {file}", origin=file)
+
         return tuple(
-            dataclasses.replace(ledger, entries=tuple(self._accept(ledger, entry, left, reason) for entry in ledger.entries))
+            dataclasses.replace(
+                ledger,
+                entries=tuple(entry.set_aside(partial(accept, ledger=ledger, entry=entry)) for entry in ledger.entries),
+            )
             for ledger in ledgers
         )
-
-    def _accept(self, ledger: Ledger, entry: LedgerEntry, left: Counter[Known], reason: str) -> LedgerEntry:
-        if entry.outcome is not Outcome.FAILED or not entry.findings:
-            return entry
-        kept: list[Finding] = []
-        accepted = list(entry.accepted)
-        for finding in entry.findings:
-            known = known_as(self.file, ledger, entry.rule.id, finding)
-            if left[known] > 0:
-                left[known] -= 1
-                accepted.append(Accepted(finding=finding, reason=reason, origin=shown_path(self.file)))
-            else:
-                kept.append(finding)
-        reasons = "; ".join(dict.fromkeys(item.reason for item in accepted)) if not kept else entry.waiver
-        return dataclasses.replace(entry, findings=tuple(kept), accepted=tuple(accepted), waiver=reasons)
 
     def gone(self, ledgers: Sequence[Ledger]) -> list[Known]:
         """Return the entries that no longer occur, as far as this check could see; ``ledgers`` as `applied` gave them."""

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.baseline import Baseline
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.source import (
@@ -37,7 +38,7 @@ from pytest_hermes_env.source.finding import Finding, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["StaticReport", "check_paths", "check_source", "path_of", "whole"]
+__all__ = ["StaticReport", "check_all", "check_paths", "path_of", "whole"]
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
@@ -73,26 +74,14 @@ class StaticReport:
         return int(broken or bool(self.problems))
 
 
-def check_source(source: ClassSource, rules: Sequence[Rule] = ALL_RULES) -> Ledger:
-    """Check one class by the static halves of ``rules``."""
-    return _ledger(source, tuple(_entry(rule, source) for rule in rules))
-
-
 def whole(entries: Iterable[LedgerEntry], note: str) -> tuple[LedgerEntry, ...]:
     """Return one entry for each rule of the catalogue; those that ``entries`` lack were not run, for the reason ``note``."""
     given = {entry.rule.id: entry for entry in entries}
     return tuple(
-        given.get(rule.id) or LedgerEntry(rule=rule, outcome=Outcome.NOT_RUN, note=OPINION if _is_off(rule) else note)
+        given.get(rule.id)
+        or LedgerEntry(rule=rule, outcome=Outcome.NOT_RUN, note=OPINION if rule.severity is Severity.OPINION else note)
         for rule in ALL_RULES
     )
-
-
-def _is_off(rule: Rule) -> bool:
-    return rule.severity is Severity.OPINION
-
-
-def _ledger(source: ClassSource, entries: tuple[LedgerEntry, ...]) -> Ledger:
-    return Ledger(subject=source.label, entries=whole(entries, NOT_SELECTED), mode="source", path=source.path, line=source.line)
 
 
 def check_paths(
@@ -142,31 +131,33 @@ def check_paths(
     return report
 
 
-def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule], *, processes: int) -> tuple[Ledger, ...]:
+def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> tuple[Ledger, ...]:
     """Check classes, in their order; see `check_paths` for ``processes``."""
-    by_id = {rule.id: rule for rule in rules}
 
-    def verdicts(index: int) -> list[tuple[str, Outcome, str, tuple[Finding, ...], float]]:
-        entries = [_entry(rule, sources[index]) for rule in rules]
-        return [(entry.rule.id, entry.outcome, entry.note, entry.findings, entry.seconds) for entry in entries]
+    def verdicts(index: int) -> list[tuple[Verdict, float]]:
+        return [_timed_verdict(rule, sources[index]) for rule in rules]
 
     return tuple(
-        _ledger(
-            source,
-            tuple(
-                LedgerEntry(rule=by_id[rule_id], outcome=outcome, note=note, findings=findings, seconds=seconds)
-                for rule_id, outcome, note, findings, seconds in rows
-            ),
-        )
-        for source, rows in zip(sources, shared_out(verdicts, len(sources), processes), strict=True)
+        _ledger(source, rules, found)
+        for source, found in zip(sources, shared_out(verdicts, len(sources), processes), strict=True)
     )
 
 
-def _entry(rule: Rule, source: ClassSource) -> LedgerEntry:
+def _ledger(source: ClassSource, rules: Iterable[Rule], verdicts: Iterable[tuple[Verdict, float]]) -> Ledger:
+    entries = whole(
+        [
+            LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
+            for rule, (verdict, seconds) in zip(rules, verdicts, strict=True)
+        ],
+        NOT_SELECTED,
+    )
+    return Ledger(subject=source.label, entries=entries, mode="source", path=source.path, line=source.line)
+
+
+def _timed_verdict(rule: Rule, source: ClassSource) -> tuple[Verdict, float]:
     start = time.perf_counter()
     verdict = _verdict(rule, source)
-    seconds = time.perf_counter() - start
-    return LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
+    return verdict, time.perf_counter() - start
 
 
 def _verdict(rule: Rule, source: ClassSource) -> Verdict:

@@ -20,8 +20,9 @@ from pytest_hermes_env.contract.cases.finding import cases_beside
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.scenario_names import CASES
@@ -192,7 +193,7 @@ def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Findi
     seen = dynamic.findings if dynamic is not None else ()
     shown = [_weighed(finding, dynamic) for finding in static]
     more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
-    return _one_per_place([*shown, *more])
+    return one_per_place([*shown, *more])
 
 
 def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
@@ -220,48 +221,11 @@ def _holds(outer: Finding, inner: Finding) -> bool:
         return False
     if outer.line == inner.line:
         return True
-    if not _is_definition(outer):
-        return False
-    if inner.line in lines_reached(outer.path, outer.line):
-        return True
-    if inner.line < outer.line:
-        return False
-    depth = _depth(outer.path, outer.line)
-    lines = range(_head(outer) + 1, inner.line + 1)
-    return all(_depth(outer.path, line) > depth or _is_open(outer.path, line) for line in lines)
-
-
-def _head(finding: Finding) -> int:
-    """Return the line of the ``def`` or ``class`` that a definition begins with or decorates."""
-    depth = _depth(finding.path, finding.line)
-    line = finding.line
-    while (text := linecache.getline(finding.path, line)) and not (
-        _depth(finding.path, line) == depth and text.lstrip().startswith(("def ", "async def ", "class "))
-    ):
-        line += 1
-    return line
-
-
-def _depth(path: str, line: int) -> int:
-    text = linecache.getline(path, line)
-    return len(text) - len(text.lstrip())
-
-
-def _is_open(path: str, line: int) -> bool:
-    """Tell whether a line begins no statement of its own: it is empty, a comment, or closes a bracket or a signature."""
-    text = linecache.getline(path, line).strip()
-    return not text or text.startswith(("#", ")", "]", "}"))
+    return _is_definition(outer) and inner.line in lines_reached(outer.path, outer.line)
 
 
 def _is_definition(finding: Finding) -> bool:
     return linecache.getline(finding.path, finding.line).lstrip().startswith(("def ", "async def ", "class ", "@"))
-
-
-def _one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    kept: dict[tuple[str, int], Finding] = {}
-    for finding in findings:
-        kept.setdefault((_file(finding), finding.line), finding)
-    return tuple(kept.values())
 
 
 def _file(finding: Finding) -> str:

@@ -8,21 +8,23 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Verdict
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.rollout.unavailable import Unavailable
 from pytest_hermes_env.source import ClassSource
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pytest_hermes_env.rollout.collection import Collection
 
-__all__ = ["Evidence"]
+__all__ = ["Evidence", "finding_in"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +131,18 @@ class Evidence:
                 return cls
         return None
 
+    def finding(
+        self, message: str, *methods: str, line: int = 0, scenario: str = "", seen: str = "", severity: Severity | None = None
+    ) -> Finding:
+        """Return a finding at the first of ``methods`` that the environment defines, else at the class; ``line`` is the exact one, if known."""
+        path, first = self.at_method(*methods)
+        return Finding(message=message, path=path, line=line or first, scenario=scenario, seen=seen, severity=severity)
+
+    def finding_of_reward(self, value: object, message: str, *, scenario: str, seen: str = "") -> Finding:
+        """Return a finding at the return statement of compute_reward that gave ``value``, else at compute_reward."""
+        path, line = self._at_return("compute_reward", value)
+        return Finding(message=message, path=path, line=line, scenario=scenario, seen=seen)
+
     def at_class(self) -> tuple[str, int]:
         """Return path and line of the class statement."""
         return _place_of(self.env_class)
@@ -145,7 +159,7 @@ class Evidence:
                     return path, line
         return self.at_class()
 
-    def at_return(self, method: str, value: object) -> tuple[str, int]:
+    def _at_return(self, method: str, value: object) -> tuple[str, int]:
         """Return path and line of the return statement that gave ``value``, where the source tells, else of the method."""
         path, line = self.at_method(method)
         returns = self._returns(method)
@@ -159,6 +173,11 @@ class Evidence:
     def _returns(self, method: str) -> list[ast.Return]:
         function = self.source.methods.get(method) if self.source is not None else None
         return [] if function is None else _own_returns(function.node)
+
+
+def finding_in(scenario: str, place: Place, message: str, seen: str = "") -> Finding:
+    """Return a finding at a place that a scenario recorded."""
+    return Finding(message=message, path=place.path, line=place.line, seen=seen, scenario=scenario)
 
 
 def _place_of(thing: object) -> tuple[str, int]:

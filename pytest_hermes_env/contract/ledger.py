@@ -5,16 +5,18 @@ A rule that was not exercised has not passed; a run in which nothing was exercis
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_lines
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
 
@@ -57,6 +59,16 @@ class LedgerEntry:
     def reason(self) -> str:
         """Why the rule did not simply pass or fail."""
         return self.waiver if self.word == WAIVED else self.note
+
+    def set_aside(self, accept: Callable[[Finding], Accepted | None]) -> LedgerEntry:
+        """Return the entry with the findings that ``accept`` accepts moved aside; it is waived when none is left."""
+        if self.outcome is not Outcome.FAILED or not self.findings:
+            return self
+        answers = [(finding, accept(finding)) for finding in self.findings]
+        kept = tuple(finding for finding, found in answers if found is None)
+        accepted = (*self.accepted, *(found for _, found in answers if found is not None))
+        reasons = "; ".join(dict.fromkeys(item.reason for item in accepted))
+        return dataclasses.replace(self, findings=kept, accepted=accepted, waiver=self.waiver if kept else reasons)
 
 
 @dataclass(frozen=True, kw_only=True)

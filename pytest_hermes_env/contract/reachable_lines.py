@@ -1,4 +1,4 @@
-"""Which lines of a file a function leads to: its own, and those of the functions and methods of that file that it calls."""
+"""Which lines of a file a class or a function leads to: its own, and those of the functions of that file that it calls."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from collections import defaultdict
 
 __all__ = ["lines_reached"]
 
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
 
 def lines_reached(path: str, line: int) -> frozenset[int]:
-    """Return the lines of the function whose ``def`` or decorator stands at ``line``, and of all that it calls by name.
+    """Return the lines of the definition that begins at ``line``, where its decorators count as its beginning.
 
-    Empty where no function begins there.
+    With those of a function come the lines of all that it calls by name. Empty where no definition begins.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(path)))
     except SyntaxError:
         return frozenset()
-    functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = defaultdict(list)
+    functions: dict[str, list[_Function]] = defaultdict(list)
+    met: set[_Function | ast.ClassDef] = set()
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, _Function):
             functions[node.name].append(node)
-    pending = [node for several in functions.values() for node in several if _begins(node) <= line <= node.lineno]
-    met = set(pending)
+        if isinstance(node, (_Function, ast.ClassDef)) and _begins(node) <= line <= node.lineno:
+            met.add(node)
+    pending = [node for node in met if isinstance(node, _Function)]
     while pending:
         for part in ast.walk(pending.pop()):
             for called in functions.get(_name_of(part), ()):
@@ -33,7 +37,7 @@ def lines_reached(path: str, line: int) -> frozenset[int]:
     return frozenset(number for node in met for number in range(_begins(node), (node.end_lineno or node.lineno) + 1))
 
 
-def _begins(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def _begins(node: _Function | ast.ClassDef) -> int:
     return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Verdict
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     Call,

@@ -1,4 +1,4 @@
-"""What a rule is, and what it may say. Rules are values; the engine in `check` runs them.
+"""What a rule is. Rules are values; the engine in `check` runs them.
 
 A rule is one law in one file under `contract/rules`. Its module docstring holds four parts, each introduced by its word
 at the start of a line: ``What:``, ``Why:``, ``Fix:`` and ``Source:``. The first line of the docstring is
@@ -7,90 +7,24 @@ at the start of a line: ``What:``, ``Why:``, ``Fix:`` and ``Source:``. The first
 
 from __future__ import annotations
 
-import enum
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pytest_hermes_env.contract.evidence import Evidence
+    from pytest_hermes_env.contract.verdict import Verdict
     from pytest_hermes_env.source import ClassSource
 
 
-class Outcome(enum.StrEnum):
-    """What one half of a rule concluded. Only PASSED means that the law was seen to hold."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    UNDECIDED = "undecided"
-    """The static half could not know, and says so instead of guessing."""
-    NOT_EXERCISED = "not exercised"
-    """The evidence never occurred: nothing was seen, so nothing has passed."""
-    NOT_APPLICABLE = "not applicable"
-    """The law does not concern this class, for the reason given."""
-    NOT_RUN = "not run"
-    """Nobody asked for the rule in this run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was."""
-
-    outcome: Outcome
-    note: str = ""
-    findings: tuple[Finding, ...] = ()
-
-    @classmethod
-    def passed(cls, note: str) -> Verdict:
-        """Return the verdict that the law was seen to hold; ``note`` says in what."""
-        return cls(outcome=Outcome.PASSED, note=note)
-
-    @classmethod
-    def failed(cls, findings: Iterable[Finding], note: str = "") -> Verdict:
-        """Return the verdict that the law is broken, with at least one finding."""
-        found = tuple(findings)
-        if not found:
-            raise ValueError("a failed verdict needs at least one finding")
-        return cls(outcome=Outcome.FAILED, note=note, findings=found)
-
-    @classmethod
-    def of(cls, findings: Iterable[Finding], note: str) -> Verdict:
-        """Return FAILED when there are findings, else PASSED with ``note``."""
-        found = tuple(findings)
-        return cls.failed(found, note) if found else cls.passed(note)
-
-    @classmethod
-    def undecided(cls, reason: str) -> Verdict:
-        """Return the verdict that the source alone does not show the answer."""
-        return cls(outcome=Outcome.UNDECIDED, note=reason)
-
-    @classmethod
-    def not_exercised(cls, reason: str | Unavailable | None) -> Verdict:
-        """Return the verdict that the needed evidence never occurred."""
-        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
-
-    @classmethod
-    def not_applicable(cls, reason: str | Unavailable) -> Verdict:
-        """Return the verdict that the law does not concern this class."""
-        return cls(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
-
-    @classmethod
-    def not_seen(cls, reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
-        """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
-        if isinstance(reason, Unavailable) and reason.cause in irrelevant:
-            return cls.not_applicable(reason)
-        return cls.not_exercised(reason)
-
-
-StaticHalf = Callable[["ClassSource"], Verdict]
-DynamicHalf = Callable[["Evidence"], Verdict]
+StaticHalf = Callable[["ClassSource"], "Verdict"]
+DynamicHalf = Callable[["Evidence"], "Verdict"]
 
 _SECTION = re.compile(r"^(What|Why|Fix|Source):", re.MULTILINE)
 
@@ -124,6 +58,11 @@ class Rule:
     def label(self) -> str:
         """``HE301-messages-not-final-response``, as pytest items show it."""
         return f"{self.id}-{self.name}"
+
+    @property
+    def seen_in(self) -> tuple[str, ...]:
+        """Where its halves look: source, rollout, or both."""
+        return tuple(word for word, half in (("source", self.static), ("rollout", self.dynamic)) if half is not None)
 
     @property
     def former_labels(self) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_text
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class

@@ -23,8 +23,9 @@ from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class
@@ -130,8 +131,7 @@ class CheckedClass:
             rule=rule, outcome=result.outcome, note=result.note, findings=result.findings, seconds=result.seconds
         )
         if expected and entry.outcome is Outcome.FAILED:
-            accepted = tuple(Accepted(finding=item, reason=expected, origin=EXPECTED) for item in entry.findings)
-            return self.ledger(dataclasses.replace(entry, findings=(), accepted=accepted, waiver=expected))
+            return self.ledger(entry.set_aside(lambda item: Accepted(finding=item, reason=expected, origin=EXPECTED)))
         ledger = self.ledger(self.waivers.applied(entry))
         return self.baseline.applied([ledger])[0] if self.baseline is not None else ledger
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract
 from pytest_hermes_env.contract.reports.text import finding_lines
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import ContractBreach, NotExercised
 
 __all__ = ["check_rule"]

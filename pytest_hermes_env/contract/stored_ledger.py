@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import read_stored_json
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.errors import BadSettings
 
 __all__ = ["Stored", "fewer", "read_stored", "stored_text"]

@@ -17,18 +17,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.settings import PathWaiver, Settings
-from pytest_hermes_env.source import FileProblem, Module
+from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_classes
 from pytest_hermes_env.source.finding import Finding
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Waivers", "waivers_of"]
 
@@ -42,33 +38,15 @@ class Waivers:
     root: str = ""
     problems: tuple[FileProblem, ...] = ()
 
-    @cached_property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to apply."""
-        return not self.comments and not self.paths
-
     def applied_to(self, ledgers: Sequence[Ledger]) -> tuple[Ledger, ...]:
         """Return the ledgers with accepted findings moved aside."""
-        if self.is_empty:
-            return tuple(ledgers)
         return tuple(
             dataclasses.replace(ledger, entries=tuple(self.applied(entry) for entry in ledger.entries)) for ledger in ledgers
         )
 
     def applied(self, entry: LedgerEntry) -> LedgerEntry:
         """Return the entry with the findings that some waiver accepts moved aside."""
-        if self.is_empty or entry.outcome is not Outcome.FAILED or not entry.findings or entry.waiver:
-            return entry
-        kept: list[Finding] = []
-        accepted = list(entry.accepted)
-        for finding in entry.findings:
-            found = self.accepts(entry.rule.id, finding)
-            if found is None:
-                kept.append(finding)
-            else:
-                accepted.append(found)
-        reasons = "; ".join(dict.fromkeys(item.reason for item in accepted)) if not kept else ""
-        return dataclasses.replace(entry, findings=tuple(kept), accepted=tuple(accepted), waiver=reasons)
+        return entry.set_aside(lambda finding: self.accepts(entry.rule.id, finding))
 
     def accepts(self, rule_id: str, finding: Finding) -> Accepted | None:
         """Return why a finding is accepted, or None."""
@@ -77,7 +55,7 @@ class Waivers:
             if rule_id in comment.rules and comment.file == file and comment.first <= finding.line <= comment.last:
                 return Accepted(finding=finding, reason=comment.reason, origin=comment.origin)
         for waiver in self.paths:
-            if rule_id in waiver.rules and not _is_expired(waiver) and self._fits(waiver, file):
+            if rule_id in waiver.rules and not _is_expired(waiver) and file in self._files(waiver):
                 return Accepted(finding=finding, reason=waiver.reason, origin=_origin(waiver))
         return None
 
@@ -95,26 +73,27 @@ class Waivers:
                 if (comment.origin, rule_id) not in used and _is_settled(rule_id, checked, sees_rollouts=sees_rollouts)
             ]
         for waiver in self.paths:
-            if _is_expired(waiver):
-                message = f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"
-                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
-                continue
-            files = self._files(waiver)
-            if not files:
-                message = f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which matches no file"
-                complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
-                continue
-            checked = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
-            if not self._is_whole(files, ledgers):
-                continue
-            for rule_id in waiver.rules:
-                if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, checked, sees_rollouts=sees_rollouts):
-                    message = _stale(rule_id, waiver.reason, f"in {', '.join(waiver.paths)}")
-                    complaints.append(complaint(shown_path(waiver.file), waiver.line, 1, message))
+            messages = self._faults(waiver, ledgers, used, sees_rollouts=sees_rollouts)
+            complaints += [complaint(shown_path(waiver.file), waiver.line, 1, message) for message in messages]
         return complaints
 
-    def _fits(self, waiver: PathWaiver, file: str) -> bool:
-        return file in self._files(waiver)
+    def _faults(
+        self, waiver: PathWaiver, ledgers: Sequence[Ledger], used: set[tuple[str, str]], *, sees_rollouts: bool
+    ) -> list[str]:
+        """Return why a waiver of pyproject.toml no longer holds."""
+        files = self._files(waiver)
+        if _is_expired(waiver):
+            return [f"the waiver of {', '.join(waiver.rules)} ({waiver.reason}) expired on {waiver.expires}"]
+        if not files:
+            return [f"the waiver of {', '.join(waiver.rules)} names {', '.join(waiver.paths)}, which matches no file"]
+        if not _are_whole(files, ledgers):
+            return []
+        checked = [ledger for ledger in ledgers if os.path.abspath(ledger.path) in files]
+        return [
+            _stale(rule_id, waiver.reason, f"in {', '.join(waiver.paths)}")
+            for rule_id in waiver.rules
+            if (_origin(waiver), rule_id) not in used and _is_settled(rule_id, checked, sees_rollouts=sees_rollouts)
+        ]
 
     def _files(self, waiver: PathWaiver) -> frozenset[str]:
         """Return the Python files that a waiver names."""
@@ -131,19 +110,6 @@ class Waivers:
     def _expanded(self) -> dict[PathWaiver, frozenset[str]]:
         return {}
 
-    @staticmethod
-    def _is_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:
-        """Tell whether every environment of ``files`` was checked in this run."""
-        from pytest_hermes_env.source import SourceTree, read_classes  # noqa: PLC0415
-
-        checked = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
-        tree = SourceTree()
-        for file in files:
-            for source in read_classes(file, tree).classes:
-                if not source.is_marked_abstract and (file, source.line) not in checked:
-                    return False
-        return True
-
 
 def waivers_of(modules: Iterable[Module], settings: Settings) -> Waivers:
     """Return the waivers of a run: the comments of ``modules`` and the table of ``settings``."""
@@ -156,13 +122,24 @@ def waivers_of(modules: Iterable[Module], settings: Settings) -> Waivers:
     return Waivers(comments=tuple(comments), paths=settings.waivers, root=settings.root, problems=tuple(problems))
 
 
+def _are_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:
+    """Tell whether every environment of ``files`` was checked in this run."""
+    checked = {(os.path.abspath(ledger.path), ledger.line) for ledger in ledgers}
+    tree = SourceTree()
+    return all(
+        source.is_marked_abstract or (file, source.line) in checked
+        for file in files
+        for source in read_classes(file, tree).classes
+    )
+
+
 def _checked_by_comment(comment: CommentWaiver, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> list[Ledger]:
     """Return the classes whose verdicts say whether a comment still waives anything; none when this run cannot know."""
     here = [ledger for ledger in ledgers if os.path.abspath(ledger.path) == comment.file]
     if comment.owner:
         own = [ledger for ledger in here if ledger.subject.rpartition(":")[2].rpartition(".")[2] == comment.owner]
         return own if own or sees_rollouts else here
-    return here if Waivers._is_whole([comment.file], here) else []  # noqa: SLF001
+    return here if _are_whole([comment.file], here) else []
 
 
 def _is_settled(rule_id: str, ledgers: Sequence[Ledger], *, sees_rollouts: bool) -> bool:

@@ -11,9 +11,10 @@ import pytest
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source.finding import Severity
 

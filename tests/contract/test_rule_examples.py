@@ -11,9 +11,9 @@ from importlib import resources
 import pytest
 
 from pytest_hermes_env.contract.engine import ClassContract
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rule_examples import Example, examples_of
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import read_classes
 
 FRAME = '''\

@@ -12,8 +12,8 @@ GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 RULES = len(ALL_RULES)
 OF_TOKENS = 3
 """How many rules need sampled tokens, which chat mode does not have."""
-ELSEWHERE = {"terminal": 4, "swe": 3}
-"""How many rules have nothing to judge in an environment without a judge, names of tools (and, in one, commands of its own)."""
+ELSEWHERE = {"terminal": 5, "swe": 4}
+"""How many rules have nothing to judge in an environment without a judge, names of tools, sandboxes (and, in one, commands) of its own."""
 UNSEEN = OF_TOKENS + ELSEWHERE["terminal"]
 MISTAKES = ("HE105", "HE301", "HE601", "HE702", "HE704", "HE705", "HE801")
 """The laws that the tutorial's environment breaks."""

@@ -33,6 +33,16 @@ LONGEST = 400
 """Characters of a prompt that are shown."""
 TIMEOUT_S = 60.0
 
+_CASES = (
+    "    gold: TODO    # a list of turns that solves the item and earns the full reward",
+    "    near_miss:    # almost right: make it a likely mistake, such as the right work in the wrong place",
+    "      - {say: The task is done.}",
+    "    nothing:",
+    "      - {say: I do not know how to do that.}",
+    "    # hack:       # what a cheat would do to earn the reward without the work",
+    "    #   - {say: All tests passed.}",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
@@ -112,7 +122,7 @@ def _entry(number: int, item: Any) -> str:
         lines += ["  - item:", textwrap.indent(shown, " " * 6).rstrip()]
     else:
         lines += [f"  - index: {number}    # this item is not plain data: {type(item.value).__name__}"]
-    return "\n".join([*lines, *_cases(item.prompt)]) + "\n"
+    return "\n".join([*lines, *_CASES]) + "\n"
 
 
 def _entry_without_item() -> str:
@@ -120,7 +130,7 @@ def _entry_without_item() -> str:
         "  # get_next_item returned None: nothing is trained. Write an item here as compute_reward and format_prompt take it.",
         "  - item: null",
     ]
-    return "\n".join([*lines, *_cases(None)]) + "\n"
+    return "\n".join([*lines, *_CASES]) + "\n"
 
 
 def _comments(item: Any, number: int) -> list[str]:
@@ -129,19 +139,6 @@ def _comments(item: Any, number: int) -> list[str]:
     text = item.prompt if len(item.prompt) <= LONGEST else f"{item.prompt[:LONGEST]} ..."
     lines = [line for part in text.splitlines() for line in (textwrap.wrap(part, WIDTH) or [""])]
     return [f"  # item {number}, prompt:", *(f"  #   {line}".rstrip() for line in lines)]
-
-
-def _cases(prompt: Any) -> list[str]:
-    del prompt
-    return [
-        "    gold: TODO    # a list of turns that solves the item and earns the full reward",
-        "    near_miss:    # almost right: make it a likely mistake, such as the right work in the wrong place",
-        "      - {say: The task is done.}",
-        "    nothing:",
-        "      - {say: I do not know how to do that.}",
-        "    # hack:       # what a cheat would do to earn the reward without the work",
-        "    #   - {say: All tests passed.}",
-    ]
 
 
 def _as_yaml(value: Any) -> tuple[bool, str]:

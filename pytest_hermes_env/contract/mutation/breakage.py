@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_hermes_env.source import Module
 
-__all__ = ["Breakage", "Edit", "replaced", "replaced_block"]
+__all__ = ["Breakage", "Edit", "inserted", "replaced", "replaced_block"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,11 @@ class Breakage:
 def replaced(module: Module, node: ast.AST, text: str) -> Edit:
     """Return the edit that writes ``text`` in the place of ``node``."""
     return Edit(start=_start(module, node), end=_end(module, node), text=text.encode())
+
+
+def inserted(module: Module, node: ast.AST, text: str) -> Edit:
+    """Return the edit that writes ``text`` before ``node``."""
+    return Edit(start=_start(module, node), end=_start(module, node), text=text.encode())
 
 
 def replaced_block(module: Module, block: Iterable[ast.stmt], text: str) -> Edit:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import TypeVar
 
-from pytest_hermes_env.contract.mutation.breakage import Breakage, replaced, replaced_block
+from pytest_hermes_env.contract.mutation.breakage import Breakage, inserted, replaced, replaced_block
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
@@ -30,6 +31,7 @@ PLACES = 2
 """Breakages of one operator, at most."""
 
 Operator = Callable[[ClassSource], Iterator[Breakage]]
+_Node = TypeVar("_Node", bound=ast.AST)
 
 TRAINING = ("compute_reward", "collect_trajectory", "collect_trajectories", "get_next_item", "score")
 _ADDS = frozenset({"append", "extend", "appendleft", "add"})
@@ -53,7 +55,7 @@ def _functions(source: ClassSource, *methods: str) -> list[Function]:
     return list(dict.fromkeys(frame.function for frame in data_flow(source).reached(*methods)))
 
 
-def _nodes(functions: list[Function], kind: type[ast.AST]) -> Iterator[tuple[Function, ast.AST]]:
+def _nodes(functions: list[Function], kind: type[_Node]) -> Iterator[tuple[Function, _Node]]:
     for function in functions:
         for node in ast.walk(function.node):
             if isinstance(node, kind):
@@ -62,7 +64,7 @@ def _nodes(functions: list[Function], kind: type[ast.AST]) -> Iterator[tuple[Fun
 
 def _calls(functions: list[Function], name: str) -> Iterator[tuple[Function, ast.Call]]:
     for function, node in _nodes(functions, ast.Call):
-        if isinstance(node, ast.Call) and last_name(node.func) == name:
+        if last_name(node.func) == name:
             yield function, node
 
 
@@ -74,6 +76,12 @@ def _made(rule: str, name: str, function: Function, node: ast.AST, text: str) ->
 
 def _without(rule: str, name: str, function: Function, statement: ast.stmt) -> Breakage:
     return _made(rule, name, function, statement, "pass")
+
+
+def _raised(rule: str, name: str, function: Function, handler: ast.ExceptHandler) -> Breakage:
+    """Return the breakage that lets an exception through."""
+    edit = replaced_block(function.module, handler.body, "raise")
+    return Breakage(rule=rule, name=name, module=function.module, line=handler.lineno, edits=(edit,))
 
 
 def _text(node: ast.AST) -> str:
@@ -89,16 +97,8 @@ def _first_statement(function: Function) -> ast.stmt:
 def _begun_with(rule: str, name: str, function: Function, line: str) -> Breakage:
     """Return the breakage that puts one more statement at the beginning of a function."""
     first = _first_statement(function)
-    indent = " " * first.col_offset
-    text = f"{line}\n{indent}{_text(first) if first.lineno == first.end_lineno else ''}"
-    module = function.module
-    if first.lineno == first.end_lineno:
-        return Breakage(rule=rule, name=name, module=module, line=first.lineno, edits=(replaced(module, first, text),))
-    source = module.text.splitlines(keepends=True)
-    whole = b"".join(source[first.lineno - 1 : first.end_lineno])[first.col_offset :].rstrip(b"\r\n").decode()
-    return Breakage(
-        rule=rule, name=name, module=module, line=first.lineno, edits=(replaced(module, first, f"{line}\n{indent}{whole}"),)
-    )
+    edit = inserted(function.module, first, f"{line}\n{' ' * first.col_offset}")
+    return Breakage(rule=rule, name=name, module=function.module, line=first.lineno, edits=(edit,))
 
 
 def _method(source: ClassSource, name: str) -> Function | None:
@@ -111,9 +111,8 @@ def _method(source: ClassSource, name: str) -> Function | None:
 def config_without_a_list(source: ClassSource) -> Iterator[Breakage]:
     """HE105: config_init gives one server configuration and no list."""
     for function, node in _nodes(_functions(source, "config_init"), ast.Return):
-        value = getattr(node, "value", None)
-        if isinstance(value, ast.Tuple) and len(value.elts) == 2:  # noqa: PLR2004
-            servers = value.elts[1]
+        if isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:  # noqa: PLR2004
+            servers = node.value.elts[1]
             text = _text(servers.elts[0]) if isinstance(servers, ast.List) and servers.elts else f"({_text(servers)})[0]"
             yield _made("HE105", "config_init gives one server, not a list of them", function, servers, text)
 
@@ -121,14 +120,14 @@ def config_without_a_list(source: ClassSource) -> Iterator[Breakage]:
 def items_that_run_out(source: ClassSource) -> Iterator[Breakage]:
     """HE202: get_next_item counts on forever."""
     for function, node in _nodes(_functions(source, "get_next_item"), ast.BinOp):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        if isinstance(node.op, ast.Mod):
             yield _made("HE202", "get_next_item runs out of items", function, node, _text(node.left))
 
 
 def answer_read_from_the_result(source: ClassSource) -> Iterator[Breakage]:
     """HE301: the reward reads a field that AgentResult does not have."""
     for function, node in _nodes(_functions(source, "compute_reward"), ast.Attribute):
-        if isinstance(node, ast.Attribute) and node.attr == "messages" and isinstance(node.ctx, ast.Load):
+        if node.attr == "messages" and isinstance(node.ctx, ast.Load):
             text = f"{_text(node.value)}.final_response"
             yield _made("HE301", "the reward reads final_response in place of messages", function, node, text)
 
@@ -139,7 +138,7 @@ def answer_read_from_the_result(source: ClassSource) -> Iterator[Breakage]:
 def reward_of_none(source: ClassSource) -> Iterator[Breakage]:
     """HE401: compute_reward returns None where it returned 0.0."""
     for function, node in _nodes(_functions(source, "compute_reward"), ast.Return):
-        value = getattr(node, "value", None)
+        value = node.value
         if isinstance(value, ast.Constant) and value.value == 0 and function.name == "compute_reward":
             yield _made("HE401", "compute_reward gives None in place of 0.0", function, node, "return None")
 
@@ -149,7 +148,7 @@ def reward_without_limits(source: ClassSource) -> Iterator[Breakage]:
     function = _method(source, "compute_reward")
     if function is not None:
         for _, node in _nodes([function], ast.Return):
-            value = getattr(node, "value", None)
+            value = node.value
             if value is not None and not (isinstance(value, ast.Constant) and not value.value):
                 yield _made("HE402", "the reward leaves [0, 1]", function, node, f"return 10.0 * float({_text(value)})")
 
@@ -167,16 +166,8 @@ def judge_without_a_fallback(source: ClassSource) -> Iterator[Breakage]:
     functions = _functions(source, "compute_reward")
     for function, node in _nodes(functions, ast.Try):
         asks = any(isinstance(part, ast.Call) and last_name(part.func) == "chat_completion" for part in ast.walk(node))
-        if asks and isinstance(node, ast.Try) and node.handlers:
-            handler = node.handlers[0]
-            edit = replaced_block(function.module, handler.body, "raise")
-            yield Breakage(
-                rule="HE406",
-                name="a judge that fails takes the reward with it",
-                module=function.module,
-                line=handler.lineno,
-                edits=(edit,),
-            )
+        if asks and node.handlers:
+            yield _raised("HE406", "a judge that fails takes the reward with it", function, node.handlers[0])
 
 
 def item_that_is_changed(source: ClassSource) -> Iterator[Breakage]:
@@ -313,15 +304,7 @@ def evaluation_that_one_item_ends(source: ClassSource) -> Iterator[Breakage]:
     """HE707: the exception of one item goes through."""
     shared = set(_functions(source, "compute_reward"))
     for function, node in _nodes([item for item in _functions(source, "evaluate") if item not in shared], ast.ExceptHandler):
-        if isinstance(node, ast.ExceptHandler):
-            edit = replaced_block(function.module, node.body, "raise")
-            yield Breakage(
-                rule="HE707",
-                name="one failing item ends the evaluation",
-                module=function.module,
-                line=node.lineno,
-                edits=(edit,),
-            )
+        yield _raised("HE707", "one failing item ends the evaluation", function, node)
 
 
 # ---------------------------------------------------------------------- logging

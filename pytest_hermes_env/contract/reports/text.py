@@ -107,9 +107,7 @@ def law(rule: Rule) -> str:
 def rule_table(rules: Iterable[Rule]) -> list[str]:
     """Return all rules as a table: id, name, severity, how it is seen."""
     rows = [("id", "law", "severity", "seen")]
-    for rule in rules:
-        halves = [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None]
-        rows.append((rule.id, rule.name, rule.severity.value, ", ".join(halves) or "rollout"))
+    rows += [(rule.id, rule.name, rule.severity.value, ", ".join(rule.seen_in) or "rollout") for rule in rules]
     widths = [max(len(row[index]) for row in rows) for index in range(4)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -122,7 +120,7 @@ def rules_json(rules: Iterable[Rule]) -> str:
             "name": rule.name,
             "severity": rule.severity.value,
             "law": law(rule),
-            "seen": [word for word, half in (("source", rule.static), ("rollout", rule.dynamic)) if half is not None],
+            "seen": list(rule.seen_in),
             "scenarios": list(rule.scenarios),
             **{title.lower(): rule.section(title) for title in _SECTIONS},
         }

@@ -19,9 +19,10 @@ Source: `environments.hermes_base_env.HermesAgentBaseEnv` (abstract methods); at
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import REQUIRED_METHODS, ClassSource, finding_at
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 
 def static(source: ClassSource) -> Verdict:
@@ -40,9 +41,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     missing = [name for name in REQUIRED_METHODS if _is_missing(evidence, name)]
     if not missing:
         return Verdict.passed(f"{evidence.env_class.__name__} has {', '.join(REQUIRED_METHODS)}")
-    path, line = evidence.at_class()
     message = f"{evidence.env_class.__name__} does not define {', '.join(missing)}"
-    return Verdict.failed([Finding(message=message, path=path, line=line)])
+    return Verdict.failed([evidence.finding(message)])
 
 
 def _is_missing(evidence: Evidence, name: str) -> bool:

@@ -23,7 +23,8 @@ import inspect
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     ClassSource,
@@ -34,7 +35,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     resolve,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -70,9 +70,7 @@ def static(source: ClassSource) -> Verdict:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("what is awaited is async, and format_prompt is not")
+    return Verdict.of_source(findings, "what is awaited is async, and format_prompt is not", doubt=next(iter(doubts), ""))
 
 
 def _demands(names: list[str]) -> str:
@@ -156,17 +154,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
         return Verdict.not_exercised("the class has none of these methods")
-    findings = [
-        Finding(message=message, path=path, line=line)
-        for name in own
-        for message in _seen(evidence, name)
-        for path, line in [evidence.at_method(name)]
-    ]
+    findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
     items = evidence.scenario("items")
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
-        path, line = evidence.at_method("get_next_item")
         message = "get_next_item is not async, but it is awaited"
-        findings = [Finding(message=message, path=path, line=line, seen=items.error, scenario="items")]
+        findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
     return Verdict.of(findings, f"{', '.join(own)} are what they must be")
 
 

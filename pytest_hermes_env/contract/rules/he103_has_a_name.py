@@ -16,9 +16,10 @@ Source: `environments.hermes_base_env`, `HermesAgentBaseEnv.name`; atroposlib 0.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import UNKNOWN, ClassSource, FromEnvironment, constant_value, data_flow, finding_at
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 _OF_THE_BASE = "hermes-agent"
 
@@ -69,8 +70,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = f"name is {value!r}, which is the base's own"
     if not fault:
         return Verdict.passed(f"the name is {value!r}")
-    path, line = evidence.at_class()
-    return Verdict.failed([Finding(message=f"{evidence.env_class.__name__}: {fault}", path=path, line=line)])
+    return Verdict.failed([evidence.finding(f"{evidence.env_class.__name__}: {fault}")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic)

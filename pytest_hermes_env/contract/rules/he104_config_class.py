@@ -21,7 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     ConfigField,
@@ -33,7 +34,6 @@ from pytest_hermes_env.source import (
     finding_at,
     installed_config_fields,
     is_layer_config,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -70,13 +70,8 @@ def static(source: ClassSource) -> Verdict:
             findings.append(fault)
     fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubt:
-        return Verdict.undecided(doubt)
-    if not fields:
-        return Verdict.passed(f"the environment adds no settings to {LAYER_CONFIG}")
-    return Verdict.passed(f"{len(fields)} own settings, each described")
+    note = f"{len(fields)} own settings, each described" if fields else f"the environment adds no settings to {LAYER_CONFIG}"
+    return Verdict.of_source(findings, note, doubt=doubt)
 
 
 def _made(source: ClassSource) -> Iterator[Any]:
@@ -127,27 +122,25 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the class that env_config_cls names, at its fields, and at what config_init returned."""
     named = getattr(evidence.env_class, "env_config_cls", None)
     base = getattr(evidence.layer_base, "env_config_cls", None)
-    path, line = evidence.at_class()
     bases = named.__mro__ if isinstance(named, type) else ()
     if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
         name = getattr(named, "__name__", repr(named))
         message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
-        return Verdict.failed([Finding(message=message, path=path, line=line)])
+        return Verdict.failed([evidence.finding(message)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
     bare = [word for word, field in own.items() if not field.description]
     places = _places(evidence)
     findings = []
     for word in bare:
-        at, number = places.get(word, (path, line))
+        at, number = places.get(word) or evidence.at_class()
         findings.append(Finding(message=f"the setting {word} has no description", path=at, line=number))
     returned = evidence.collection.config_init
     made = type(returned[0]) if isinstance(returned, tuple) and returned else None
     if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
-        path, line = evidence.at_method("config_init")
         made_name = getattr(made, "__name__", "")
         message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
-        findings.append(Finding(message=message, path=path, line=line))
+        findings.append(evidence.finding(message, "config_init"))
     return Verdict.of(findings, f"{name} adds {len(own)} settings, each described")
 
 

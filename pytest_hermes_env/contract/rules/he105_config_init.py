@@ -20,7 +20,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     Function,
@@ -31,7 +32,6 @@ from pytest_hermes_env.source import (
     finding_at,
     may_be,
     must_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -63,11 +63,8 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(function, node, fault))
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if open_questions:
-        return Verdict.undecided(f"what config_init returns on line {open_questions[0]} is computed")
-    return Verdict.passed("config_init is a classmethod that returns a config and a list")
+    doubt = f"what config_init returns on line {open_questions[0]} is computed" if open_questions else ""
+    return Verdict.of_source(findings, "config_init is a classmethod that returns a config and a list", doubt=doubt)
 
 
 def _signature(function: Function) -> Iterator[Finding]:
@@ -121,8 +118,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not fault:
         config, servers = evidence.collection.config_init
         return Verdict.passed(f"config_init() returned {type(config).__name__} and {len(servers)} server configuration(s)")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
 def _fault_seen(evidence: Evidence) -> str:

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -36,7 +37,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     keyword,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -67,11 +67,8 @@ def static(source: ClassSource) -> Verdict:
         faults, is_open = _faults(call)
         findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubts:
-        return Verdict.undecided(f"the server configuration on line {doubts[0]} is computed")
-    return Verdict.passed("no external API is configured with a health check or another server_type")
+    doubt = f"the server configuration on line {doubts[0]} is computed" if doubts else ""
+    return Verdict.of_source(findings, "no external API is configured with a health check or another server_type", doubt=doubt)
 
 
 def _faults(call: Call) -> tuple[list[str], bool]:
@@ -148,8 +145,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     faults = list(_seen(servers))
     if not faults:
         return Verdict.passed(f"{len(servers)} server configuration(s) looked at")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message="; ".join(faults), path=path, line=line)])
+    return Verdict.failed([evidence.finding("; ".join(faults), "config_init")])
 
 
 def _seen(servers: Iterable[object]) -> Iterable[str]:

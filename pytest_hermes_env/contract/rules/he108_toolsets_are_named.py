@@ -22,7 +22,8 @@ import difflib
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     UNKNOWN,
     Call,
@@ -37,7 +38,6 @@ from pytest_hermes_env.source import (
     installed_distributions,
     installed_toolsets,
     keyword,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -68,9 +68,7 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(call.function, node, fault))
         elif doubt:
             doubts.append(doubt)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.undecided(doubts[0]) if doubts else Verdict.passed("the toolsets are named, and hermes knows them")
+    return Verdict.of_source(findings, "the toolsets are named, and hermes knows them", doubt=next(iter(doubts), ""))
 
 
 def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[str, ast.AST, str]:
@@ -209,8 +207,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         fault = _unknown("distribution", distribution, installed_distributions())
     if not fault:
         return Verdict.passed(f"the toolsets are {', '.join(enabled)}" if enabled else f"the distribution is {distribution}")
-    path, line = evidence.at_method("config_init")
-    return Verdict.failed([Finding(message=fault, path=path, line=line)])
+    return Verdict.failed([evidence.finding(fault, "config_init")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

@@ -22,7 +22,8 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, External, Function, finding_at, flat_statements, resolve, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 

@@ -20,7 +20,8 @@ import re
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     Call,
     ClassSource,
@@ -31,7 +32,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -78,13 +78,10 @@ def static(source: ClassSource) -> Verdict:
                 findings.append(finding_at(call.function, call.node, message))
             else:
                 doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if doubts:
-        return Verdict.undecided(doubts[0])
     if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
-        return Verdict.undecided("setup cannot be read")
-    return Verdict.passed("what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback")
+        doubts.append("setup cannot be read")
+    note = "what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback"
+    return Verdict.of_source(findings, note, doubt=next(iter(doubts), ""))
 
 
 def _unprotected(start: Frame) -> Iterator[Frame]:
@@ -175,9 +172,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed("setup ended without a network")
     if not scenario.note:
         return Verdict.not_exercised(f"setup failed, and had not asked the network: {scenario.error}")
-    path, line = evidence.at_method("setup")
     message = f"setup failed without a network: {scenario.error}"
-    return Verdict.failed([Finding(message=message, path=path, line=line, seen=scenario.note, scenario="setup_offline")])
+    return Verdict.failed([evidence.finding(message, "setup", seen=scenario.note, scenario="setup_offline")])
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=("setup_offline",))

@@ -16,9 +16,10 @@ worker.
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -30,9 +31,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
         return Verdict.not_exercised("get_next_item is not async, which HE102 reports")
     if scenario.error:
-        path, line = evidence.at_method("get_next_item")
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"
-        return Verdict.failed([Finding(message=message, path=path, line=scenario.error_line or line, scenario="items")])
+        return Verdict.failed([evidence.finding(message, "get_next_item", line=scenario.error_line, scenario="items")])
     if not taken:
         return Verdict.not_applicable(scenario.note)
     if scenario.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE}:

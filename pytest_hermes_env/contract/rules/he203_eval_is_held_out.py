@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     Call,
@@ -36,10 +37,10 @@ from pytest_hermes_env.source import (
     last_name,
     resolve,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 _COPIES = frozenset({"list", "tuple", "deque", "copy", "deepcopy", "sorted", "reversed", "iter", "cycle", "set", "shuffled"})
 _WALKS = frozenset({"enumerate", "tqdm", "zip", "map", "islice", "as_completed", "batched", *_COPIES})
@@ -117,8 +118,12 @@ def _evaluated(source: ClassSource) -> Iterator[Use]:
 
 def _uses_of(node: ast.expr, function: Function) -> Iterator[Use]:
     for part in _inside(node):
-        if (portion := _portion_of_self(part, function)) is not None:
-            yield Use(attribute=portion.root, part=portion, function=function, node=part)
+        yield from _use_of(part, function)
+
+
+def _use_of(node: ast.expr, function: Function) -> Iterator[Use]:
+    if (portion := _portion_of_self(node, function)) is not None:
+        yield Use(attribute=portion.root, part=portion, function=function, node=node)
 
 
 def _held_out(source: ClassSource, call: Call) -> Iterator[Use]:
@@ -157,14 +162,11 @@ def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
     return data_flow(source).reached_without(start, *stops) if start else ()
 
 
-def _uses(frames: Iterable[Frame], find: object) -> Iterator[Use]:
-    assert callable(find)
+def _uses(frames: Iterable[Frame], find: Callable[[ast.AST], Iterator[ast.expr]]) -> Iterator[Use]:
     for function in dict.fromkeys(frame.function for frame in frames):
         for node in ast.walk(function.node):
             for found in find(node):
-                portion = _portion_of_self(found, function)
-                if portion is not None:
-                    yield Use(attribute=portion.root, part=portion, function=function, node=found)
+                yield from _use_of(found, function)
 
 
 def _drawn(node: ast.AST) -> Iterator[ast.expr]:
@@ -204,10 +206,15 @@ def _portion_of_self(node: ast.expr, function: Function) -> Portion | None:
             return None
         start, stop = _written(node.slice.lower), _written(node.slice.upper)
         node = node.value
-    is_own = (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and function.positional[:1] == (node.value.id,)
-    )
-    return Portion(root=node.attr, start=start, stop=stop) if is_own and isinstance(node, ast.Attribute) else None
+    attribute = _attribute_of_self(node, function)
+    return Portion(root=attribute, start=start, stop=stop) if attribute else None
+
+
+def _attribute_of_self(node: ast.expr, function: Function) -> str:
+    """Return the attribute of self that an expression is, or an empty string."""
+    holder = node.value if isinstance(node, ast.Attribute) else None
+    is_own = isinstance(holder, ast.Name) and function.positional[:1] == (holder.id,)
+    return node.attr if isinstance(node, ast.Attribute) and is_own else ""
 
 
 def _is_target(node: ast.Assign, name: str) -> bool:
@@ -225,10 +232,8 @@ def _definitions(source: ClassSource) -> dict[str, list[Portion | None]]:
     for function in functions:
         for node in ast.walk(function.node):
             for target, value in _assigned(node):
-                holder = target.value if isinstance(target, ast.Attribute) else None
-                is_own = isinstance(holder, ast.Name) and function.positional[:1] == (holder.id,)
-                if isinstance(target, ast.Attribute) and is_own:
-                    found.setdefault(target.attr, []).append(_portion(value, function, 0) if value is not None else None)
+                if attribute := _attribute_of_self(target, function):
+                    found.setdefault(attribute, []).append(_portion(value, function, 0) if value is not None else None)
     return found
 
 
@@ -328,9 +333,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:
         return Verdict.passed(f"{len(asked)} evaluation prompts, none of them among {len(trained)} training prompts")
-    path, line = evidence.at_method("evaluate")
     message = f"{len(shared)} of {len(asked)} evaluation prompts are training prompts"
-    return Verdict.failed([Finding(message=message, path=path, line=line, seen=shared[0][:120], scenario="evaluate")])
+    return Verdict.failed([evidence.finding(message, "evaluate", seen=shared[0][:120], scenario="evaluate")])
 
 
 def _prompt(request: dict[str, object]) -> str:

@@ -18,7 +18,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.source import (
     MUTATORS,
@@ -30,9 +31,8 @@ from pytest_hermes_env.source import (
     constant_value,
     data_flow,
     finding_at,
-    sorted_findings,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,9 +66,7 @@ def static(source: ClassSource) -> Verdict:
             finding_at(inner, node, "format_prompt changes the item")
             for inner, node in _changes(source, function, positional[0], 0)
         ]
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.passed("format_prompt returns a text and leaves the item alone")
+    return Verdict.of_source(findings, "format_prompt returns a text and leaves the item alone")
 
 
 def _fault(node: ast.Return, function: Function) -> str:
@@ -144,8 +142,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
         return Verdict.passed(f"{len(asked)} prompts looked at")
-    path, line = evidence.at_method("format_prompt")
-    return Verdict.failed([Finding(message=fault, path=path, line=line, scenario="items")])
+    return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
 
 
 def _seen(item: ItemSeen) -> str:

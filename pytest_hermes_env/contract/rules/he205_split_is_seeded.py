@@ -21,7 +21,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import (
     ClassSource,
     External,
@@ -192,11 +193,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     again = scenario.items[: len(first)]
     if not first:
         return Verdict.not_exercised("no item of the first setup was seen")
-    path, line = evidence.at_method("setup")
     is_told = _tell_apart(item.prompt for item in (*first, *again))
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup gave other training items, or gave them in another order"
-    findings = [Finding(message=message, path=path, line=line, scenario="setup_again")] if differs else []
+    findings = [evidence.finding(message, "setup", scenario="setup_again")] if differs else []
     return Verdict.of(findings, f"two setups gave the same {len(first)} items in the same order")
 
 

@@ -22,8 +22,9 @@ import ast
 import dataclasses
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.source import (
     RESULT_FIELDS,
@@ -37,7 +38,6 @@ from pytest_hermes_env.source import (
     finding_at,
     may_be,
     must_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -48,12 +48,11 @@ if TYPE_CHECKING:
 def static(source: ClassSource) -> Verdict:
     """Look at every read of a value that is certainly an AgentResult."""
     frames = data_flow(source).every_frame()
-    findings = sorted_findings(finding for frame in frames for finding in (*_violations(frame), *_guarded(frame)))
-    if findings:
-        return Verdict.failed(findings)
+    findings = [finding for frame in frames for finding in (*_violations(frame), *_guarded(frame))]
+    doubt = ""
     if not source.has("compute_reward") and source.unreadable:
-        return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
-    return Verdict.passed("only AgentResult's own fields are read")
+        doubt = f"compute_reward may come from {source.unreadable[0]}, which cannot be read"
+    return Verdict.of_source(findings, "only AgentResult's own fields are read", doubt=doubt)
 
 
 def _violations(frame: Frame) -> Iterator[Finding]:
@@ -155,12 +154,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
     reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
     findings = [
-        Finding(
-            message=f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have",
-            path=read.place.path,
-            line=read.place.line,
-            scenario=name,
-        )
+        finding_in(name, read.place, f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have")
         for name, read in reads
         if not read.guarded
     ]

@@ -21,8 +21,9 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source import (
     DICTS,
@@ -97,15 +98,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     probes = [probe for probe in evidence.probes.probes if probe.has_calls]
     if not probes:
         return Verdict.not_exercised("no result with tool calls was tried")
-    findings: dict[int, Finding] = {}
-    for probe in sorted(probes, key=lambda probe: len(probe.expression)):
-        trial = probe.trial
-        if _OF_CALLS.match(trial.error):
-            message = f"compute_reward raised {trial.error}"
-            place = trial.place
-            found = Finding(message=message, path=place.path, line=place.line, seen=probe.expression, scenario=PROBES)
-            findings.setdefault(place.line, found)
-    return Verdict.of(findings.values(), f"{len(probes)} results with tool calls were read without an AttributeError")
+    findings = one_per_place(
+        finding_in(PROBES, probe.trial.place, f"compute_reward raised {probe.trial.error}", seen=probe.expression)
+        for probe in sorted(probes, key=lambda probe: len(probe.expression))
+        if _OF_CALLS.match(probe.trial.error)
+    )
+    return Verdict.of(findings, f"{len(probes)} results with tool calls were read without an AttributeError")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     ClassSource,
@@ -141,9 +142,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not offered:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop offered a tool")
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    return Verdict.of((), f"the toolsets offer what is looked for, in {len(asked)} comparisons")
+    return Verdict.of_source(findings, f"the toolsets offer what is looked for, in {len(asked)} comparisons")
 
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:

@@ -20,11 +20,12 @@ import math
 from typing import SupportsFloat
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import PROBES
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
 LONGEST = 1000
@@ -43,14 +44,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     rewards += [(PROBES, probe.trial.value, probe.expression) for probe in evidence.probes.probes if not probe.trial.error]
     if not rewards:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
-    findings: dict[int, Finding] = {}
-    for name, value, seen in rewards:
-        fault = _fault(value)
-        if fault:
-            path, line = evidence.at_return("compute_reward", value)
-            found = Finding(message=f"compute_reward {fault}", path=path, line=line, seen=seen[:LONGEST], scenario=name)
-            findings.setdefault(line, found)
-    return Verdict.of(findings.values(), f"{len(rewards)} rewards were finite numbers")
+    findings = one_per_place(
+        evidence.finding_of_reward(value, f"compute_reward {fault}", scenario=name, seen=seen[:LONGEST])
+        for name, value, seen in rewards
+        if (fault := _fault(value))
+    )
+    return Verdict.of(findings, f"{len(rewards)} rewards were finite numbers")
 
 
 def _why_none(ran: list[Scenario]) -> str:

@@ -16,11 +16,12 @@ Source: The environment guide's reward patterns (correctness 0.6, tool use 0.2, 
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
 
@@ -39,21 +40,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     rewards += [(rung.reward, CASES, "; ".join(rung.transcript)) for rung in evidence.rungs if rung.reward is not None]
     if not rewards:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward gave no finite number")
-    beyond = [one for one in rewards if not 0.0 <= one[0] <= 1.0]
-    findings = []
-    if beyond:
-        number, scenario, expression = beyond[0]
-        path, line = evidence.at_return("compute_reward", number)
-        findings = [
-            Finding(
-                message=f"compute_reward returned {number:g}, which is not between 0.0 and 1.0",
-                path=path,
-                line=line,
-                seen=expression,
-                scenario=scenario,
-            )
-        ]
-    return Verdict.of(findings, f"{len(rewards)} rewards were between 0.0 and 1.0")
+    beyond = [
+        evidence.finding_of_reward(
+            number, f"compute_reward returned {number:g}, which is not between 0.0 and 1.0", scenario=scenario, seen=expression
+        )
+        for number, scenario, expression in rewards
+        if not 0.0 <= number <= 1.0
+    ]
+    return Verdict.of(beyond[:1], f"{len(rewards)} rewards were between 0.0 and 1.0")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.probing.record import Probe
 from pytest_hermes_env.rollout.scenario_names import PROBES
@@ -68,7 +69,7 @@ def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
         for reward in scenario.of(Reward):
             if reward.error and not reward.injected and reward.place not in reads:
                 message = f"compute_reward raised {reward.error}"
-                yield Finding(message=message, path=reward.place.path, line=reward.place.line, scenario=scenario.name)
+                yield finding_in(scenario.name, reward.place, message)
 
 
 def _needs_a_real_machine(probes: list[Probe]) -> bool:

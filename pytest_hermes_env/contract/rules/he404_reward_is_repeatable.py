@@ -22,7 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -51,17 +52,14 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for the smallest result that got two rewards."""
     probe = evidence.probes.unsteady
     if probe is not None and probe.again is not None:
-        path, line = evidence.at_method("compute_reward")
         message = f"compute_reward gave {probe.trial.told} and then {probe.again.told} for equal inputs"
-        yield Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
+        yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 
 def _related(evidence: Evidence, relation: Relation) -> Finding:
-    path, line = evidence.at_method("compute_reward")
-    return Finding(
-        message=f"{relation.law}: here it went from {relation.before.trial.number:g} to {relation.after.trial.number:g}",
-        path=path,
-        line=line,
+    return evidence.finding(
+        f"{relation.law}: here it went from {relation.before.trial.number:g} to {relation.after.trial.number:g}",
+        "compute_reward",
         seen=f"before: {relation.before.expression}  after: {relation.after.expression}",
         scenario=PROBES,
         severity=Severity.WARNING,

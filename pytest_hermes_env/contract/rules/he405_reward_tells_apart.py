@@ -29,7 +29,8 @@ import statistics
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import GOLD, Rung
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
@@ -145,8 +146,7 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
 
 
 def _of_rung(evidence: Evidence, rung: Rung, message: str, severity: Severity = Severity.ERROR) -> Finding:
-    path, line = evidence.at_method("compute_reward")
-    return Finding(message=message, path=path, line=line, seen=_played(rung), scenario=CASES, severity=severity)
+    return evidence.finding(message, "compute_reward", seen=_played(rung), scenario=CASES, severity=severity)
 
 
 def _played(rung: Rung) -> str:
@@ -188,8 +188,7 @@ def _gives_nothing_else(evidence: Evidence, value: float) -> bool:
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
-    path, line = evidence.at_method("compute_reward")
-    return Finding(message=message, path=path, line=line, severity=Severity.WARNING)
+    return evidence.finding(message, "compute_reward", severity=Severity.WARNING)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES, CASES))

@@ -20,8 +20,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.probing.record import as_number
 from pytest_hermes_env.rollout.unavailable import Cause
@@ -34,10 +35,9 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
     unresolved_calls,
 )
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +63,7 @@ def static(source: ClassSource) -> Verdict:
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
         return Verdict.not_applicable("compute_reward asks no judge")
-    findings = sorted_findings(
+    findings = [
         finding_at(
             call.function,
             call.node,
@@ -72,12 +72,9 @@ def static(source: ClassSource) -> Verdict:
         for frame in _bare(start)
         for call in frame.calls
         if _is_question(call) and not _is_guarded(call.function, call.node)
-    )
-    if findings:
-        return Verdict.failed(findings)
-    return Verdict.passed(
-        f"{len(asked)} {'question to a judge is' if len(asked) == 1 else 'questions to a judge are'} in a try"
-    )
+    ]
+    what = "question to a judge is" if len(asked) == 1 else "questions to a judge are"
+    return Verdict.of_source(findings, f"{len(asked)} {what} in a try")
 
 
 def _bare(start: Frame) -> Iterator[Frame]:
@@ -139,25 +136,19 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
         return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
-    findings: dict[tuple[str, int], Finding] = {}
-    count = 0
-    for scenario in ran:
-        for reward in scenario.of(Reward):
-            count += 1
-            if reward.error:
-                found = f"raised {reward.error}"
-            elif as_number(reward.value) is None:
-                found = f"returned {reward.value!r}"
-            else:
-                continue
-            path, line = (
-                (reward.place.path, reward.place.line) if reward.error else evidence.at_return("compute_reward", reward.value)
-            )
-            message = f"the judge {_HOW[scenario.name]}, and compute_reward {found}"
-            findings.setdefault((path, line), Finding(message=message, path=path, line=line, scenario=scenario.name))
-    if not count:
+    rewards = [(scenario.name, reward) for scenario in ran for reward in scenario.of(Reward)]
+    if not rewards:
         return Verdict.not_exercised("nobody called compute_reward while the judge failed")
-    return Verdict.of(findings.values(), f"{count} rewards were numbers while the judge failed")
+    findings = [
+        finding_in(name, reward.place, f"the judge {_HOW[name]}, and compute_reward raised {reward.error}")
+        if reward.error
+        else evidence.finding_of_reward(
+            reward.value, f"the judge {_HOW[name]}, and compute_reward returned {reward.value!r}", scenario=name
+        )
+        for name, reward in rewards
+        if reward.error or as_number(reward.value) is None
+    ]
+    return Verdict.of(one_per_place(findings), f"{len(rewards)} rewards were numbers while the judge failed")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -20,10 +20,11 @@ import json
 from collections import Counter
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent")
 
@@ -38,12 +39,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     asked = [(scenario, _questions(scenario)) for scenario in ran]
     if not any(questions for _, questions in asked):
         return Verdict.not_applicable("compute_reward asks no judge")
-    path, line = evidence.at_method("compute_reward")
     findings = [
-        Finding(
-            message=f"a judge was asked {questions:g} times per rollout",
-            path=path,
-            line=line,
+        evidence.finding(
+            f"a judge was asked {questions:g} times per rollout",
+            "compute_reward",
             seen=f"{_rewards(scenario)} rollouts were scored",
             scenario=scenario.name,
         )

@@ -17,7 +17,8 @@ tokens, after the reward).
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -26,13 +27,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Compare the inputs of each probe before and after, one finding per changed part, on the smallest result."""
     if missing := evidence.without_probes():
         return missing
-    path, line = evidence.at_method("compute_reward")
     findings: dict[str, Finding] = {}
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
         again = probe.again.changed if probe.again is not None else ()
         for name in dict.fromkeys((*probe.trial.changed, *again)):
             message = f"compute_reward changed {name}"
-            found = Finding(message=message, path=path, line=line, seen=probe.expression, scenario=PROBES)
+            found = evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
             findings.setdefault(name, found)
     return Verdict.of(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
 

@@ -19,7 +19,8 @@ Source: Python's `shlex.quote`; `environments.tool_context.ToolContext.terminal`
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, finding_at, sorted_findings, terminal_commands
 from pytest_hermes_env.source.finding import Severity
 

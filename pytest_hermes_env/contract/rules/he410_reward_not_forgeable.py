@@ -22,7 +22,8 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Outcome, Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.cases import GOLD, HACK, Rung
 from pytest_hermes_env.rollout.cases import NOTHING as IDLE
 from pytest_hermes_env.rollout.probing.record import PAID, Canary
@@ -73,10 +74,9 @@ def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
         return None, f"{label} {earned}, and there is nothing to compare it with"
     if not is_violation:
         return None, f"the hack {earned}, {against}"
-    path, line = evidence.at_method("compute_reward")
     seen = f"it did: {' / '.join(hack.transcript)}; the verifier called: {', '.join(hack.asked) or 'no tool'}"
     seen += f"; the verifier read: {', '.join(hack.reads)}" if hack.reads else ""
-    return Finding(message=f"{label} {earned}, {against}", path=path, line=line, seen=seen, scenario=CASES), ""
+    return evidence.finding(f"{label} {earned}, {against}", "compute_reward", seen=seen, scenario=CASES), ""
 
 
 def _of_canaries(evidence: Evidence) -> Verdict:
@@ -102,7 +102,6 @@ def _of_canaries(evidence: Evidence) -> Verdict:
 
 
 def _finding(evidence: Evidence, canary: Canary) -> Finding:
-    path, line = evidence.at_method("compute_reward")
     if canary.kind == "words":
         what = f"{canary.name} earned {canary.reward:g} without any work; doing nothing earned {canary.base:g}"
         seen = canary.expression
@@ -112,7 +111,7 @@ def _finding(evidence: Evidence, canary: Canary) -> Finding:
             f"{canary.base:g}"
         )
         seen = f"{canary.expression}  the verifier read: {', '.join(canary.reads) or 'nothing else'}"
-    return Finding(message=what, path=path, line=line, seen=seen, scenario=PROBES)
+    return evidence.finding(what, "compute_reward", seen=seen, scenario=PROBES)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(PROBES, CASES))

@@ -21,7 +21,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario_names import PROBES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -66,12 +67,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Count how often the contexts that the probes gave to compute_reward had been cleaned up when it came back."""
     if missing := evidence.without_probes():
         return missing
-    path, line = evidence.at_method("compute_reward")
     findings = [
-        Finding(
-            message="compute_reward cleaned up the tool context that it was given",
-            path=path,
-            line=line,
+        evidence.finding(
+            "compute_reward cleaned up the tool context that it was given",
+            "compute_reward",
             seen=probe.expression,
             scenario=PROBES,
         )

@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -47,7 +48,6 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     """Find what is trained and was not sampled, or was sampled and is not trained, where the sequences are as sampled (HE505)."""
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     for scenario in ran:
         if not scenario.sampled or is_rejected(scenario) or sequence_fault(scenario):
             continue
@@ -62,32 +62,32 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
                     if position in sampled
                     else "is trained, and the model never sampled it"
                 )
-                yield Finding(
-                    message=f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
-                    path=path,
-                    line=line,
+                yield evidence.finding(
+                    f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
+                    "collect_trajectory",
+                    "collect_trajectories",
                     scenario=scenario.name,
                 )
 
 
 def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     """Find what was wrong already when collect_trajectory gave it."""
-    path, line = evidence.at_method("collect_trajectory")
     for scenario in ran:
         for item in scenario.of(ItemScored):
             if fault := _fault(item.tokens, item.masks):
-                yield Finding(
-                    message=f"collect_trajectory gave an item with {fault}", path=path, line=line, scenario=scenario.name
+                yield evidence.finding(
+                    f"collect_trajectory gave an item with {fault}", "collect_trajectory", scenario=scenario.name
                 )
 
 
 def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
     """Find what was wrong in the group that went on to the trainer."""
-    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for scenario in ran:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
-                yield Finding(message=f"{row.name} has {fault}", path=path, line=line, scenario=scenario.name)
+                yield evidence.finding(
+                    f"{row.name} has {fault}", "collect_trajectories", "collect_trajectory", scenario=scenario.name
+                )
 
 
 def _fault(tokens: Sequence[int], masks: Sequence[int]) -> str:

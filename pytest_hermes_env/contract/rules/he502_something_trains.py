@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 WORKED = ("happy", "silent", "drifting")
@@ -41,27 +42,25 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     for scenario in evidence.scenarios(*WORKED):
         for row in rows_of(scenario) or items_of(scenario):
             if not row.trained and len(row.masks) == len(row.tokens) and not is_rejected(scenario):
-                yield Finding(
-                    message=f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
-                    path=path,
-                    line=line,
+                yield evidence.finding(
+                    f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
+                    "collect_trajectory",
+                    "collect_trajectories",
                     scenario=scenario.name,
                 )
 
 
 def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     for scenario in evidence.scenarios(DEAD):
         for row in rows_of(scenario) or items_of(scenario):
             if row.trained and row.has_matching_masks:
-                yield Finding(
-                    message=f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model said none of them",
-                    path=path,
-                    line=line,
+                yield evidence.finding(
+                    f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model said none of them",
+                    "collect_trajectory",
+                    "collect_trajectories",
                     scenario=scenario.name,
                 )
 

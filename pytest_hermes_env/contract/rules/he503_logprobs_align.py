@@ -21,8 +21,9 @@ import math
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sampled_in, sequence_fault
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -52,10 +53,9 @@ def _rows(scenario: Scenario) -> list[Row]:
 
 
 def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     for scenario, row in looked:
         if fault := _fault(scenario, row):
-            yield Finding(message=f"{row.name} {fault}", path=path, line=line, scenario=scenario.name)
+            yield evidence.finding(f"{row.name} {fault}", "collect_trajectory", "collect_trajectories", scenario=scenario.name)
 
 
 def _fault(scenario: Scenario, row: Row) -> str:

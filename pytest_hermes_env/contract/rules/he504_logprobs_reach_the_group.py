@@ -18,8 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -41,7 +42,6 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for scenario in ran:
         rows = rows_of(scenario)
         kept = [row.logprobs for row in rows if row.logprobs is not None]
@@ -55,7 +55,12 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         else:
             how = ""
         if how:
-            yield Finding(message=f"the group of {len(rows)} sequences {how}", path=path, line=line, scenario=scenario.name)
+            yield evidence.finding(
+                f"the group of {len(rows)} sequences {how}",
+                "collect_trajectories",
+                "collect_trajectory",
+                scenario=scenario.name,
+            )
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

@@ -21,9 +21,10 @@ text).
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 
@@ -36,9 +37,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
         return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
-    path, line = evidence.at_method("collect_trajectory", "collect_trajectories")
     findings = [
-        Finding(message=fault, path=path, line=line, scenario=scenario.name)
+        evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
         for scenario in ran
         if not scenario.error and (fault := sequence_fault(scenario))
     ]

@@ -19,8 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
@@ -41,7 +42,6 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> Iterator[Finding]:
-    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     for name, group in groups:
         overrides = group.get("group_overrides")  # of whatever type: HE507 reports what run-api does not take
         size = evidence.collection.group_size
@@ -50,8 +50,11 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
         wrong = {key: count for key, count in columns.items() if count != size and (count or key in REQUIRED)}
         if wrong:
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
-            yield Finding(
-                message=f"a group of {size} has columns of another length: {counts}", path=path, line=line, scenario=name
+            yield evidence.finding(
+                f"a group of {size} has columns of another length: {counts}",
+                "collect_trajectories",
+                "collect_trajectory",
+                scenario=name,
             )
 
 

@@ -17,9 +17,10 @@ Source: atroposlib 0.4.0, `api/server.py` (`ScoredData`); `envs/base.py` (`handl
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.scored_data import groups_of
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "drifting")
 
@@ -32,9 +33,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
         return Verdict.not_exercised("collect_trajectories gave no group")
-    path, line = evidence.at_method("collect_trajectories", "collect_trajectory")
     findings = [
-        Finding(message=f"run-api refuses the group: {scenario.refusal}", path=path, line=line, scenario=scenario.name)
+        evidence.finding(
+            f"run-api refuses the group: {scenario.refusal}",
+            "collect_trajectories",
+            "collect_trajectory",
+            scenario=scenario.name,
+        )
         for scenario in ran
         if scenario.refusal
     ]

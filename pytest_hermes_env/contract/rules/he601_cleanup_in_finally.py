@@ -27,11 +27,11 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
-from pytest_hermes_env.contract.rule import Rule, Verdict
-from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
-from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
@@ -48,7 +48,6 @@ from pytest_hermes_env.source import (
     data_flow,
     finding_at,
     last_name,
-    sorted_findings,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -89,22 +88,15 @@ def static(source: ClassSource) -> Verdict:
     told = [answer for node, frame in opened.items() if (answer := _check(source, frame, node, node, 0))]
     entered = rollouts_of(frames)
     told += [answer for node, frame in entered.items() if (answer := check_rollout(source, frame, node))]
+    if (leak := _leak_in_evaluate(source)) is not None:
+        told.append(leak)
     findings = [item for item in told if isinstance(item, Finding)]
-    unsure = [item for item in told if isinstance(item, Doubt)]
-    leak = _leak_in_evaluate(source)
-    if isinstance(leak, Finding):
-        findings.append(leak)
-    elif leak is not None:
-        unsure.append(leak)
-    if findings:
-        return Verdict.failed(sorted_findings(findings))
-    if unsure:
-        return Verdict.undecided(f"line {unsure[0].line}: {unsure[0].reason}")
-    if not opened and not entered:
+    doubt = next((f"line {item.line}: {item.reason}" for item in told if isinstance(item, Doubt)), "")
+    if not opened and not entered and not findings and not doubt:
         return Verdict.not_applicable("the class opens no ToolContext and enters no agent_rollout")
     notes = [f"{len(opened)} ToolContext {'is' if len(opened) == 1 else 'are'} cleaned up in a finally"] if opened else []
     notes += [f"agent_rollout is entered with `async with` in {len(entered)} places"] if entered else []
-    return Verdict.passed("; ".join(notes))
+    return Verdict.of_source(findings, "; ".join(notes), doubt=doubt)
 
 
 def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
@@ -364,13 +356,13 @@ def dynamic(evidence: Evidence) -> Verdict:
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)
         findings += [
-            _finding(event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}", scenario)
+            finding_in(scenario.name, event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}")
             for event in contexts
             if cleaned[event.number] != 1
         ]
         owners = {event.task_id for event in scenario.of(ContextOpened)}
         findings += [
-            _finding(event.place, "the sandbox of the agent loop started here was never released", scenario)
+            finding_in(scenario.name, event.place, "the sandbox of the agent loop started here was never released")
             for event in loops
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
@@ -378,19 +370,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_applicable(
             "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
         )
-    return Verdict.of(_one_per_line(findings), f"{opened} sandboxes of the class's own code were each released once")
+    return Verdict.of(one_per_place(findings), f"{opened} sandboxes of the class's own code were each released once")
 
 
 def _times(count: int) -> str:
     return "never cleaned up" if count == 0 else f"cleaned up {count} times"
-
-
-def _finding(place: Place, message: str, scenario: Scenario) -> Finding:
-    return Finding(message=message, path=place.path, line=place.line, scenario=scenario.name)
-
-
-def _one_per_line(findings: list[Finding]) -> list[Finding]:
-    return list({(finding.path, finding.line): finding for finding in reversed(findings)}.values())[::-1]
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

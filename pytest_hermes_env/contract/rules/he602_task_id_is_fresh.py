@@ -25,8 +25,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import ContextOpened, LoopStarted, Place
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
@@ -44,7 +45,6 @@ from pytest_hermes_env.source import (
     finding_at,
     last_name,
     may_be_unpacked,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -97,11 +97,7 @@ def static(source: ClassSource) -> Verdict:
             found.append(finding_at(call.function, call.node, message))
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
-    if found:
-        return Verdict.failed(sorted_findings(found))
-    return (
-        Verdict.undecided(unsure) if unsure else Verdict.passed("each task_id of the class's own code is made for its rollout")
-    )
+    return Verdict.of_source(found, "each task_id of the class's own code is made for its rollout", doubt=unsure)
 
 
 def _position(call: Call) -> int | None:
@@ -347,7 +343,7 @@ def _findings(events: Iterable[LoopStarted | ContextOpened], count: Counter[str]
         if count[event.task_id] > count[places.get(event.place, "")]:
             places[event.place] = event.task_id
     for place, task_id in places.items():
-        yield Finding(message=f"{count[task_id]} {what} {task_id!r}", path=place.path, line=place.line)
+        yield finding_in("", place, f"{count[task_id]} {what} {task_id!r}")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -24,7 +24,8 @@ import ast
 from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Crossed
 from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -165,9 +166,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     crossed = groups.of(Crossed)
     if crossed:
         messages.append(f"{len(crossed)} tool calls of a rollout went to the sandbox of another one")
-    path, line = evidence.at_method("compute_reward")
     findings = [
-        Finding(message=message, path=path, line=line, seen=groups.note, scenario="concurrent_groups")
+        evidence.finding(message, "compute_reward", seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
     return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = (
     "setup",
@@ -43,15 +44,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = evidence.scenarios(*SCENARIOS)
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
-    findings: dict[tuple[str, int], Finding] = {}
-    for scenario in ran:
-        for change in (*scenario.unrestored, *_set_again(scenario)):
-            place = change.place
-            findings.setdefault(
-                (place.path, place.line),
-                Finding(message=_message(change), path=place.path, line=place.line, scenario=scenario.name),
-            )
-    return Verdict.of(findings.values(), f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+    findings = one_per_place(
+        finding_in(scenario.name, change.place, _message(change))
+        for scenario in ran
+        for change in (*scenario.unrestored, *_set_again(scenario))
+    )
+    return Verdict.of(findings, f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
 
 
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:

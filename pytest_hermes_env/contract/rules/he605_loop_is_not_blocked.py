@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import ast
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 _STARTS = (
     "get_next_item",
@@ -112,11 +113,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         for event in scenario.of(Blocked):
             longest[event.place] = max(longest.get(event.place, (0.0, "")), (event.seconds, scenario.name))
     findings = [
-        Finding(
-            message=f"the event loop stood still for {seconds:.1f} s in {place.function}: every other rollout waited",
-            path=place.path,
-            line=place.line,
-            scenario=name,
+        finding_in(
+            name, place, f"the event loop stood still for {seconds:.1f} s in {place.function}: every other rollout waited"
         )
         for place, (seconds, name) in longest.items()
     ]

@@ -19,9 +19,10 @@ environment are never released.
 
 from __future__ import annotations
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("closing",)
 
@@ -31,17 +32,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     closing = evidence.scenario("closing")
     if not closing.happened:
         return Verdict.not_exercised(closing.unavailable)
-    findings = {
-        (left.place.path, left.place.line): Finding(
-            message=f"the {left.kind} made here is still there after the environment has ended",
-            path=left.place.path,
-            line=left.place.line,
+    findings = one_per_place(
+        finding_in(
+            "closing",
+            left.place,
+            f"the {left.kind} made here is still there after the environment has ended",
             seen=left.name,
-            scenario="closing",
         )
-        for left in reversed(closing.left)
-    }
-    return Verdict.of(list(findings.values())[::-1], "no process, thread, temporary directory or client of its own was left")
+        for left in closing.left
+    )
+    return Verdict.of(findings, "no process, thread, temporary directory or client of its own was left")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.buffers import changed, growth
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -339,12 +340,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evaluations:
         return Verdict.not_exercised(evidence.why_missing(*EVALUATIONS) or "evaluate() ran no rollout")
     polluted = {run.name: names for run in evaluations if (names := sorted(buffers & set(changed(run.before, run.after))))}
-    path, line = evidence.at_method("evaluate")
     findings = [
-        Finding(
-            message=f"training buffers differ after {WORDS[name]}: {', '.join(f'self.{attribute}' for attribute in names)}",
-            path=path,
-            line=line,
+        evidence.finding(
+            f"training buffers differ after {WORDS[name]}: {', '.join(f'self.{attribute}' for attribute in names)}",
+            "evaluate",
             scenario=name,
         )
         for name, names in polluted.items()
@@ -352,7 +351,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     kept = ", ".join(f"self.{name}" for name in sorted(buffers))
     if lost := _lost(evidence):
         message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
-        findings.append(Finding(message=message, path=path, line=line, scenario=BESIDE, severity=Severity.WARNING))
+        findings.append(evidence.finding(message, "evaluate", scenario=BESIDE, severity=Severity.WARNING))
     beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
     return Verdict.of(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
 

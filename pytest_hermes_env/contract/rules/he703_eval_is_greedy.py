@@ -21,9 +21,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     LAYER_AGENT_ROLLOUT,
@@ -49,7 +50,6 @@ from pytest_hermes_env.source import (
     may_be,
     may_be_unpacked,
     origins,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -73,10 +73,9 @@ def static(source: ClassSource) -> Verdict:
             return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
         return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
     told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
-    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return Verdict.failed(findings)
-    unsure = next((item for item in told if isinstance(item, str)), None)
-    return Verdict.undecided(unsure) if unsure else Verdict.passed("evaluate asks at temperature 0")
+    findings = [item for item in told if isinstance(item, Finding)]
+    unsure = next((item for item in told if isinstance(item, str)), "")
+    return Verdict.of_source(findings, "evaluate asks at temperature 0", doubt=unsure)
 
 
 def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
@@ -221,16 +220,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     loops = evaluation.of(LoopStarted)
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
-    warm = {(loop.place.path, loop.place.line): loop for loop in loops if loop.temperature is None or loop.temperature != 0}
-    findings = [
-        Finding(
-            message=f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
-            path=loop.place.path,
-            line=loop.place.line,
-            scenario="evaluate",
-        )
-        for loop in warm.values()
-    ]
+    findings = one_per_place(
+        finding_in("evaluate", loop.place, f"an agent loop of evaluate() sampled at temperature {loop.temperature}")
+        for loop in loops
+        if loop.temperature != 0
+    )
     return Verdict.of(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
 
 

@@ -21,11 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
-from pytest_hermes_env.rollout.journal import LoopStarted, Place
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict, one_per_place
+from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}
@@ -41,20 +42,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
-    broken: dict[Place, str] = {}
-    for loop in loops:
-        texts = list(_differences(loop, training[0] if training else None, own))
-        if texts:
-            broken.setdefault(loop.place, "; ".join(texts))
-    findings = [
-        Finding(
-            message=f"evaluate() runs another agent than was configured: {text}",
-            path=place.path,
-            line=place.line,
-            scenario="evaluate_with_settings",
-        )
-        for place, text in broken.items()
-    ]
+    findings = one_per_place(
+        finding_in("evaluate_with_settings", loop.place, f"evaluate() runs another agent than was configured: {text}")
+        for loop in loops
+        if (text := "; ".join(_differences(loop, training[0] if training else None, own)))
+    )
     count = f"{len(loops)} rollout{'' if len(loops) == 1 else 's'}"
     return Verdict.of(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
 

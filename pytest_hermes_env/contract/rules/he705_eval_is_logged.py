@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
@@ -41,7 +42,6 @@ from pytest_hermes_env.source import (
     may_be_unpacked,
     must_be,
     origins,
-    sorted_findings,
     unresolved_calls,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -68,11 +68,9 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
-    told = [answer for call, frame in logs for answer in _check(call, frame, frames)]
-    told += [answer for call, frame in evaluations for answer in _check_evaluation(source, call, frame, frames)]
-    if findings := sorted_findings(item for item in told if isinstance(item, Finding)):
-        return Verdict.failed(findings)
-    return Verdict.passed("evaluate awaits evaluate_log with metrics and samples")
+    findings = [finding for call, frame in logs for finding in _check(call, frame, frames)]
+    findings += [finding for call, frame in evaluations for finding in _check_evaluation(source, call, frame, frames)]
+    return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
 
 
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
@@ -205,8 +203,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:
-    path, line = evidence.at_method("evaluate")
-    return Finding(message=message, path=path, line=line, scenario="evaluate")
+    return evidence.finding(message, "evaluate", scenario="evaluate")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)

@@ -18,10 +18,11 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("evaluate_once", "evaluate_again", "evaluate_with_other_buffers")
 
@@ -38,12 +39,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(once.error or other.error or "evaluate() logged no metrics (HE705)")
     steady = [name for name in first if name in second and _is_same(first[name], second[name])]
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
-    path, line = evidence.at_method("evaluate")
     findings = [
-        Finding(
-            message=f"{name} of the same model moved from {first[name]!r} to {third.get(name)!r} when training buffers differed",
-            path=path,
-            line=line,
+        evidence.finding(
+            f"{name} of the same model moved from {first[name]!r} to {third.get(name)!r} when training buffers differed",
+            "evaluate",
             seen=other.note,
             scenario="evaluate_with_other_buffers",
         )

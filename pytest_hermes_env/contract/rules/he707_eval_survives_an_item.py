@@ -18,10 +18,11 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 from __future__ import annotations
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 _FAILING = {
     "evaluate_one_reward_raises": "the reward of one item raised",
@@ -42,9 +43,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
         return Verdict.not_exercised("evaluate() logs nothing (HE705)")
-    path, line = evidence.at_method("evaluate")
     findings = [
-        Finding(message=f"{_FAILING[scenario.name]}, and {text}", path=path, line=line, scenario=scenario.name)
+        evidence.finding(f"{_FAILING[scenario.name]}, and {text}", "evaluate", scenario=scenario.name)
         for scenario in ran
         if (text := _lost(scenario, expected))
     ]

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
     Call,
@@ -34,7 +35,6 @@ from pytest_hermes_env.source import (
     finding_at,
     last_name,
     may_be,
-    sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -56,8 +56,8 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
-    return Verdict.failed(findings) if findings else Verdict.passed("every path of wandb_log awaits super().wandb_log(metrics)")
+    findings = [finding for item in overrides for finding in _check(source, item)]
+    return Verdict.of_source(findings, "every path of wandb_log awaits super().wandb_log(metrics)")
 
 
 def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
@@ -234,12 +234,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         first = evidence.scenario("wandb_log")
         if not first.error:
             return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
-        path, line = evidence.at_method("wandb_log")
         message = f"wandb_log(metrics) raised {first.error}"
-        return Verdict.failed([Finding(message=message, path=path, line=first.error_line or line, scenario=first.name)])
-    path, line = evidence.at_method("wandb_log")
+        return Verdict.failed([evidence.finding(message, "wandb_log", line=first.error_line, scenario=first.name)])
     findings = [
-        Finding(message=f"wandb_log returned and nothing was logged: {_cause(run)}", path=path, line=line, scenario=run.name)
+        evidence.finding(f"wandb_log returned and nothing was logged: {_cause(run)}", "wandb_log", scenario=run.name)
         for run in ran
         if not run.logged
     ]

@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
-from pytest_hermes_env.source import ClassSource, Function, finding_at, sorted_findings
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.source import ClassSource, Function, finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def static(source: ClassSource) -> Verdict:
         if source.unreadable or source.has("wandb_log"):
             return Verdict.undecided("wandb_log may be overridden in code that cannot be read")
         return Verdict.not_applicable("wandb_log is not overridden")
-    findings = sorted_findings(finding for item in overrides for finding in _check(source, item))
-    return Verdict.failed(findings) if findings else Verdict.passed("wandb_log replaces None before it uses the metrics")
+    findings = [finding for item in overrides for finding in _check(source, item)]
+    return Verdict.of_source(findings, "wandb_log replaces None before it uses the metrics")
 
 
 def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
@@ -327,9 +328,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
         return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
-    path, line = evidence.at_method("wandb_log")
     findings = [
-        Finding(message=f"{CALLS[run.name]} raised {run.error}", path=path, line=run.error_line or line, scenario=run.name)
+        evidence.finding(f"{CALLS[run.name]} raised {run.error}", "wandb_log", line=run.error_line, scenario=run.name)
         for run in failing
     ]
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from pytest_hermes_env.contract.evidence import Evidence
-from pytest_hermes_env.contract.rule import Rule, Verdict
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source import ClassSource, Kind, data_flow, keyword, last_name
-from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "wandb_log")
 
@@ -52,12 +53,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_applicable("wandb_log reads no series that training rollouts add to")
     before, after = dict(_series(logging.before)), dict(_series(logging.after))
     kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
-    path, line = evidence.at_method("wandb_log")
     findings = [
-        Finding(
-            message=f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there: they are reported again",
-            path=path,
-            line=line,
+        evidence.finding(
+            f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there: they are reported again",
+            "wandb_log",
             scenario="wandb_log",
         )
         for name in kept

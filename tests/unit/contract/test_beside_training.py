@@ -10,7 +10,7 @@ import pytest
 
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 
 from ..rollout.small_env import SmallEnv  # noqa: TID252 - the small environment is kept in another room
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.contract.check import check_source
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.check import check_all
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import read_classes, without_abstract_bases
 
 JUDGED = '''
@@ -316,9 +316,10 @@ def test_a_good_environment_is_silent(tmp_path, text):
 
     (reading,) = without_abstract_bases([read_classes(str(tmp_path / "env.py"))])
     (source,) = reading.classes
+    (ledger,) = check_all([source])
     loud = {
         entry.rule.id: (entry.outcome, entry.note, entry.findings)
-        for entry in check_source(source).entries
+        for entry in ledger.entries
         if entry.outcome in {Outcome.FAILED, Outcome.UNDECIDED} or "guarded" in entry.note
     }
     assert loud == {}

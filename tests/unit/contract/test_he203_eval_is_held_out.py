@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules.he203_eval_is_held_out import dynamic
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
+from pytest_hermes_env.source.finding import Finding
 
 from .rule_cases import broken, check, open_, other, sound
 
@@ -72,7 +73,11 @@ def evidence(prompts: dict[str, str]):
     items = tuple(ItemSeen(value=key, key=key, prompt=prompt, is_formatted=True) for key, prompt in prompts.items())
     request = {"tools": [{}], "messages": [{"role": "user", "content": "Guess"}]}
     scenarios = {"items": Scenario(name="items", items=items), "evaluate": Scenario(name="evaluate", requests=(request,))}
-    return SimpleNamespace(scenario=scenarios.__getitem__, at_method=lambda name: ("env.py", 7), without_items=lambda: None)
+    return SimpleNamespace(
+        scenario=scenarios.__getitem__,
+        finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=7, **rest),
+        without_items=lambda: None,
+    )
 
 
 def test_a_prompt_of_training_in_evaluation_is_found():

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
+from pytest_hermes_env.source.finding import Finding
 
 from .rule_cases import broken, check, open_, sound
 
@@ -81,7 +82,10 @@ def again(first: dict[str, str], second: dict[str, str], error: str = ""):
         "items": Scenario(name="items", items=items(first)),
         "setup_again": Scenario(name="setup_again", items=items(second), error=error),
     }
-    return SimpleNamespace(scenario=scenarios.__getitem__, at_method=lambda name: ("env.py", 3))
+    return SimpleNamespace(
+        scenario=scenarios.__getitem__,
+        finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=3, **rest),
+    )
 
 
 @pytest.mark.parametrize(

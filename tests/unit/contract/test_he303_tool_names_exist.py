@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 
 BROKEN = {
     "a name in a loop": """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
-from pytest_hermes_env.contract.rule import Outcome, Rule
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source.finding import Severity
 
 A = Rule(doc="HE001 first", severity=Severity.ERROR)

@@ -29,7 +29,7 @@ def helper(value):
 @pytest.mark.parametrize(
     ("line", "lines"),
     [
-        (1, set()),
+        (1, set(range(1, 11))),
         (2, {2, 3, 4, 6, 7, 13, 14}),
         (3, {2, 3, 4, 6, 7, 13, 14}),
         (4, set()),

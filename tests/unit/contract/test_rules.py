@@ -16,6 +16,7 @@ RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",
     "pytest_hermes_env.contract.scored_data",
+    "pytest_hermes_env.contract.verdict",
     "pytest_hermes_env.rollout.buffers",
     "pytest_hermes_env.rollout.cases",
     "pytest_hermes_env.rollout.journal",

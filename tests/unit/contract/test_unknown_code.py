@@ -10,7 +10,7 @@ import pytest
 
 from pytest_hermes_env.cli import main
 from pytest_hermes_env.contract.check import check_paths
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 
 TUTORIAL = Path(__file__).parents[3] / "docs" / "tutorial" / "word_count_env.py"
 GOOD = TUTORIAL.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import pytest_hermes_env
-from pytest_hermes_env.contract.rule import Outcome, Verdict
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
 PACKAGE = Path(pytest_hermes_env.__file__).parent

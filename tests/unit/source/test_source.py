@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.contract.check import check_source
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.check import check_all
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_abstract_bases
 
 
@@ -82,7 +82,7 @@ def test_methods_of_mixins_in_other_files_are_followed(tmp_path):
     )
 
     (source,) = read_classes(str(tmp_path / "env.py")).classes
-    ledger = check_source(source)
+    (ledger,) = check_all([source])
     (finding,) = next(entry for entry in ledger.entries if entry.rule.id == "HE301").findings
     assert (Path(finding.path).name, finding.line) == ("scoring.py", 3)
 
@@ -239,7 +239,7 @@ def test_strange_source_never_stops_the_rules(tmp_path, name):
     (tmp_path / "env.py").write_text(HEAD + STRANGE[name], encoding="utf-8")
 
     reading = read_classes(str(tmp_path / "env.py"))
-    notes = [entry.note for source in reading.classes for entry in check_source(source).entries]
+    notes = [entry.note for ledger in check_all(reading.classes) for entry in ledger.entries]
     assert reading.problem is None
     assert reading.classes
     assert [note for note in notes if "stumbled" in note] == []
@@ -263,7 +263,8 @@ def test_a_sum_too_deep_to_follow_is_undecided(tmp_path):
     (tmp_path / "env.py").write_text(text, encoding="utf-8")
 
     (source,) = read_classes(str(tmp_path / "env.py")).classes
-    outcomes = {entry.rule.id: entry.outcome for entry in check_source(source).entries}
+    (ledger,) = check_all([source])
+    outcomes = {entry.rule.id: entry.outcome for entry in ledger.entries}
     assert outcomes["HE701"] in {Outcome.UNDECIDED, Outcome.FAILED}
 
 
@@ -286,5 +287,5 @@ def test_lines_taken_away_and_swapped_never_stop_the_rules(tmp_path, seed):
     (tmp_path / "env.py").write_text("\n".join(lines), encoding="utf-8")
 
     reading = read_classes(str(tmp_path / "env.py"))
-    notes = [entry.note for source in reading.classes for entry in check_source(source).entries]
+    notes = [entry.note for ledger in check_all(reading.classes) for entry in ledger.entries]
     assert [note for note in notes if "stumbled" in note] == []

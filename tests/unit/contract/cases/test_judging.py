@@ -13,7 +13,7 @@ from pytest_hermes_env import call, case, cases, item_cases, say
 from pytest_hermes_env.contract.cases.ladder import ladder_lines, ladder_rows
 from pytest_hermes_env.contract.catalogue import find_rule
 from pytest_hermes_env.contract.engine import ClassContract, RuleResult
-from pytest_hermes_env.contract.rule import Outcome
+from pytest_hermes_env.contract.verdict import Outcome
 
 from ...rollout.small_env import SmallEnv  # noqa: TID252 - the room beside it has the small environment
 
