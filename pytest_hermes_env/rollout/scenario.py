@@ -15,11 +15,7 @@ from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
 
-__all__ = ["NOTHING_TO_TRAIN", "ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
-
-NOTHING_TO_TRAIN = "get_next_item gave None: there is nothing to train on"
-"""Why scenarios of training are unavailable."""
-
+__all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
 
 @dataclass(frozen=True, kw_only=True)
 class ItemSeen:

@@ -13,7 +13,10 @@ from environments.hermes_base_env import HermesAgentEnvConfig
 from pytest_hermes_env.errors import BadTarget, EnvironmentSetupError, LeftoverTurns
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
-from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config, offered_tools, shared_tokenizer
+from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config, shared_tokenizer
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.seam import RealTools
+from pytest_hermes_env.sandbox.tool_offer import tool_offer
 
 from .small_env import SmallEnv
 
@@ -154,5 +157,5 @@ def test_a_double_offers_the_tools_of_the_configuration() -> None:
     """All of its toolsets and the terminal where it answers everything; on this machine those that hermes would not offer."""
     config = SimpleNamespace(enabled_toolsets=["web", "no-such-toolset"])
 
-    assert {"terminal", "write_file", "web_search"} <= set(offered_tools(config, "hermes-env-fake"))
-    assert "terminal" not in offered_tools(SimpleNamespace(enabled_toolsets=["terminal"]), "local")
+    assert {"terminal", "write_file", "web_search"} <= tool_offer(config, FakeSandbox()).offered
+    assert "terminal" not in tool_offer(SimpleNamespace(enabled_toolsets=["terminal"]), RealTools()).offered

@@ -13,7 +13,8 @@ from pytest_hermes_env.rollout import stage as stage_module
 from pytest_hermes_env.rollout.event_loop import ScenarioLoop
 from pytest_hermes_env.rollout.faults import Faults
 from pytest_hermes_env.rollout.journal import Asked, ItemScored, Journal, current_faults, current_journal, current_rollout
-from pytest_hermes_env.rollout.scenario import NOTHING_TO_TRAIN, Scenario
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 from .bare import HermesAgentBaseEnv, bare_stage, run
 from .small_env import line_of
@@ -230,7 +231,7 @@ def test_a_step_that_is_never_reached_makes_the_scenario_unavailable(act: Any) -
     needed = run(lambda: stage.cancel("cancelled", act, fault="reward_hangs"))
     optional = run(lambda: stage.cancel("cancelled", act, fault="reward_hangs", is_needed=False))
 
-    assert needed == Scenario(name="cancelled", unavailable="compute_reward was never reached")
+    assert needed == Scenario(name="cancelled", unavailable=Unavailable(Cause.NOT_REACHED, "compute_reward"))
     assert optional.happened
 
 
@@ -241,7 +242,7 @@ def test_a_failed_setup_makes_all_scenarios_unavailable() -> None:
 
     assert run(stage.prepare) is False
     assert stage.scenarios["setup"].events == tuple(building.events)
-    assert [stage.scenarios[name].unavailable for name in ("happy", "silent")] == [
+    assert [str(stage.scenarios[name].unavailable) for name in ("happy", "silent")] == [
         "setup failed: ValueError: no such thing"
     ] * 2
 
@@ -259,7 +260,7 @@ def test_without_items_training_is_unavailable() -> None:
     stage = bare_stage(Stub(), names=("setup", "happy"))
 
     assert run(stage.prepare_item) is False
-    assert (stage.scenarios["setup"].error, stage.scenarios["happy"].unavailable) == ("", NOTHING_TO_TRAIN)
+    assert (stage.scenarios["setup"].error, stage.scenarios["happy"].unavailable) == ("", Unavailable(Cause.NOTHING_TO_TRAIN))
 
 
 def test_an_environment_is_closed_by_its_own_methods() -> None:
