@@ -17,6 +17,7 @@ from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailab
 
 __all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
 
+
 @dataclass(frozen=True, kw_only=True)
 class ItemSeen:
     """A copy of an item that get_next_item returned, and its prompt.
