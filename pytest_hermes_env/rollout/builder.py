@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.access import LiveAccess
     from pytest_hermes_env.sandbox.seam import ToolSeam
 
-__all__ = ["EnvironmentBuilder", "shared_tokenizer"]
+__all__ = ["EnvironmentBuilder", "config_init_of", "initial_config", "shared_tokenizer"]
 
 BACKEND = "TERMINAL_ENV"
 """The variable in which a layer tells hermes which backend runs terminals."""
@@ -301,15 +301,21 @@ def _tokenizer(given: str | None, template: str) -> str:
     return given
 
 
+def config_init_of(env_class: Any) -> tuple[Any, str]:
+    """Return what ``config_init`` returned, or None and the error that it raised, as text."""
+    try:
+        returned = env_class.config_init()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - HE105 reports it
+        return None, f"{type(error).__name__}: {shorten(str(error))}"
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python would warn of it in a later test
+    return returned, ""
+
+
 def initial_config(env_class: Any) -> Any:
     """Return the configuration that ``config_init`` returns; the defaults of its class if it returns none."""
     from pydantic import BaseModel  # noqa: PLC0415 - heavy
 
-    try:
-        returned = env_class.config_init()
-    except Exception:  # noqa: BLE001 - HE105 reports it
-        returned = None
-    if inspect.iscoroutine(returned):
-        returned.close()  # or Python would warn of it in a later test
+    returned, _ = config_init_of(env_class)
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()

@@ -55,7 +55,6 @@ class Stage:
 
     env: Any
     mock: Any
-    env_class: type
     world: Any
     server_type: str
     timeout_s: float
@@ -176,7 +175,7 @@ class Stage:
                 if _is_cancelled_from_outside(raised):
                     raise
                 cause = _first_error(raised)
-                error, line = _described(cause), _line_of(cause, self.env_class)
+                error, line = _described(cause), _line_of(cause, type(self.env))
                 kind = kind_of(cause)
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None

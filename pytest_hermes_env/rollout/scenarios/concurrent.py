@@ -26,7 +26,7 @@ async def concurrent_groups(stage: Stage) -> None:
     env = stage.env
     canaries = Canaries()
     items: list[Any] = [stage.item]
-    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, stage.env_class))
+    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, type(stage.env)))
     asked = len(stage.mock.journal)
 
     async def at_once() -> None:
