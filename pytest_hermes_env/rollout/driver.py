@@ -72,7 +72,6 @@ class Collector:
         self._server_type = server_type
         self._cases = cases
         self._group_size = 0
-        self._setup_error = ""
         self._not_found: list[str] = []
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
@@ -106,7 +105,6 @@ class Collector:
             scenarios=dict(self._scenarios),
             config_init=returned,
             config_init_error=error,
-            setup_error=self._setup_error,
             world=self._world,
             server_type=self._server_type,
             group_size=self._group_size,
@@ -152,7 +150,6 @@ class Collector:
                 await family.play(stage)
                 await stage.close()
         except _CannotBuild as failure:
-            self._setup_error = str(failure)
             reason = Unavailable(Cause.CANNOT_BUILD, str(failure))
         for name in family.scenarios:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)

@@ -21,7 +21,7 @@ from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.event_loop import Hung
 from pytest_hermes_env.rollout.faults import Fault, Faults
-from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
+from pytest_hermes_env.rollout.journal import Asked, Journal, current_rollout, note, recording
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
@@ -75,18 +75,16 @@ class Stage:
 
     def answer(self, conversation: Any) -> Any:
         """Return the answer of the current scenario's policy; the mock model calls this."""
-        journal = current_journal.get()
-        if journal is not None:
-            task_id, phase = current_rollout.get()
-            journal.add(
-                Asked(
-                    task_id=task_id,
-                    phase=phase,
-                    has_tools=bool(conversation.tools),
-                    conversation=conversation.id,
-                    turn=conversation.turn,
-                )
+        task_id, phase = current_rollout.get()
+        note(
+            Asked(
+                task_id=task_id,
+                phase=phase,
+                has_tools=bool(conversation.tools),
+                conversation=conversation.id,
+                turn=conversation.turn,
             )
+        )
         return (self.policy or self.thorough)(conversation)
 
     def skip(self, reason: Unavailable, *names: str) -> None:
