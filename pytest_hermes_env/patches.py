@@ -71,9 +71,9 @@ PATCHES: tuple[Patch, ...] = (
             "httpx.HTTPTransport.handle_request",
             "aiohttp.ClientSession._request",
         ),
-        does="record or replay requests to models; in live mode count them",
+        does="record or replay requests to models; in live mode count them; answer the routes of `mock_http`",
         why="openai clients use httpx, atroposlib's token-mode servers use aiohttp",
-        lasts="while a cassette is recorded or replayed; during a live test",
+        lasts="while a cassette is recorded or replayed; during a live test; during a test that has `mock_http`",
     ),
     Patch(
         targets=("requests.adapters.HTTPAdapter.send",),

@@ -7,17 +7,16 @@ where they leave for the network, above cassettes; transports that never do, suc
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import httpx
 import respx
 from respx.models import AllMockedAssertionError, PassThrough
 
 from pytest_hermes_env.errors import HermesEnvError, LeftoverRoutes, UnexpectedRequest, shorten
+from pytest_hermes_env.patches import intercept
 
 __all__ = ["MockHttp", "mocking_http"]
 
@@ -74,43 +73,30 @@ class MockHttp(respx.MockRouter):
 @contextlib.contextmanager
 def mocking_http(router: MockHttp) -> Iterator[None]:
     """Let the router answer the requests of all httpx clients, also of those that exist already, while the context lasts."""
-    with (
-        mock.patch.object(httpx.AsyncHTTPTransport, "handle_async_request", _async_method(router)),
-        mock.patch.object(httpx.HTTPTransport, "handle_request", _sync_method(router)),
-    ):
-        yield
 
-
-def _async_method(router: MockHttp) -> Any:
-    real: Any = httpx.AsyncHTTPTransport.handle_async_request
-
-    @functools.wraps(real)
-    async def handle_async_request(self: Any, request: httpx.Request) -> Any:
+    async def handle_async_request(real: Any, transport: Any, request: httpx.Request) -> Any:
         await request.aread()
         try:
             return await router.async_handler(request)
         except UNANSWERED as error:
             if not _leaves(router, request, error):
                 raise router.unexpected(request, error) from None
-        return await real(self, request)
+        return await real(transport, request)
 
-    return handle_async_request
-
-
-def _sync_method(router: MockHttp) -> Any:
-    real: Any = httpx.HTTPTransport.handle_request
-
-    @functools.wraps(real)
-    def handle_request(self: Any, request: httpx.Request) -> Any:
+    def handle_request(real: Any, transport: Any, request: httpx.Request) -> Any:
         request.read()
         try:
             return router.handler(request)
         except UNANSWERED as error:
             if not _leaves(router, request, error):
                 raise router.unexpected(request, error) from None
-        return real(self, request)
+        return real(transport, request)
 
-    return handle_request
+    with (
+        intercept("httpx.AsyncHTTPTransport.handle_async_request", handle_async_request),
+        intercept("httpx.HTTPTransport.handle_request", handle_request),
+    ):
+        yield
 
 
 def _leaves(router: MockHttp, request: httpx.Request, error: Exception) -> bool:

@@ -29,8 +29,8 @@ SERVER_TYPES = ("openai", "vllm", "sglang")
 
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 
-NOT_IN_CHAT_MODE = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505")
-"""Rules about what TerminalTestEnv does not have: judges, tool names and commands in a reward, sampled tokens."""
+NOT_IN_TERMINAL_TEST_ENV = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505", "HE601")
+"""Rules about what it does not have: judges, tool names and commands in a reward, sampled tokens, a ToolContext of its own."""
 
 FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
 SAMPLE = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
@@ -82,7 +82,7 @@ def test_the_environment_to_copy_keeps_every_law_and_exercises_it() -> None:
     """Every rule passes on TerminalTestEnv, and none because it saw nothing, but those about what it does not have."""
     outcomes = {rule: result.outcome for rule, result in judged(GOOD).items()}
 
-    expected = dict.fromkeys(outcomes, Outcome.PASSED) | dict.fromkeys(NOT_IN_CHAT_MODE, Outcome.NOT_APPLICABLE)
+    expected = dict.fromkeys(outcomes, Outcome.PASSED) | dict.fromkeys(NOT_IN_TERMINAL_TEST_ENV, Outcome.NOT_APPLICABLE)
     assert outcomes == expected
 
 

@@ -21,7 +21,7 @@ ITEM = {"prompt": "Double a number.", "test": "assert double(4) == 8\n", "entry_
 @pytest.fixture
 def reward(make_env: Any, sandbox: Any) -> Any:
     """``reward(item=ITEM, **files)``: what the agent's sandbox, with these files, is worth."""
-    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1", dataset_name=None, test_timeout=20)
+    env = make_env(HermesSweEnv, server="http://127.0.0.1:9/v1", dataset_name=None, test_timeout=120)
     env.python = find_python(sandbox)
 
     def of(item: Any = ITEM, **files: str) -> float:

@@ -151,7 +151,7 @@ def test_allowed(make_env):
         (
             "TerminalTestEnv, tokenizer_name='/no/such/tokenizer'",
             "There is no tokenizer directory /no/such/tokenizer. Leave tokenizer_name out to get the tiny local one, "
-            "or use the path of the fixture hermes_tokenizer.",
+            "or take the path from the hermes_tokenizer fixture.",
         ),
         (
             "TerminalTestEnv, script=[say('x')], server='http://127.0.0.1:1/v1'",

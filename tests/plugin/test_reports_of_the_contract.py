@@ -195,4 +195,4 @@ def test_writing_a_ledger_needs_its_file(pytester: pytest.Pytester) -> None:
     result = run(pytester, "--hermes-write-ledger")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: --hermes-write-ledger needs --hermes-ledger FILE, the file to write" in "\n".join(result.errlines)
+    assert "ERROR: --hermes-write-ledger requires --hermes-ledger FILE, the file to write" in "\n".join(result.errlines)

@@ -221,7 +221,7 @@ def test_a_server_of_ones_own_asks_once_for_what_is_missing(tmp_path: Path, kind
 
     async def ask(url: str, text: str) -> Any:
         config = APIServerConfig(
-            base_url=url, api_key="none", model_name="m", health_check=False, tokenizer_name=shared_tokenizer(), timeout=5
+            base_url=url, api_key="none", model_name="m", health_check=False, tokenizer_name=shared_tokenizer(), timeout=60
         )
         server = kind(config)
         try:

@@ -171,7 +171,7 @@ def test_a_directory_without_cassettes_is_wrong_use(project):
         "  fix       pass another directory, or record a cassette: pytest --hermes-record=once"
     )
     assert str(missing.value) == (
-        "there is no directory of cassettes nowhere.\n"
-        "  fix       name the directories that hold them: hermes-env cassettes DIR, or record a first one:\n"
+        "the cassette directory nowhere does not exist.\n"
+        "  fix       pass the directories with cassettes: hermes-env cassettes DIR, or record one:\n"
         "            pytest --hermes-record=once"
     )

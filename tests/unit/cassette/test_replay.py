@@ -26,7 +26,7 @@ GONE = "http://127.0.0.1:9/v1"
 
 async def ask(base_url: str, text: str = "six times seven?", *, retries: int = 0, **settings):
     """Ask by the openai client and return all contents."""
-    async with openai.AsyncOpenAI(base_url=base_url, api_key="none", max_retries=retries, timeout=2.0) as client:
+    async with openai.AsyncOpenAI(base_url=base_url, api_key="none", max_retries=retries, timeout=60.0) as client:
         messages = settings.pop("messages", [{"role": "user", "content": text}])
         answer = await client.chat.completions.create(model="m", messages=messages, **settings)
         return [choice.message.content for choice in answer.choices]

@@ -75,7 +75,7 @@ def test_the_command_serves_until_it_is_interrupted(script: Path) -> None:
         httpx.post(f"{url}/chat/completions", json={**BODY, "messages": [USER, *rest]})
         httpx.get(f"{url}/models")
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     place = re.search(r"of ([0-9a-f]{6})", output)
     assert place is not None
@@ -102,7 +102,7 @@ def test_the_command_speaks_tokens(script: Path) -> None:
         )
         httpx.post(f"{url}/generate", json={"prompt": "x", "prompt_logprobs": 0, "max_tokens": 1})
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     place = re.search(r"of ([0-9a-f]{6})", output)
     assert place is not None
@@ -126,7 +126,7 @@ def test_an_unexpected_request_makes_the_command_fail(script: Path) -> None:
         httpx.get(f"{url}/nope")
         httpx.post(f"{url}/chat/completions", json=BODY)
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     lines = output.splitlines()
     assert (lines[0], lines[2:4], lines[5][:50], errors, process.returncode) == (
@@ -146,7 +146,7 @@ def test_left_over_turns_are_shown_and_do_not_fail_the_command(script: Path) -> 
     with command("--script", str(script), "--port", "0") as process:
         first_line(process)
         process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     assert (output.splitlines()[:2], errors, process.returncode) == (
         ["stopped after 0 requests, 0 of them unexpected", "LeftoverTurns: the script was never used."],
@@ -158,7 +158,7 @@ def test_left_over_turns_are_shown_and_do_not_fail_the_command(script: Path) -> 
 def test_a_port_in_use_is_a_usage_error(script: Path) -> None:
     """The command ends with 2, and names host, port and what to do."""
     with MockServer() as server, command("--script", str(script), "--port", str(server.port)) as process:
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     assert (output, errors, process.returncode) == (
         "",
@@ -173,7 +173,7 @@ def test_a_wrong_script_is_a_usage_error(script: Path) -> None:
     """The command ends with 2, and names file and line."""
     script.write_text("turns: 3\n")
     with command("--script", str(script), "--port", "0") as process:
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=120)
 
     assert (output, errors, process.returncode) == (
         "",

@@ -14,9 +14,6 @@ from pytest_hermes_env.errors import BadTarget, EnvironmentSetupError, LeftoverT
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.rollout.builder import EnvironmentBuilder, initial_config, shared_tokenizer
-from pytest_hermes_env.sandbox.fake import FakeSandbox
-from pytest_hermes_env.sandbox.seam import RealTools
-from pytest_hermes_env.sandbox.tool_offer import tool_offer
 
 from .small_env import SmallEnv
 
@@ -151,11 +148,3 @@ def test_a_mock_server_of_the_test_is_asked(builder: EnvironmentBuilder) -> None
     env = builder.build(SmallEnv, server=mock, in_process=True)
 
     assert env.server.servers[0].config.base_url == IN_PROCESS_URL
-
-
-def test_a_double_offers_the_tools_of_the_configuration() -> None:
-    """All of its toolsets and the terminal where it answers everything; on this machine those that hermes would not offer."""
-    config = SimpleNamespace(enabled_toolsets=["web", "no-such-toolset"])
-
-    assert {"terminal", "write_file", "web_search"} <= tool_offer(config, FakeSandbox()).offered
-    assert "terminal" not in tool_offer(SimpleNamespace(enabled_toolsets=["terminal"]), RealTools()).offered

@@ -242,8 +242,8 @@ def test_a_failed_setup_makes_all_scenarios_unavailable() -> None:
 
     assert run(stage.prepare) is False
     assert stage.scenarios["setup"].events == tuple(building.events)
-    assert [str(stage.scenarios[name].unavailable) for name in ("happy", "silent")] == [
-        "setup failed: ValueError: no such thing"
+    assert [stage.scenarios[name].unavailable for name in ("happy", "silent")] == [
+        Unavailable(Cause.SETUP_FAILED, "ValueError: no such thing")
     ] * 2
 
 
@@ -302,9 +302,12 @@ def test_reasons_do_not_overwrite_what_was_played() -> None:
     played = Scenario(name="happy")
     stage = bare_stage(names=("happy", "silent"), scenarios={"happy": played})
 
-    stage.skip("too late")
+    stage.skip(Unavailable(Cause.EARLIER_FAILURE))
 
-    assert stage.scenarios == {"happy": played, "silent": Scenario(name="silent", unavailable="too late")}
+    assert stage.scenarios == {
+        "happy": played,
+        "silent": Scenario(name="silent", unavailable=Unavailable(Cause.EARLIER_FAILURE)),
+    }
 
 
 def test_the_loop_is_told_to_steps_that_hang_in_threads() -> None:

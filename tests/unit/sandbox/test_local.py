@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import environments.agent_loop  # noqa: F401 - loads hermes before any test, so that the plugin knows of its unclosed pipes
 from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
 from pytest_hermes_env.sandbox.local import LocalSandbox
@@ -33,9 +34,15 @@ def use(sandbox: LocalSandbox, name: str, task_id: str = "first", **arguments: A
 
 
 def ended(sandbox: LocalSandbox, command: str, **arguments: Any) -> str:
-    """The output of a background process, after its end."""
+    """The output of a background process, after its end. hermes may say that it ended before all of its output was read."""
+    from tools.process_registry import process_registry
+
     session = run(sandbox, command, background=True, **arguments)["session_id"]
-    return use(sandbox, "process", action="wait", session_id=session, timeout=30)["output"]
+    use(sandbox, "process", action="wait", session_id=session, timeout=60)
+    reader = process_registry.get(session)._reader_thread
+    if reader is not None:
+        reader.join(60)
+    return use(sandbox, "process", action="wait", session_id=session, timeout=60)["output"]
 
 
 @pytest.fixture(params=["confined", "unconfined"])
@@ -177,7 +184,8 @@ def test_exit_code_timeout_and_directory_are_hermes_own(sandbox):
     """What a session keeps and how a command ends does not change."""
     run(sandbox, "mkdir -p 'a dir'; cd 'a dir'")
 
-    outcomes = [run(sandbox, command, timeout=1)["exit_code"] for command in ("exit 7", "kill -9 $$", "sleep 30")]
+    limits = {"exit 7": 60, "kill -9 $$": 60, "sleep 30": 1}
+    outcomes = [run(sandbox, command, timeout=limit)["exit_code"] for command, limit in limits.items()]
 
     assert outcomes == [7, -9, 124]
     assert run(sandbox, "pwd")["output"] == f"{sandbox.machine('first').directory}/a dir" == sandbox.machine("first").cwd
