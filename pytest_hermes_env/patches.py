@@ -97,7 +97,7 @@ PATCHES: tuple[Patch, ...] = (
         targets=("wandb.log",),
         does="collect metrics, or raise in the scenario `wandb_log_failing`",
         why="rules and tests read what was logged; no run is started",
-        lasts=_CONTRACT_RUN,
+        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`",
     ),
     Patch(
         targets=("HermesAgentLoop.run", "HermesAgentLoop.server"),

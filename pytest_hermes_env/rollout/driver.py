@@ -30,7 +30,8 @@ from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
-from pytest_hermes_env.rollout.stage import CHAT, Stage
+from pytest_hermes_env.rollout.server_kind import CHAT
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.tool_backend import WorldRouter, describe, new_world_like, opened_world
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode

@@ -24,12 +24,10 @@ from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Asked, Journal, current_rollout, note, recording
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
-__all__ = ["CHAT", "Policy", "Stage"]
-
-CHAT = "openai"
-"""The server type of chat mode."""
+__all__ = ["Policy", "Stage"]
 
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""

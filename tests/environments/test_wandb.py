@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,19 +10,7 @@ import pytest
 from environments.agent_loop import AgentResult, ToolError
 from environments.rollout_text import render
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
-from pytest_hermes_env.patches import intercept
-
-
-@contextlib.contextmanager
-def capturing_wandb(env: Any) -> Iterator[list[dict[str, Any]]]:
-    """Switch wandb on and collect the metrics of every ``wandb.log`` call while the context lasts."""
-    logged: list[dict[str, Any]] = []
-    was_on, env.config.use_wandb = env.config.use_wandb, True
-    try:
-        with intercept("wandb.log", lambda _real, data, *_args, **_kwargs: logged.append(dict(data))):
-            yield logged
-    finally:
-        env.config.use_wandb = was_on
+from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 
 
 def with_env(make_env: Any, act: Any, **fields: Any) -> Any:
