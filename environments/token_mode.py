@@ -106,15 +106,22 @@ class TokenServerManager(ServerManager):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Turn:
+class _Sampled:
+    """A sampled text with its prompt; ``end`` is the token that ended it, which may be empty."""
+
+    prompt: str
+    text: str
+    end: str
+    finish_reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Turn(_Sampled):
     """One sampled reply: ``asked`` and ``tools`` are its request, ``reply`` is its message in the conversation."""
 
     asked: tuple[str, ...]
     tools: Tools
     reply: str
-    prompt: str
-    text: str
-    end: str
 
     @property
     def position(self) -> int:
@@ -135,16 +142,6 @@ class _Turn:
         if self.end and start.startswith(self.end):
             rest = start[len(self.end) :]
         return self.prompt + self.text + rest
-
-
-@dataclass(kw_only=True)
-class _Sampled:
-    """The arguments of the last call of ``_create_sequence_node``, kept until its response is read."""
-
-    prompt: str
-    text: str
-    end: str
-    finish_reason: str
 
 
 class RolloutServer(ManagedServer):
@@ -171,7 +168,7 @@ class RolloutServer(ManagedServer):
         self._reader = ReplyReader(self._template, self._tool_parser_name or mode.parser_name)
         self._turns: list[_Turn] = []
         self._texts: dict[str, str] = {}
-        self._sampled: list[_Sampled] = []
+        self._sampled: list[_Sampled] = []  # of the response that is not read yet
         self._template_options: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ one turn
@@ -208,14 +205,7 @@ class RolloutServer(ManagedServer):
             is_thinking = seen.prompt.rstrip().endswith("<think>")
             reply = self._reader.read(seen.text, end=seen.end, tools=tools, is_thinking=is_thinking)
             message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
-            turn = _Turn(
-                asked=asked,
-                tools=kwargs.get("tools"),
-                reply=_fingerprint(message),
-                prompt=seen.prompt,
-                text=seen.text,
-                end=seen.end,
-            )
+            turn = _Turn(asked=asked, tools=kwargs.get("tools"), reply=_fingerprint(message), **vars(seen))
             self._turns.append(turn)
             self._texts[turn.reply] = turn.spoken
             choice.message.content = reply.content

@@ -1,4 +1,4 @@
-"""Parses the raw text of a model family into tool calls: a registry and one file per family.
+"""Parses the raw text of a model family into tool calls: a registry and one file per format.
 
 `get_parser(name).parse(text, tools)` returns the remaining content (or None) and the calls (or None).
 
@@ -14,13 +14,12 @@ from typing import TypeVar
 
 from environments.tool_call_parsers.deepseek import DeepSeekV3ToolCallParser, DeepSeekV31ToolCallParser
 from environments.tool_call_parsers.glm import GlmToolCallParser
-from environments.tool_call_parsers.hermes import HermesToolCallParser
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
 from environments.tool_call_parsers.kimi import KimiK2ToolCallParser
 from environments.tool_call_parsers.llama import LlamaToolCallParser
-from environments.tool_call_parsers.longcat import LongcatToolCallParser
 from environments.tool_call_parsers.mistral import MistralToolCallParser
 from environments.tool_call_parsers.qwen3_coder import Qwen3CoderToolCallParser
+from environments.tool_call_parsers.tagged_json import HermesToolCallParser, LongcatToolCallParser
 
 __all__ = [
     "PARSER_REGISTRY",

@@ -11,7 +11,7 @@ import re
 from environments.tool_call_parsers.argument_types import parameters_of, typed_arguments
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, json_text, tool_call
 from environments.tool_call_parsers.json_extent import CUT_OFF, skip_space
-from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
 __all__ = ["GlmToolCallParser"]
 
@@ -47,7 +47,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
             return no_call(text, inside, CUT_OFF if position == len(text) else end_of_values)
         arguments[key.strip()] = value
         end_of_values = position
-    end = _end_of_call(text, position, has_arguments=bool(arguments))
+    end = end_of_call(text, position, _CLOSE, (_OPEN,) if arguments else (), fewest=len("</"))
     if end is None:
         return no_call(text, inside, end_of_values)
     call = tool_call(name.group(1), json_text(typed_arguments(arguments, parameters_of(tools, name.group(1)))))
@@ -63,12 +63,3 @@ def _element(text: str, start: int, closing: str) -> tuple[str | None, int]:
     if not tag or tag.group() != closing:
         return None, tag.start() if tag else len(text)
     return text[start : tag.start()], skip_space(text, tag.end())
-
-
-def _end_of_call(text: str, position: int, *, has_arguments: bool) -> int | None:
-    """Return the end of a call after its last argument; None when that is uncertain."""
-    if text.startswith(_CLOSE, position):
-        return position + len(_CLOSE)
-    if ends_in_tag(text, position, _CLOSE, fewest=len("</")):
-        return len(text)
-    return position if has_arguments and text.startswith(_OPEN, position) else None

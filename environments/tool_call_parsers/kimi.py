@@ -13,7 +13,7 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 from environments.tool_call_parsers.argument_types import corrected_arguments, parameters_of
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, tool_call
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
-from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
 __all__ = ["KimiK2ToolCallParser"]
 
@@ -62,12 +62,7 @@ class _Reader:
         return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
 
     def _end_of_call(self, position: int) -> int | None:
-        """Return the position after a call whose arguments have ended; None when something else follows."""
-        if self._text.startswith(_CALL_END, position):
-            return position + len(_CALL_END)
-        if position == len(self._text) or ends_in_tag(self._text, position, _CALL_END):
-            return len(self._text)
-        return position if self._text.startswith((*_SECTION_END, _CALL_BEGIN), position) else None
+        return end_of_call(self._text, position, _CALL_END, (*_SECTION_END, _CALL_BEGIN))
 
 
 def _name_in(call_id: str) -> str:

@@ -16,7 +16,7 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 from environments.tool_call_parsers.interface import ParseResult
 from environments.tool_call_parsers.json_extent import CUT_OFF
 
-__all__ = ["THINK_TAGS", "Reading", "ends_in_tag", "find_calls", "no_call", "one_of"]
+__all__ = ["THINK_TAGS", "Reading", "end_of_call", "find_calls", "no_call", "one_of"]
 
 THINK_TAGS = (("<think>", "</think>"),)
 """The tags around a thought, as (opening, closing)."""
@@ -100,7 +100,14 @@ def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return "".join([*kept, text[position:]])
 
 
-def ends_in_tag(text: str, position: int, tag: str, *, fewest: int = 1) -> bool:
-    """Return whether the text ends within this tag, after at least ``fewest`` of its characters."""
-    rest = text[position : position + len(tag)]
-    return position + len(rest) == len(text) and len(rest) >= fewest and tag.startswith(rest)
+def end_of_call(text: str, position: int, closing: str, before: tuple[str, ...] = (), *, fewest: int = 0) -> int | None:
+    """Return the end of a call whose arguments end at ``position``; None when that is uncertain.
+
+    The closing tag may be left out ``before`` some tags, and cut off by the end of the text after ``fewest`` of its characters.
+    """
+    if text.startswith(closing, position):
+        return position + len(closing)
+    rest = text[position : position + len(closing)]
+    if fewest <= len(rest) < len(closing) and closing.startswith(rest):
+        return len(text)
+    return position if text.startswith(before, position) else None

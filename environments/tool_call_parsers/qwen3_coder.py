@@ -11,7 +11,7 @@ import re
 from environments.tool_call_parsers.argument_types import parameters_of, typed_arguments
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, json_text, tool_call
 from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, skip_space
-from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
 __all__ = ["Qwen3CoderToolCallParser"]
 
@@ -45,11 +45,11 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
     if not name:
         return None
     arguments, position, is_cut_off = _read_parameters(text, skip_space(text, name.end()))
-    end = _end_of_function(text, position)
+    end = end_of_call(text, position, _FUNCTION_END, (_BLOCK_END, _BLOCK, _FUNCTION), fewest=len("</"))
     call = tool_call(name.group(1), json_text(typed_arguments(arguments, parameters_of(tools, name.group(1)))))
     if end is None or call is None:
         return no_call(text, inside, CUT_OFF if is_cut_off else position)
-    end = _end_of_block(text, end)
+    end = end_of_call(text, skip_space(text, end), _BLOCK_END, fewest=1) or end
     return Reading(calls=[call], end=end, spans=[(start, end)])
 
 
@@ -73,20 +73,3 @@ def _end_of_value(text: str, start: int) -> int:
         return CUT_OFF
     is_left_open = tag.group() == _PARAMETER and _FUNCTION_TAGS.search(text, start, tag.start())
     return BROKEN if is_left_open else tag.start()
-
-
-def _end_of_function(text: str, position: int) -> int | None:
-    """Return the end of a function after its last parameter; None when that is uncertain."""
-    if text.startswith(_FUNCTION_END, position):
-        return position + len(_FUNCTION_END)
-    if ends_in_tag(text, position, _FUNCTION_END, fewest=len("</")):
-        return len(text)
-    return position if text.startswith((_BLOCK_END, _BLOCK, _FUNCTION), position) else None
-
-
-def _end_of_block(text: str, position: int) -> int:
-    """Return the position after the closing tag of the block, if one follows the function."""
-    tag = skip_space(text, position)
-    if text.startswith(_BLOCK_END, tag):
-        return tag + len(_BLOCK_END)
-    return len(text) if ends_in_tag(text, tag, _BLOCK_END) else position

@@ -1,4 +1,4 @@
-"""Calls as JSON between an opening and a closing tag, for the families that differ only in the tag.
+"""The Hermes, Qwen and LongCat formats: ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, or with other tags.
 
 The JSON determines where a call ends: a closing tag inside one of its strings is data. If the JSON is complete, the closing tag
 may be missing at the end of the text and before the next opening tag.
@@ -12,9 +12,9 @@ from typing import ClassVar
 from environments.tool_call_parsers.envelope import read_envelope
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas
 from environments.tool_call_parsers.json_extent import end_of_json, skip_space
-from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, ends_in_tag, find_calls, no_call, one_of
+from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["TaggedJsonParser"]
+__all__ = ["HermesToolCallParser", "LongcatToolCallParser"]
 
 
 class TaggedJsonParser(ToolCallParser):
@@ -33,16 +33,23 @@ class TaggedJsonParser(ToolCallParser):
         del marker
         body = skip_space(text, inside)
         after = end_of_json(text, body)
-        end = None if after < 0 else self._end_of_block(text, skip_space(text, after))
+        end = None if after < 0 else end_of_call(text, skip_space(text, after), self.closing, (self.opening,))
         call = None if end is None else read_envelope(text[body:after])
         if end is None or call is None:
             return no_call(text, inside, after)
         return Reading(calls=[call], end=end, spans=[(start, end)])
 
-    def _end_of_block(self, text: str, position: int) -> int | None:
-        """Return the end of a block after its JSON; None when something else follows."""
-        if text.startswith(self.closing, position):
-            return position + len(self.closing)
-        if position == len(text) or ends_in_tag(text, position, self.closing):
-            return len(text)
-        return position if text.startswith(self.opening, position) else None
+
+class HermesToolCallParser(TaggedJsonParser):
+    """Reads ``<tool_call>`` blocks."""
+
+    opening = "<tool_call>"
+    closing = "</tool_call>"
+
+
+class LongcatToolCallParser(TaggedJsonParser):
+    """Reads ``<longcat_tool_call>`` blocks."""
+
+    opening = "<longcat_tool_call>"
+    closing = "</longcat_tool_call>"
+    think_tags = (*THINK_TAGS, ("<longcat_think>", "</longcat_think>"))

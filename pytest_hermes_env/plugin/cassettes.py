@@ -72,11 +72,12 @@ def open_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
     """
     from pytest_hermes_env.atomic_files import exclusive  # noqa: PLC0415 - only where it is used
     from pytest_hermes_env.cassette.open_cassette import OpenCassette, PassedRecording, claim_path, model_name  # noqa: PLC0415
+    from pytest_hermes_env.cassette.redact import Redactor  # noqa: PLC0415
 
     node = request.node
     mark = read_mark(node.get_closest_marker(MARKER))
     mode = mode_of(request.config)
-    redactor = _redactor(request)
+    redactor = _overridable(request, "hermes_redaction", Redactor, "a Redactor")
     path = _path(request, mark, redactor)
     node.stash[PASSED] = False
     name = str(path.relative_to(request.config.rootpath)) if path.is_relative_to(request.config.rootpath) else str(path)
@@ -115,9 +116,7 @@ def _session(
     from pytest_hermes_env.cassette.session import CassetteSession  # noqa: PLC0415
     from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415
 
-    matching = request.getfixturevalue("hermes_matching")
-    if not isinstance(matching, Matching):
-        raise UsageError(f"the fixture hermes_matching must return a Matching, not {shorten(repr(matching))}")
+    matching = _overridable(request, "hermes_matching", Matching, "a Matching")
     return CassetteSession(
         name=name,
         record_command=f"pytest --hermes-record=rewrite {shlex.quote(request.node.nodeid)}",
@@ -169,26 +168,23 @@ def _live_source(upstream: Any, config: pytest.Config) -> LiveServer | None:
     return live if live is not None and getattr(upstream, "base_url", None) == live.config().base_url else None
 
 
-def _redactor(request: pytest.FixtureRequest) -> Redactor:
-    from pytest_hermes_env.cassette.redact import Redactor  # noqa: PLC0415
-
-    redactor = request.getfixturevalue("hermes_redaction")
-    if not isinstance(redactor, Redactor):
-        raise UsageError(f"the fixture hermes_redaction must return a Redactor, not {shorten(repr(redactor))}")
-    return redactor
+def _overridable(request: pytest.FixtureRequest, name: str, kind: Any, expected: str) -> Any:
+    """Return the value of a fixture that users may override. Raises: it has another type → UsageError."""
+    value = request.getfixturevalue(name)
+    if not isinstance(value, kind):
+        raise UsageError(f"the fixture {name} must return {expected}, not {shorten(repr(value))}")
+    return value
 
 
 def _path(request: pytest.FixtureRequest, mark: CassetteMark, redactor: Redactor) -> Path:
     from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path  # noqa: PLC0415
     from pytest_hermes_env.cassette.secret_search import PLACEHOLDER  # noqa: PLC0415
 
-    directory = request.getfixturevalue("hermes_cassette_dir")
-    if not isinstance(directory, (str, os.PathLike)):
-        raise UsageError(f"the fixture hermes_cassette_dir must return a path, not {shorten(repr(directory))}")
+    directory = Path(_overridable(request, "hermes_cassette_dir", str | os.PathLike, "a path"))
     if mark.name:
-        return Path(directory) / (mark.name.removesuffix(SUFFIX) + SUFFIX)
+        return directory / (mark.name.removesuffix(SUFFIX) + SUFFIX)
     module, _, test = request.node.nodeid.partition("::")
-    return cassette_path(Path(directory), module, test, readable=PLACEHOLDER.sub("redacted", redactor.text(test)))
+    return cassette_path(directory, module, test, readable=PLACEHOLDER.sub("redacted", redactor.text(test)))
 
 
 def _claims(request: pytest.FixtureRequest) -> Path:

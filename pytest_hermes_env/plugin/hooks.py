@@ -40,8 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             group.addoption(flag.name, *filter(None, [flag.also]), help=flag.help, **flag.settings)
         except (ValueError, argparse.ArgumentError):  # another plugin already has the second name
             group.addoption(flag.name, help=flag.help, **flag.settings)
-    for value in INI_VALUES:
-        parser.addini(value.name, help=value.help, default=value.default)
+    for name, text in INI_VALUES.items():
+        parser.addini(name, help=text, default="")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,14 +14,19 @@ from urllib.parse import urlsplit
 
 from pytest_hermes_env.atropos import clients
 from pytest_hermes_env.errors import EnvironmentSetupError, shorten
+from pytest_hermes_env.inference.server import MockServer
+from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import Layer, layer_of
+from pytest_hermes_env.rollout.auto_script import tool_using_policy
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
+from pytest_hermes_env.rollout.watchers.turns import counting_turns
+from pytest_hermes_env.sandbox.seam import ToolSeam, offering
+from pytest_hermes_env.sandbox.tool_offer import tool_offer
 
 if TYPE_CHECKING:
     from pytest_hermes_env.live.access import LiveAccess
-    from pytest_hermes_env.sandbox.seam import ToolSeam
 
-__all__ = ["EnvironmentBuilder", "shared_tokenizer"]
+__all__ = ["EnvironmentBuilder", "config_init_of", "initial_config", "shared_tokenizer"]
 
 BACKEND = "TERMINAL_ENV"
 """The variable in which a layer tells hermes which backend runs terminals."""
@@ -147,10 +152,6 @@ class EnvironmentBuilder:
 
     def _enter(self, seam: ToolSeam, layer: Layer, settings: Any) -> None:
         """Let the seam's world answer the tools of an environment that was just built."""
-        from pytest_hermes_env.rollout.watchers.turns import counting_turns  # noqa: PLC0415
-        from pytest_hermes_env.sandbox.seam import offering  # noqa: PLC0415
-        from pytest_hermes_env.sandbox.tool_offer import tool_offer  # noqa: PLC0415
-
         os.environ[BACKEND] = seam.world.backend
         offer = tool_offer(settings, seam.world)
         self._world.enter_context(offering(offer.offered, withheld=offer.withheld))
@@ -175,9 +176,6 @@ class EnvironmentBuilder:
             mock.verify()
 
     def _mock(self, script: Any, settings: Any, *, is_listening: bool) -> Any:
-        from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.auto_script import tool_using_policy  # noqa: PLC0415
-
         is_ours = script is None
         if is_ours:
             script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
@@ -197,13 +195,10 @@ class EnvironmentBuilder:
             )
         if isinstance(server, APIServerConfig):
             return server
-        base_url: Any = server if isinstance(server, str) else None
         if in_process:
-            from pytest_hermes_env.inference.transport import IN_PROCESS_URL  # noqa: PLC0415
-
-            base_url = IN_PROCESS_URL
-        elif base_url is None:
-            base_url = getattr(server, "base_url", None)
+            base_url: Any = IN_PROCESS_URL
+        else:
+            base_url = server if isinstance(server, str) else getattr(server, "base_url", None)
         if not isinstance(base_url, str):
             raise EnvironmentSetupError(
                 f"make_env cannot use {shorten(server)} as a server: give a MockServer, a base URL or an APIServerConfig"
@@ -301,15 +296,21 @@ def _tokenizer(given: str | None, template: str) -> str:
     return given
 
 
+def config_init_of(env_class: Any) -> tuple[Any, str]:
+    """Return what ``config_init`` returned, or None and the error that it raised, as text."""
+    try:
+        returned = env_class.config_init()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - HE105 reports it
+        return None, f"{type(error).__name__}: {shorten(str(error))}"
+    if inspect.iscoroutine(returned):
+        returned.close()  # or Python would warn of it in a later test
+    return returned, ""
+
+
 def initial_config(env_class: Any) -> Any:
     """Return the configuration that ``config_init`` returns; the defaults of its class if it returns none."""
     from pydantic import BaseModel  # noqa: PLC0415 - heavy
 
-    try:
-        returned = env_class.config_init()
-    except Exception:  # noqa: BLE001 - HE105 reports it
-        returned = None
-    if inspect.iscoroutine(returned):
-        returned.close()  # or Python would warn of it in a later test
+    returned, _ = config_init_of(env_class)
     first = returned[0] if isinstance(returned, tuple) and returned else returned
     return first if isinstance(first, BaseModel) else env_class.env_config_cls()

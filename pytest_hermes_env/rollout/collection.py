@@ -24,7 +24,6 @@ class Collection:
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     config_init: Any = None
     config_init_error: str = ""
-    setup_error: str = ""
     world: str = ""
     server_type: str = "openai"
     group_size: int = 0

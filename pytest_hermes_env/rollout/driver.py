@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import inspect
 import io
 import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
+from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy
+from pytest_hermes_env.rollout.builder import EnvironmentBuilder, config_init_of, initial_config
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
@@ -28,7 +30,8 @@ from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
-from pytest_hermes_env.rollout.stage import CHAT, Stage
+from pytest_hermes_env.rollout.server_kind import CHAT
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.tool_backend import WorldRouter, describe, new_world_like, opened_world
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
@@ -36,9 +39,7 @@ from pytest_hermes_env.rollout.watchers.environment import watching_environment
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
 from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
 from pytest_hermes_env.rollout.watchers.services import recording_warnings, sharing_tls_context, watching_wandb
-
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.builder import EnvironmentBuilder
+from pytest_hermes_env.sandbox.seam import ToolSeam
 
 __all__ = ["Collector"]
 
@@ -72,7 +73,6 @@ class Collector:
         self._server_type = server_type
         self._cases = cases
         self._group_size = 0
-        self._setup_error = ""
         self._not_found: list[str] = []
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
@@ -86,7 +86,7 @@ class Collector:
         missing = frozenset(names) - self._scenarios.keys()
         if self._config is None:
             with _quiet():
-                self._config = self._config_init()
+                self._config = config_init_of(self._env_class)
         if families := families_of(missing):
             environment, directory = dict(os.environ), os.getcwd()
             try:
@@ -106,7 +106,6 @@ class Collector:
             scenarios=dict(self._scenarios),
             config_init=returned,
             config_init_error=error,
-            setup_error=self._setup_error,
             world=self._world,
             server_type=self._server_type,
             group_size=self._group_size,
@@ -125,20 +124,8 @@ class Collector:
         """What answered the tools of the scenarios; empty before any was played."""
         return self._world
 
-    def _config_init(self) -> tuple[Any, str]:
-        try:
-            returned = self._env_class.config_init()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - judged by a rule
-            return None, f"{type(error).__name__}: {shorten(str(error))}"
-        if inspect.iscoroutine(returned):
-            returned.close()  # or Python would warn of it in a later test
-        return returned, ""
-
     async def _play(self, families: tuple[Family, ...]) -> None:
         """Play families concurrently, then those that must run alone."""
-        from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.sandbox.seam import ToolSeam  # noqa: PLC0415
-
         with contextlib.ExitStack() as resources:
             worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox)))
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
@@ -156,7 +143,6 @@ class Collector:
 
     async def _play_family(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> None:
         """Play one family on its own stage, and keep a record of each of its scenarios, whatever happens."""
-        names = tuple(family.scenarios)
         played: dict[str, Scenario] = {}
         reason = Unavailable(Cause.EARLIER_FAILURE)
         try:
@@ -165,18 +151,13 @@ class Collector:
                 await family.play(stage)
                 await stage.close()
         except _CannotBuild as failure:
-            self._setup_error = str(failure)
             reason = Unavailable(Cause.CANNOT_BUILD, str(failure))
-        for name in names:
+        for name in family.scenarios:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 
     @contextlib.contextmanager
     def _stage(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> Iterator[Stage]:
         """Build a watched environment on a mock model; release everything at the end."""
-        from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy  # noqa: PLC0415
-        from pytest_hermes_env.rollout.builder import initial_config  # noqa: PLC0415
-
         config = initial_config(self._env_class)
         known = type(config).model_fields
         config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
@@ -206,7 +187,6 @@ class Collector:
             stage = Stage(
                 env=env,
                 mock=mock,
-                env_class=self._env_class,
                 world=worlds.add(new_world_like(worlds.first)),
                 server_type=self._server_type,
                 timeout_s=self._timeout_s,

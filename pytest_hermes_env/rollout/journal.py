@@ -36,6 +36,7 @@ __all__ = [
     "current_faults",
     "current_journal",
     "current_rollout",
+    "note",
     "recording",
 ]
 
@@ -234,7 +235,7 @@ class Journal:
 
     events: list[Event] = field(default_factory=list)
     tool_calls: list[Any] = field(default_factory=list)
-    faults: Faults | None = None
+    faults: Faults = field(default_factory=Faults)
     world: Any = None
     log: Callable[[dict[str, Any]], None] | None = None
     warnings: list[str] = field(default_factory=list)
@@ -263,7 +264,13 @@ current_rollout: ContextVar[tuple[str, str]] = ContextVar("hermes_env_rollout", 
 def current_faults() -> Faults:
     """Return what fails in the running scenario; nothing fails outside of one."""
     journal = current_journal.get()
-    return Faults() if journal is None or journal.faults is None else journal.faults
+    return Faults() if journal is None else journal.faults
+
+
+def note(event: Event) -> None:
+    """Append an event to the current journal, if there is one."""
+    if journal := current_journal.get():
+        journal.add(event)
 
 
 @contextlib.contextmanager

@@ -16,19 +16,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
+from pytest_hermes_env.rollout.auto_script import brief_policy
 from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.event_loop import Hung
 from pytest_hermes_env.rollout.faults import Fault, Faults
-from pytest_hermes_env.rollout.journal import Asked, Journal, current_journal, current_rollout, recording
+from pytest_hermes_env.rollout.journal import Asked, Journal, current_rollout, note, recording
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 
-__all__ = ["CHAT", "Policy", "Stage"]
-
-CHAT = "openai"
-"""The server type of chat mode."""
+__all__ = ["Policy", "Stage"]
 
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
@@ -54,7 +53,6 @@ class Stage:
 
     env: Any
     mock: Any
-    env_class: type
     world: Any
     server_type: str
     timeout_s: float
@@ -75,18 +73,16 @@ class Stage:
 
     def answer(self, conversation: Any) -> Any:
         """Return the answer of the current scenario's policy; the mock model calls this."""
-        journal = current_journal.get()
-        if journal is not None:
-            task_id, phase = current_rollout.get()
-            journal.add(
-                Asked(
-                    task_id=task_id,
-                    phase=phase,
-                    has_tools=bool(conversation.tools),
-                    conversation=conversation.id,
-                    turn=conversation.turn,
-                )
+        task_id, phase = current_rollout.get()
+        note(
+            Asked(
+                task_id=task_id,
+                phase=phase,
+                has_tools=bool(conversation.tools),
+                conversation=conversation.id,
+                turn=conversation.turn,
             )
+        )
         return (self.policy or self.thorough)(conversation)
 
     def skip(self, reason: Unavailable, *names: str) -> None:
@@ -94,18 +90,25 @@ class Stage:
         for name in names or self.names:
             self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
 
-    async def prepare(self, name: str = "setup") -> bool:
-        """Set the environment up and take the first item. False: setup failed, and all scenarios are marked unavailable."""
+    async def prepare(self, name: str = "setup", *, needs_item: bool = False) -> bool:
+        """Set the environment up and take the first item.
 
-        async def take_item() -> None:
-            await self.env.setup()
-            self.item = await self.next_item()
-
-        record = await self.play(name, take_item)
+        False: that failed, or there is no item and ``needs_item``; all scenarios are then marked unavailable.
+        """
+        record = await self.play(name, self.take_first_item)
         self.scenarios[name] = record = replace(record, events=(*self.building.events, *record.events))
         if record.error:
             self.skip(Unavailable(Cause.SETUP_FAILED, record.error))
-        return not record.error
+            return False
+        if needs_item and self.item is None:
+            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
+            return False
+        return True
+
+    async def take_first_item(self) -> None:
+        """Set the environment up and take the first item."""
+        await self.env.setup()
+        self.item = await self.next_item()
 
     async def next_item(self) -> Any:
         """Return the next training item; None at the end, or where the method is a benchmark's stub that raises."""
@@ -114,14 +117,6 @@ class Stage:
         except NotImplementedError:
             return None
 
-    async def prepare_item(self) -> bool:
-        """Set the environment up. False: that failed, or there is nothing to train on, and all scenarios are marked unavailable."""
-        if not await self.prepare():
-            return False
-        if self.item is None:
-            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
-        return self.item is not None
-
     async def close(self) -> None:
         """Call the environment's closing methods."""
         for name in CLOSING:
@@ -129,15 +124,15 @@ class Stage:
             if inspect.ismethod(method):
                 await self.play(f"{name} at the end", method)
 
-    async def fill_buffers(self) -> None:
+    async def fill_buffers(self) -> Scenario:
         """Collect one training group to fill the metric buffers. Other scenarios report its errors."""
-        from pytest_hermes_env.rollout.auto_script import brief_policy  # noqa: PLC0415 - loads the mock model
-
-        if self.item is not None:
-            await self.collect("a training group before", policy=brief_policy)
+        return await self.collect("a training group before", policy=brief_policy)
 
     async def collect(self, name: str, *, policy: Policy | None = None, fault: Fault = "none") -> Scenario:
-        """Play one group of the first item."""
+        """Play one group of the first item; the scenario is unavailable if there is none."""
+        if self.item is None:
+            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN), name)
+            return self.scenarios[name]
         return await self.play(name, lambda: self.env.collect_trajectories(self.item), policy=policy, fault=fault)
 
     async def play(
@@ -176,7 +171,7 @@ class Stage:
                 if _is_cancelled_from_outside(raised):
                     raise
                 cause = _first_error(raised)
-                error, line = _described(cause), _line_of(cause, self.env_class)
+                error, line = _described(cause), _line_of(cause, type(self.env))
                 kind = kind_of(cause)
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None

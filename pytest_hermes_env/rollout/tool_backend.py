@@ -155,11 +155,11 @@ class _RoutedSandbox:
     def call(self, name: str, arguments: dict[str, Any]) -> str | None:
         """Answer one call."""
         journal = self._router.journal_of(self._task_id)
-        faults = journal.faults if journal is not None else None
-        if faults is not None and faults.fault == "tools_fail":
+        fault = "none" if journal is None else journal.faults.fault
+        if fault == "tools_fail":
             return json.dumps({"output": TOOL_ERROR, "exit_code": 1, "error": TOOL_ERROR})
-        if faults is not None and faults.fault == "tool_hangs" and self._router.turns.of(self._task_id):
-            faults.hang_in_thread()
+        if journal is not None and fault == "tool_hangs" and self._router.turns.of(self._task_id):
+            journal.faults.hang_in_thread()
         return self._sandbox.call(name, arguments)  # type: ignore[no-any-return]
 
     def acting_as(self, party: str) -> contextlib.AbstractContextManager[None]:

@@ -1,48 +1,40 @@
-"""The scenarios that an environment is tested in: one file per family, and the list of all families.
+"""The scenarios that an environment is tested in, in families, and the list of all families.
 
-To add a scenario, add its name and description to a family's ``scenarios`` and a call of ``stage.play`` to its ``play``; to add a
-family, write a file like the others and list it here. These modules import nothing heavy.
+To add a scenario, add its name and description to a family and a call of ``stage.play`` to the family's function; to add a family,
+decorate a function with `family` and list it here. These modules import nothing heavy.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.rollout.scenarios import (
-    cancelled,
-    closing,
-    concurrent,
-    declared_cases,
-    evaluation,
-    failures,
-    foreign_buffers,
-    items,
-    judged,
-    metrics,
-    offline,
-    reward_probes,
-    second_setup,
-    settings,
-    training,
-)
+from pytest_hermes_env.rollout.scenarios.concurrent import concurrent_groups
+from pytest_hermes_env.rollout.scenarios.declared_cases import played_cases
+from pytest_hermes_env.rollout.scenarios.evaluation import evaluations, unusual_settings, whole_run
 from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.foreign_buffers import other_buffers
+from pytest_hermes_env.rollout.scenarios.items import training_items
+from pytest_hermes_env.rollout.scenarios.metrics import wandb_logs
+from pytest_hermes_env.rollout.scenarios.reward_probes import probed_reward
+from pytest_hermes_env.rollout.scenarios.setups import offline_setup, second_setup
+from pytest_hermes_env.rollout.scenarios.training import cancelled_groups, failing_groups, healthy_groups, judged_groups
 
 __all__ = ["FAMILIES", "SCENARIOS", "families_of"]
 
 FAMILIES: tuple[Family, ...] = (
-    training.FAMILY,
-    items.FAMILY,
-    failures.FAMILY,
-    judged.FAMILY,
-    cancelled.FAMILY,
-    concurrent.FAMILY,
-    evaluation.FAMILY,
-    metrics.FAMILY,
-    closing.FAMILY,
-    reward_probes.FAMILY,
-    declared_cases.FAMILY,
-    second_setup.FAMILY,
-    settings.FAMILY,
-    foreign_buffers.FAMILY,
-    offline.FAMILY,
+    healthy_groups,
+    training_items,
+    failing_groups,
+    judged_groups,
+    cancelled_groups,
+    concurrent_groups,
+    evaluations,
+    wandb_logs,
+    whole_run,
+    probed_reward,
+    played_cases,
+    second_setup,
+    unusual_settings,
+    other_buffers,
+    offline_setup,
 )
 
 SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in family.scenarios.items()}

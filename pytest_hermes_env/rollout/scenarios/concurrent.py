@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.canaries import Canaries
 from pytest_hermes_env.rollout.faults import Faults
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["concurrent_groups"]
 
 GROUPS = 3
 """Groups at the same time."""
@@ -21,16 +20,13 @@ PATIENCE_S = 2.0
 """Seconds that rewards wait for each other: rollouts that fail or that run one after the other never arrive."""
 
 
-async def play(stage: Stage) -> None:
+@family({"concurrent_groups": "three groups are collected at once; every rollout's model uses a unique word"})
+async def concurrent_groups(stage: Stage) -> None:
     """Collect several groups at once, of different items if there are any."""
-    from pytest_hermes_env.rollout.canaries import Canaries  # noqa: PLC0415 - loads the mock model
-
-    if not await stage.prepare_item():
-        return
     env = stage.env
     canaries = Canaries()
     items: list[Any] = [stage.item]
-    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, stage.env_class))
+    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, type(stage.env)))
     asked = len(stage.mock.journal)
 
     async def at_once() -> None:
@@ -55,12 +51,3 @@ async def play(stage: Stage) -> None:
         }
 
     await stage.play("concurrent_groups", at_once, policy=canaries.policy(), faults=faults, more=more)
-
-
-FAMILY = Family(
-    name="concurrent",
-    scenarios={
-        "concurrent_groups": "three groups are collected at once; every rollout's model uses a unique word",
-    },
-    play=play,
-)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.case_player import play_item
+from pytest_hermes_env.rollout.cases import GOLD, ItemCases, Rung
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.cases import ItemCases, Rung
-    from pytest_hermes_env.rollout.stage import Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["played_cases"]
 
 FEW = 3
 """The most items that a predicate selects."""
@@ -23,10 +22,12 @@ MOST = 20
 """The most training items that a predicate is tried on."""
 
 
-async def play(stage: Stage) -> None:
+@family(
+    {CASES: "one rollout for each transcript that the author declares, and for four that need no author"},
+    needs="nothing",
+)
+async def played_cases(stage: Stage) -> None:
     """Play each case of each item, then the automatic cases."""
-    from pytest_hermes_env.rollout.case_player import play_item  # noqa: PLC0415 - loads the mock model
-
     if not await stage.prepare("setup of the cases"):
         return
     declared = stage.cases.items if stage.cases is not None else ()
@@ -71,8 +72,6 @@ def _chosen(
 
     ``trouble`` is what get_next_item raised before all items came, in which case an entry may refer to a missing item.
     """
-    from pytest_hermes_env.rollout.cases import GOLD, Rung  # noqa: PLC0415 - beside its use
-
     chosen: list[tuple[ItemCases | None, Any, str]] = []
     missing: list[Rung] = []
     for entry in declared:
@@ -101,10 +100,3 @@ def _chosen(
             reason = f"{problem}; then it failed: {cause}"
             missing.append(replace(blank, unavailable=reason) if cause else replace(blank, problem=problem))
     return chosen, missing
-
-
-FAMILY = Family(
-    name="cases",
-    scenarios={CASES: "one rollout for each transcript that the author declares, and for four that need no author"},
-    play=play,
-)

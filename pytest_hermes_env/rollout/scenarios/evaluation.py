@@ -1,62 +1,72 @@
-"""Evaluations: after training, twice in a row, during training, with a failing item, with errors in reward and loop."""
+"""Evaluations: after training, twice in a row, during training, with failures, with unusual settings, before the environment closes."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.auto_script import brief_policy, failing_in_one
+from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Journal, recording
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenario_names import SETTINGS
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Policy, Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["evaluations", "unusual_settings", "whole_run"]
 
 PATIENCE_S = 2.0
 """Seconds that the evaluation waits for training: an environment may make one wait for the other."""
 
+_FAULTS: dict[str, tuple[Fault, int | None]] = {
+    "evaluate_one_reward_raises": ("reward_raises", 1),
+    "evaluate_one_loop_raises": ("loop_raises", 1),
+    "evaluate_reward_raises": ("reward_raises", None),
+    "evaluate_loop_raises": ("loop_raises", None),
+}
+"""Scenario -> what fails, and how often; None means always."""
 
-async def play(stage: Stage) -> None:
+
+@family(
+    {
+        "training_before_evaluate": "a group is collected alone; what it adds to the buffers is what it adds beside an evaluation",
+        "evaluate": "evaluate() runs after a training group has filled the buffers",
+        "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
+        "training_after_evaluate": "the same group is collected alone again: a buffer that is full adds nothing any more",
+        "evaluate_twice": "evaluate() runs twice, one after the other",
+        "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
+        "evaluate_one_reward_raises": "evaluate() runs while compute_reward raises once",
+        "evaluate_one_loop_raises": "evaluate() runs while the agent loop of one rollout raises",
+        "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
+        "evaluate_loop_raises": "evaluate() runs while the agent loop raises after its rollout",
+        "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",
+    },
+    needs="setup",
+)
+async def evaluations(stage: Stage) -> None:
     """Fill the buffers, then evaluate in each way."""
-    from pytest_hermes_env.rollout.auto_script import brief_policy, failing_in_one  # noqa: PLC0415 - loads the mock model
-
-    if not await stage.prepare():
-        return
-    env = stage.env
-    if stage.item is None:
-        stage.skip(
-            Unavailable(Cause.NOTHING_TO_TRAIN),
-            "training_before_evaluate",
-            "evaluate_beside_training",
-            "training_after_evaluate",
-        )
-    else:
-        await stage.collect("training_before_evaluate", policy=brief_policy)
-    await stage.play("evaluate", env.evaluate)
-    if stage.item is not None:
-        await _beside_training(stage, brief_policy)
-        await stage.collect("training_after_evaluate", policy=brief_policy)
+    evaluate = stage.env.evaluate
+    await stage.collect("training_before_evaluate", policy=brief_policy)
+    await stage.play("evaluate", evaluate)
+    await _beside_training(stage)
+    await stage.collect("training_after_evaluate", policy=brief_policy)
 
     async def twice() -> None:
-        await env.evaluate()
-        await env.evaluate()
+        await evaluate()
+        await evaluate()
 
     await stage.play("evaluate_twice", twice, policy=brief_policy)
-    await stage.play("evaluate_item_fails", env.evaluate, policy=failing_in_one(brief_policy))
-    once = Faults(fault="reward_raises", most=1)
-    await stage.play("evaluate_one_reward_raises", env.evaluate, policy=brief_policy, faults=once)
-    once = Faults(fault="loop_raises", most=1)
-    await stage.play("evaluate_one_loop_raises", env.evaluate, policy=brief_policy, faults=once)
-    await stage.play("evaluate_reward_raises", env.evaluate, policy=brief_policy, fault="reward_raises")
-    await stage.play("evaluate_loop_raises", env.evaluate, policy=brief_policy, fault="loop_raises")
-    await stage.cancel("evaluate_cancelled", env.evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
+    await stage.play("evaluate_item_fails", evaluate, policy=failing_in_one(brief_policy))
+    for name, (fault, most) in _FAULTS.items():
+        await stage.play(name, evaluate, policy=brief_policy, faults=Faults(fault=fault, most=most))
+    await stage.cancel("evaluate_cancelled", evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
 
 
-async def _beside_training(stage: Stage, policy: Policy) -> None:
+async def _beside_training(stage: Stage) -> None:
     """Start an evaluation, collect a whole group while its rewards wait, and let it end."""
+    if stage.item is None:
+        stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN), "evaluate_beside_training")
+        return
     env = stage.env
     faults = Faults(fault="reward_waits")
     training = Journal(faults=Faults(), world=stage.world)
@@ -82,23 +92,28 @@ async def _beside_training(stage: Stage, policy: Policy) -> None:
     def more(_: Journal) -> dict[str, Any]:
         return {"beside": tuple(training.events), "note": "; ".join(notes)}
 
-    await stage.play("evaluate_beside_training", both, policy=policy, faults=faults, more=more)
+    await stage.play("evaluate_beside_training", both, policy=brief_policy, faults=faults, more=more)
 
 
-FAMILY = Family(
-    name="evaluation",
-    scenarios={
-        "training_before_evaluate": "a group is collected alone; what it adds to the buffers is what it adds beside an evaluation",
-        "evaluate": "evaluate() runs after a training group has filled the buffers",
-        "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
-        "training_after_evaluate": "the same group is collected alone again: a buffer that is full adds nothing any more",
-        "evaluate_twice": "evaluate() runs twice, one after the other",
-        "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
-        "evaluate_one_reward_raises": "evaluate() runs while compute_reward raises once",
-        "evaluate_one_loop_raises": "evaluate() runs while the agent loop of one rollout raises",
-        "evaluate_reward_raises": "evaluate() runs while compute_reward raises",
-        "evaluate_loop_raises": "evaluate() runs while the agent loop raises after its rollout",
-        "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",
+@family(
+    {
+        "training_with_settings": "a group is collected under a system prompt, limits and an extra_body that the scenario chooses",
+        "evaluate_with_settings": "evaluate() runs under the same settings",
     },
-    play=play,
+    needs="setup",
+    settings=SETTINGS,
 )
+async def unusual_settings(stage: Stage) -> None:
+    """Collect a group, then evaluate: which settings reach the agent?"""
+    await stage.collect("training_with_settings", policy=brief_policy)
+    await stage.play("evaluate_with_settings", stage.env.evaluate, policy=brief_policy)
+
+
+@family(
+    {"closing": "a group is collected, evaluate() runs, and the environment is closed; then leaked resources are looked for"},
+    needs="setup",
+)
+async def whole_run(stage: Stage) -> None:
+    """Train and evaluate. The driver closes the environment, then looks for resources that an instance of the run leaked."""
+    await stage.fill_buffers()
+    await stage.play("closing", stage.env.evaluate, policy=brief_policy)

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
+from pytest_hermes_env.rollout.stage import Stage
 
-__all__ = ["Family"]
+__all__ = ["Family", "family"]
+
+Needs = Literal["nothing", "setup", "item"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """Scenarios that run one after the other on one environment instance.
 
-    ``scenarios`` is name -> description, in order. ``play`` plays them: one that it leaves out counts as an earlier failure.
+    ``scenarios`` is name -> description, in order. ``play_all`` plays them: one that it leaves out counts as an earlier failure.
+    It ``needs`` an environment that was set up, and a training item; all scenarios are unavailable without.
     Families run concurrently, each on its own instance, except those with ``is_alone``, which run alone after all others.
     ``settings`` override those of the configuration.
     """
 
-    name: str
     scenarios: Mapping[str, str]
-    play: Callable[[Stage], Awaitable[None]]
+    play_all: Callable[[Stage], Awaitable[None]]
+    needs: Needs = "item"
     is_alone: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    async def play(self, stage: Stage) -> None:
+        """Prepare the environment, then play the scenarios."""
+        if self.needs == "nothing" or await stage.prepare(needs_item=self.needs == "item"):
+            await self.play_all(stage)
+
+
+def family(scenarios: Mapping[str, str], **fields: Any) -> Callable[[Callable[[Stage], Awaitable[None]]], Family]:
+    """Return a decorator that makes a family of the function that plays its scenarios. ``fields`` are those of `Family`."""
+    return lambda play_all: Family(scenarios=scenarios, play_all=play_all, **fields)

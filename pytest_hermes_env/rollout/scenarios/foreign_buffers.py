@@ -5,15 +5,14 @@ from __future__ import annotations
 import copy
 from collections import deque
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_hermes_env.rollout.auto_script import brief_policy
 from pytest_hermes_env.rollout.buffers import changed
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["other_buffers"]
 
 SHIFT = 0.4321
 """Added to floats in a buffer."""
@@ -22,14 +21,17 @@ MORE = 3
 DEEP = 4
 
 
-async def play(stage: Stage) -> None:
+@family(
+    {
+        "evaluate_once": "evaluate() runs after a training group",
+        "evaluate_again": "evaluate() runs again: what differs now differs without training",
+        "evaluate_with_other_buffers": "evaluate() runs after what training left on the environment was made to differ",
+    }
+)
+async def other_buffers(stage: Stage) -> None:
     """Train, evaluate twice, change what training left on the environment, and evaluate again."""
-    from pytest_hermes_env.rollout.auto_script import brief_policy  # noqa: PLC0415 - loads the mock model
-
-    if not await stage.prepare_item():
-        return
     env = stage.env
-    group = await stage.collect("a training group before", policy=brief_policy)
+    group = await stage.fill_buffers()
     buffers = changed(group.before, group.after)
     await stage.play("evaluate_once", env.evaluate, policy=brief_policy)
     await stage.play("evaluate_again", env.evaluate, policy=brief_policy)
@@ -61,14 +63,3 @@ def _other(value: Any, depth: int) -> Any:
         for name, held in list(vars(value).items()):
             object.__setattr__(value, name, _other(held, depth - 1))  # records may be frozen
     return value
-
-
-FAMILY = Family(
-    name="other buffers",
-    scenarios={
-        "evaluate_once": "evaluate() runs after a training group",
-        "evaluate_again": "evaluate() runs again: what differs now differs without training",
-        "evaluate_with_other_buffers": "evaluate() runs after what training left on the environment was made to differ",
-    },
-    play=play,
-)

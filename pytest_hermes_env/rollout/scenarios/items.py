@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import inspect
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.layer import BASE
 from pytest_hermes_env.rollout.buffers import copied, picture
 from pytest_hermes_env.rollout.scenario import ItemSeen
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, ItemsEnd, Unavailable
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["training_items"]
 
 MOST = 300
 """The most items that are taken."""
@@ -28,7 +26,11 @@ AFTER_REPEAT = 3
 """The number of items that are taken after the first one has come again."""
 
 
-async def play(stage: Stage) -> None:
+@family(
+    {"items": "get_next_item is called until its items repeat, and format_prompt is called for each"},
+    needs="nothing",
+)
+async def training_items(stage: Stage) -> None:
     """Set up and take items."""
     seen: list[ItemSeen] = []
     held_out: list[ItemSeen] = []
@@ -64,10 +66,10 @@ async def play(stage: Stage) -> None:
                 return
         end(ItemsEnd.LIMIT)
 
-    async def only_setup() -> None:
+    async def set_up() -> None:
         await stage.env.setup()
 
-    record = await stage.play("setup of the items", only_setup)
+    record = await stage.play("setup of the items", set_up)
     if record.error:
         stage.skip(Unavailable(Cause.SETUP_FAILED, record.error))
         return
@@ -105,10 +107,3 @@ def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
         is_formatted=True,
         is_changed=repr(picture(item)) != key,
     )
-
-
-FAMILY = Family(
-    name="items",
-    scenarios={"items": "get_next_item is called until its items repeat, and format_prompt is called for each"},
-    play=play,
-)

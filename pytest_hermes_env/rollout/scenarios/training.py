@@ -1,24 +1,42 @@
-"""Training groups without failures: with tools, without tools, and with token ids that drift."""
+"""Training groups: without failures, while something is broken, with a judge that fails, and cancelled at three points."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator
+from typing import Any
 
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.inference.steps import fail, say
+from pytest_hermes_env.rollout.auto_script import (
+    brief_policy,
+    choiceless_policy,
+    drifting,
+    endless_policy,
+    failing_later_policy,
+    failing_policy,
+    silent_policy,
+    with_judge,
+)
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
+__all__ = ["cancelled_groups", "failing_groups", "healthy_groups", "judged_groups"]
 
-__all__ = ["FAMILY"]
+TURNS = 3
+"""The largest number of turns in `max_turns`, where the configuration allows more."""
 
 
-async def play(stage: Stage) -> None:
-    """Set up, then collect one group after the other."""
-    from pytest_hermes_env.rollout.auto_script import drifting, silent_policy  # noqa: PLC0415 - loads the mock model
-
-    if not await stage.prepare_item():
-        return
+@family(
+    {
+        "setup": "setup() is called and the first training item is taken",
+        "happy": "a group is collected while the model uses every tool once and then answers",
+        "silent": "a group is collected while the model answers at once, without a tool",
+        "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
+    }
+)
+async def healthy_groups(stage: Stage) -> None:
+    """Collect one group after the other."""
     await stage.collect("happy")
     await stage.collect("silent", policy=silent_policy)
     if stage.has_tokens:
@@ -27,13 +45,69 @@ async def play(stage: Stage) -> None:
         stage.skip(Unavailable(Cause.CHAT_MODE), "drifting")
 
 
-FAMILY = Family(
-    name="training",
-    scenarios={
-        "setup": "setup() is called and the first training item is taken",
-        "happy": "a group is collected while the model uses every tool once and then answers",
-        "silent": "a group is collected while the model answers at once, without a tool",
-        "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
-    },
-    play=play,
+@family(
+    {
+        "speechless": "a group is collected while the model's server fails every request",
+        "server_error_later": "a group is collected while the model's server fails from the second request of a rollout on",
+        "empty_choices": "a group is collected while the model's server answers without choices",
+        "tool_error": "a group is collected while every tool answers with an error and exit code 1, the verifier's calls, too",
+        "max_turns": "a group is collected while the model calls a tool in every turn until its turns, at most three, are used up",
+        "reward_raises": "a group is collected while compute_reward raises",
+    }
 )
+async def failing_groups(stage: Stage) -> None:
+    """Break one thing after the other: the model's server, the tools, the reward."""
+    await stage.collect("speechless", policy=failing_policy)
+    await stage.collect("server_error_later", policy=failing_later_policy)
+    await stage.collect("empty_choices", policy=choiceless_policy)
+    await stage.collect("tool_error", fault="tools_fail")
+    with _few_turns(stage.env.config):
+        await stage.collect("max_turns", policy=endless_policy)
+    await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
+
+
+@contextlib.contextmanager
+def _few_turns(config: Any) -> Iterator[None]:
+    """Lower the limit of turns while the context lasts."""
+    limit = getattr(config, "max_agent_turns", None)
+    if isinstance(limit, int) and limit > TURNS:
+        config.max_agent_turns = TURNS
+    try:
+        yield
+    finally:
+        if isinstance(limit, int):
+            config.max_agent_turns = limit
+
+
+@family(
+    {
+        "garbage_judge": "a group is collected while the judge answers with text that holds no score",
+        "failing_judge": "a group is collected while every question to the judge fails",
+    }
+)
+async def judged_groups(stage: Stage) -> None:
+    """Check whether there is a judge, which gets requests without tools; then let it fail in two ways."""
+    healthy = await stage.collect("judge_answers", policy=brief_policy)
+    if not healthy.judge_questions:
+        stage.skip(Unavailable(Cause.NO_JUDGE))
+        return
+    await stage.collect("garbage_judge", policy=with_judge(brief_policy, say("I would rather talk about the weather.")))
+    await stage.collect("failing_judge", policy=with_judge(brief_policy, fail(500)))
+
+
+@family(
+    {
+        "cancelled_in_loop": "a group is cancelled when the agent loop of a rollout has used a tool and is about to return",
+        "cancelled_in_tool": "a group is cancelled while a tool of the agent is running",
+        "cancelled_in_reward": "a group is cancelled while a reward is being computed",
+    }
+)
+async def cancelled_groups(stage: Stage) -> None:
+    """Cancel one group after the other."""
+
+    def group() -> object:
+        return stage.env.collect_trajectories(stage.item)
+
+    await stage.cancel("cancelled_in_loop", group, policy=brief_policy, fault="loop_hangs")
+    await stage.cancel("cancelled_in_tool", group, policy=brief_policy, fault="tool_hangs")
+    await stage.cancel("cancelled_in_reward", group, policy=brief_policy, fault="reward_hangs")

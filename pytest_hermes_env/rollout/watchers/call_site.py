@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import os
 import sys
 from types import FrameType
@@ -59,12 +58,12 @@ def called_by_layer(layer: Layer) -> bool:
 def outside_place(layer: Layer) -> Place:
     """Return the nearest calling line outside of the kit, the layer and the standard library's asyncio and threading."""
     own_files = _layer_files(layer)
-    package = os.path.dirname(inspect.getfile(layer.base)) + os.sep
+    directory = os.path.dirname(inspect.getfile(layer.base))
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
         is_hidden = path.startswith((PACKAGE, "<")) or path in own_files or _is_library(path)
-        if not is_hidden and (not path.startswith(package) or _is_environment_file(path)):
+        if not is_hidden and (os.path.dirname(path) != directory or _defines_environment(frame, layer)):
             return _place_of(frame)
         frame = frame.f_back
     return Place()
@@ -100,9 +99,11 @@ def _file_of(cls: type) -> str:
         return ""
 
 
-def _is_environment_file(path: str) -> bool:
-    """Return whether a file of the layer's package is an environment, and not the layer's own plumbing."""
-    return any("compute_reward" in line for line in linecache.getlines(path))
+def _defines_environment(frame: FrameType, layer: Layer) -> bool:
+    """Return whether the module of a frame defines an environment: one beside the layer's files is not their plumbing."""
+    module = frame.f_globals.get("__name__")
+    classes = [value for value in frame.f_globals.values() if isinstance(value, type)]
+    return any(cls.__module__ == module and cls is not layer.base and issubclass(cls, layer.base) for cls in classes)
 
 
 def _is_library(path: str) -> bool:

@@ -19,9 +19,9 @@ from pytest_hermes_env.rollout.journal import (
     ItemScored,
     Place,
     Reward,
-    current_faults,
     current_journal,
     current_rollout,
+    note,
 )
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
@@ -48,28 +48,28 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
     journal = current_journal.get()
     if journal is None:
         return await _awaited(real(*args, **kwargs))
-    inputs, faults = _Inputs(args, kwargs, layer), current_faults()
+    inputs, faults = _Inputs(args, kwargs, layer), journal.faults
 
-    def note(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
+    def note_reward(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
         journal.add(Reward(value=value, error=error, injected=injected, place=place, **inputs.fields()))
 
     await _wait(faults)
     if faults.fails("reward_raises"):
         error = "the reward failed, as this scenario asks"
-        note(None, error, injected=True)
+        note_reward(None, error, injected=True)
         raise InjectedFault(error)
     args, kwargs = with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:
         value = await _awaited(real(*args, **kwargs))
     except Exception as raised:
-        note(None, f"{type(raised).__name__}: {shorten(str(raised))}", place=raised_in(source.path, raised) or source)
+        note_reward(None, f"{type(raised).__name__}: {shorten(str(raised))}", place=raised_in(source.path, raised) or source)
         raise
     finally:
         current_rollout.reset(token)
         if faults.look is not None:
             faults.look()
-    note(value)
+    note_reward(value)
     return value
 
 
@@ -110,11 +110,10 @@ class _Inputs:
 
 async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
     outcome = await real(*args, **kwargs)
-    journal = current_journal.get()
     item = outcome[0] if isinstance(outcome, tuple) and outcome else None
-    if journal is not None and isinstance(item, dict):
+    if isinstance(item, dict):
         logprobs = item.get("inference_logprobs")
-        journal.add(
+        note(
             ItemScored(
                 tokens=tuple(item.get("tokens") or ()),
                 masks=tuple(item.get("masks") or ()),
@@ -126,11 +125,9 @@ async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 async def _evaluate_log(real: Any, *args: Any, **kwargs: Any) -> Any:
-    journal = current_journal.get()
-    if journal is not None:
-        given = dict(zip(_LOGGED, args, strict=False)) | kwargs
-        metrics, samples = given.get("metrics") or {}, given.get("samples") or []
-        journal.add(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples)))
+    given = dict(zip(_LOGGED, args, strict=False)) | kwargs
+    metrics, samples = given.get("metrics") or {}, given.get("samples") or []
+    note(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples)))
     return await real(*args, **kwargs)
 
 

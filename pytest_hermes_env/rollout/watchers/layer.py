@@ -20,6 +20,7 @@ from pytest_hermes_env.rollout.journal import (
     current_faults,
     current_journal,
     current_rollout,
+    note,
 )
 from pytest_hermes_env.rollout.watchers.call_site import called_by_layer, outside_place
 
@@ -58,9 +59,7 @@ def watching_layer(layer: Layer) -> Iterator[None]:
 
 
 def _cleaned(real: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
-    journal = current_journal.get()
-    if journal is not None:
-        journal.add(Cleaned(number=getattr(context, "_hermes_env_number", 0), task_id=str(context.task_id)))
+    note(Cleaned(number=getattr(context, "_hermes_env_number", 0), task_id=str(context.task_id)))
     return real(context, *args, **kwargs)
 
 

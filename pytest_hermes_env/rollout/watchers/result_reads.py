@@ -6,7 +6,7 @@ import linecache
 from typing import Any
 
 from pytest_hermes_env.layer import Layer
-from pytest_hermes_env.rollout.journal import UnknownRead, current_journal
+from pytest_hermes_env.rollout.journal import UnknownRead, note
 from pytest_hermes_env.rollout.watchers.call_site import outside_place
 
 __all__ = ["with_recorded_reads"]
@@ -46,9 +46,8 @@ def _recording(result: Any, layer: Layer) -> Any:
 
 
 def _note(name: str, layer: Layer) -> None:
-    journal = current_journal.get()
-    if journal is not None and not name.startswith("__"):
+    if not name.startswith("__"):
         place = outside_place(layer)
         line = linecache.getline(place.path, place.line)
         guarded = ("getattr(" in line or "hasattr(" in line) and f".{name}" not in line
-        journal.add(UnknownRead(name=name, guarded=guarded, place=place))
+        note(UnknownRead(name=name, guarded=guarded, place=place))

@@ -26,7 +26,7 @@ def _log(real: Any, data: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
     journal = current_journal.get()
     if journal is None or journal.log is None:
         return real(data, *args, **kwargs)
-    if journal.faults is not None and journal.faults.fault == "wandb_raises":
+    if journal.faults.fault == "wandb_raises":
         raise InjectedFault("wandb failed, as this scenario asks")
     return journal.log(dict(data))
 

@@ -9,17 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.rollout.scenarios import (
-    FAMILIES,
-    closing,
-    failures,
-    foreign_buffers,
-    items,
-    metrics,
-    offline,
-    second_setup,
-)
+from pytest_hermes_env.rollout.scenarios import FAMILIES, foreign_buffers, setups, training
 from pytest_hermes_env.rollout.scenarios import items as items_module
+from pytest_hermes_env.rollout.scenarios.evaluation import whole_run
+from pytest_hermes_env.rollout.scenarios.items import training_items
+from pytest_hermes_env.rollout.scenarios.metrics import PROBE, wandb_logs
+from pytest_hermes_env.rollout.scenarios.setups import offline_setup, second_setup
 
 from .bare import HermesAgentBaseEnv, bare_stage
 
@@ -48,7 +43,7 @@ def played(family: Any, env: Any) -> Any:
 
 def test_items_are_taken_until_the_first_one_comes_again() -> None:
     """And a few more; each has its prompt."""
-    record = played(items.FAMILY, Counting())["items"]
+    record = played(training_items, Counting())["items"]
 
     assert [item.prompt for item in record.items] == [f"Print {word}" for word in "abcabca"]
     assert record.note == "the first item came again after 3"
@@ -56,7 +51,7 @@ def test_items_are_taken_until_the_first_one_comes_again() -> None:
 
 def test_items_may_come_to_an_end() -> None:
     """The note says after how many."""
-    record = played(items.FAMILY, Counting(is_endless=False))["items"]
+    record = played(training_items, Counting(is_endless=False))["items"]
 
     assert (len(record.items), record.note) == (3, "get_next_item returned None after 3 items")
 
@@ -65,7 +60,7 @@ def test_items_that_never_repeat_are_given_up(monkeypatch: pytest.MonkeyPatch) -
     """After a number of them."""
     monkeypatch.setattr(items_module, "MOST", 5)
 
-    record = played(items.FAMILY, Counting(items=[{"word": str(number)} for number in range(9)]))["items"]
+    record = played(training_items, Counting(items=[{"word": str(number)} for number in range(9)]))["items"]
 
     assert (len(record.items), record.note) == (5, "stopped after 5 items, none of which was the first one again")
 
@@ -83,7 +78,7 @@ class Prompting(Counting):
 
 def test_what_formatting_does_to_an_item_is_recorded() -> None:
     """The item as it was, the prompt, whether it was changed, and what was raised."""
-    record = played(items.FAMILY, Prompting(items=({"word": "a"}, {"word": "b"}), is_endless=False))["items"]
+    record = played(training_items, Prompting(items=({"word": "a"}, {"word": "b"}), is_endless=False))["items"]
 
     assert [(item.value, item.prompt, item.error, item.is_changed) for item in record.items] == [
         ({"word": "a"}, "a!", "", True),
@@ -103,8 +98,8 @@ def test_a_second_setup_finds_another_state_of_the_generators() -> None:
     """A split that is not seeded shows; the state is put back."""
     before = random.getstate()
     env = Shuffling()
-    record = played(second_setup.FAMILY, env)["setup_again"]
-    random.seed(second_setup.SEED)
+    record = played(second_setup, env)["setup_again"]
+    random.seed(setups.SEED)
     expected = str(random.random())
     random.setstate(before)
 
@@ -126,7 +121,7 @@ class Online(HermesAgentBaseEnv):
 
 def test_without_a_network_the_hosts_are_named() -> None:
     """The errors are those of a machine without a network."""
-    record = played(offline.FAMILY, Online())["setup_offline"]
+    record = played(offline_setup, Online())["setup_offline"]
 
     assert record.error == "ConnectionError: no network in this scenario: 192.0.2.1 was asked for"
     assert record.note == "asked for items.example.invalid, 192.0.2.1"
@@ -134,7 +129,7 @@ def test_without_a_network_the_hosts_are_named() -> None:
 
 def test_a_setup_that_needs_no_network_says_nothing() -> None:
     """Loopback can be reached, and an item is taken."""
-    record = played(offline.FAMILY, HermesAgentBaseEnv())["setup_offline"]
+    record = played(offline_setup, HermesAgentBaseEnv())["setup_offline"]
 
     assert (record.error, record.note) == ("", "")
 
@@ -163,25 +158,25 @@ class Logging(HermesAgentBaseEnv):
 def test_logging_is_called_with_full_and_with_empty_buffers() -> None:
     """A group before each call that should find something."""
     env = Logging()
-    played(metrics.FAMILY, env)
+    played(wandb_logs, env)
 
-    probe = (metrics.PROBE,)
+    probe = (PROBE,)
     assert env.calls == ["group", probe, probe, "group", (None,), (), "group", probe]
 
 
 def test_a_life_is_played_to_its_end() -> None:
     """Training, then an evaluation."""
     env = Logging()
-    records = played(closing.FAMILY, env)
+    records = played(whole_run, env)
 
     assert (env.calls, records["closing"].error) == (["group", "evaluate"], "")
 
 
-@pytest.mark.parametrize(("limit", "inside"), [(30, failures.TURNS), (2, 2), (None, None)])
+@pytest.mark.parametrize(("limit", "inside"), [(30, training.TURNS), (2, 2), (None, None)])
 def test_the_turn_limit_is_lowered_for_a_while(limit: int | None, inside: int | None) -> None:
     """Never raised, and put back."""
     config = type("Config", (), {"max_agent_turns": limit})()
-    with failures._few_turns(config):
+    with training._few_turns(config):
         seen = config.max_agent_turns
 
     assert (seen, config.max_agent_turns) == (inside, limit)
@@ -200,5 +195,4 @@ def test_other_buffers_are_of_the_same_form() -> None:
 
 def test_each_scenario_of_a_family_is_described() -> None:
     """Its text stands in `hermes-env explain` and in reports."""
-    assert [family.name for family in FAMILIES if not all(family.scenarios.values())] == []
-    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+    assert [family for family in FAMILIES if not all(family.scenarios.values())] == []

@@ -259,7 +259,7 @@ def test_without_items_training_is_unavailable() -> None:
     """A stub of a benchmark is like an empty dataset."""
     stage = bare_stage(Stub(), names=("setup", "happy"))
 
-    assert run(stage.prepare_item) is False
+    assert run(lambda: stage.prepare(needs_item=True)) is False
     assert (stage.scenarios["setup"].error, stage.scenarios["happy"].unavailable) == ("", Unavailable(Cause.NOTHING_TO_TRAIN))
 
 

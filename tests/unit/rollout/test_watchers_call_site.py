@@ -121,3 +121,13 @@ def test_an_error_is_placed_in_a_file(code: dict[str, Any]) -> None:
     path = str(code["project"] / "bare_env.py")
     assert raised_in(path, caught.value) == line(code, "bare_env.py", 10, "fail")
     assert raised_in("/elsewhere.py", caught.value) is None
+
+
+def test_an_environment_beside_the_layers_files_is_told_from_their_plumbing(code: dict[str, Any]) -> None:
+    """The module of an environment defines a subclass of the base; what the plumbing's text mentions does not count."""
+    here: Any = compiled("outside_place(layer)", outside_place=outside_place, layer=code["layer"])
+    directory, base = code["project"].parent / "layer", code["layer"].base
+    plumbing = loaded(directory / "bare_helper.py", "# for compute_reward\n" + LOOP, Imported=code["env"])["call"]
+    env = loaded(directory / "bare_env.py", ENVIRONMENT, HermesAgentBaseEnv=base, helper=plumbing)["Env"]()
+
+    assert env.through_helper(here) == Place(path=str(directory / "bare_env.py"), line=8, function="through_helper")

@@ -90,7 +90,6 @@ def bare_stage(env: Any = None, *, names: tuple[str, ...] = (), timeout_s: float
     return Stage(
         env=env,
         mock=SimpleNamespace(journal=[]),
-        env_class=type(env),
         world=None,
         server_type="openai",
         timeout_s=timeout_s,

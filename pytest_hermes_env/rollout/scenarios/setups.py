@@ -1,21 +1,22 @@
-"""setup() a second time, on another instance and with the shared random generators in another state."""
+"""setup() a second time, with other random numbers, and without a network."""
 
 from __future__ import annotations
 
 import contextlib
 import random
+import socket
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
+from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.scenario import ItemSeen
-from pytest_hermes_env.rollout.scenarios.family import Family
+from pytest_hermes_env.rollout.scenarios.family import family
+from pytest_hermes_env.rollout.stage import Stage
 
-if TYPE_CHECKING:
-    from pytest_hermes_env.rollout.stage import Stage
-
-__all__ = ["FAMILY"]
+__all__ = ["offline_setup", "second_setup"]
 
 MOST = 40
 """The most items that are taken."""
@@ -23,7 +24,12 @@ SEED = 20_260_117
 """The seed of the shared generators: any state other than the one at the first setup."""
 
 
-async def play(stage: Stage) -> None:
+@family(
+    {"setup_again": "setup() is called on a second instance, and its items are taken, with other random numbers"},
+    needs="nothing",
+    is_alone=True,
+)
+async def second_setup(stage: Stage) -> None:
     """Set up again and take items."""
     seen: list[ItemSeen] = []
 
@@ -61,9 +67,26 @@ def _reseeded() -> Iterator[None]:
             numpy.random.set_state(kept_by_numpy)
 
 
-FAMILY = Family(
-    name="again",
-    scenarios={"setup_again": "setup() is called on a second instance, and its items are taken, with other random numbers"},
-    play=play,
+class _NoNetwork(NetworkGuard):
+    """Raises the errors of a machine without a network."""
+
+    def _error(self, host: str, what: str) -> OSError:
+        text = f"no network in this scenario: {host} was asked for"
+        return socket.gaierror(socket.EAI_NONAME, text) if what.startswith("get") else ConnectionError(text)
+
+
+@family(
+    {
+        "setup_offline": "setup() is called, and an item is taken, while no other machine can be reached and no dataset is cached"
+    },
+    needs="nothing",
     is_alone=True,
 )
+async def offline_setup(stage: Stage) -> None:
+    """Set up without a network, and take an item."""
+    with _NoNetwork(test="") as network, hub_offline_without_caches():
+        await stage.play(
+            "setup_offline",
+            stage.take_first_item,
+            more=lambda _: {"note": f"asked for {', '.join(network.hosts)}" if network.hosts else ""},
+        )
