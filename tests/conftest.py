@@ -80,4 +80,6 @@ def same_everywhere() -> Iterator[None]:
 
 def visible(environ: Mapping[str, str]) -> set[str]:
     """Return the names of the variables that tests may see."""
-    return {name for name in environ if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    is_made_by_the_plugin = "pytest-hermes-home-" in environ.get("HERMES_HOME", "")  # when a conftest imported hermes
+    kept = KEPT | ({"HERMES_HOME", "TERMINAL_HOME_MODE"} if is_made_by_the_plugin else frozenset())
+    return {name for name in environ if name in kept or name.startswith(KEPT_PREFIXES)}

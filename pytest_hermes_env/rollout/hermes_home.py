@@ -68,7 +68,7 @@ class HermesHome:
         """Set the variables, once. A variable that a running test has changed keeps its value until `restore`."""
         if self.is_entered:
             return
-        changed = {name for name in OWNED if os.environ.get(name) != self._original[name]}
+        changed = {name for name in OWNED if os.environ.get(name) not in {None, self._original[name]}}
         self._at_first_use = frozenset(touched_variables())
         self._values = {ADVICE: self._original[ADVICE] or "1", **dict.fromkeys(APPROVAL_VARIABLES)}
         if self._chosen != KEEP:
