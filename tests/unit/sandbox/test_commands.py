@@ -184,10 +184,14 @@ def test_does_what_the_real_command_does(line: str, tmp_path: Path) -> None:
         ("grep -P x a.txt", "grep -P"),
         ("sort --magic", "sort --magic"),
         ("find . -exec x", "find -exec"),
+        ("ls -t", "ls -t"),
+        ("mkdir", "mkdir without an operand"),
+        ("cp a.txt nowhere/", "cp to nowhere/, which is no directory"),
+        ("grep [ a.txt", "the pattern ["),
     ],
 )
 def test_an_option_that_is_not_known_is_refused(line: str, what: str) -> None:
-    """It is named rather than ignored."""
+    """It is named rather than ignored, and so is a wrong use of a command."""
     words = tuple(line.split(" "))
 
     with pytest.raises(UnsupportedOption) as caught:

@@ -169,6 +169,8 @@ WORDS = [
     "# only",
     "echo a\n  # c\n\n\necho b\n",
     "echo {",
+    "printf 'a\\\"b\\\\n'",
+    "echo tilde > '~'; cat '~'; test -f '~'; echo $?",
 ]
 """Quotes, braces, globs."""
 
@@ -364,6 +366,7 @@ COMPOUNDS = [
     "x='a,b,,c,'; IFS=,; for i in $x; do echo \"<$i>\"; done",
     "x=' a : b :: c '; IFS=': '; for i in $x; do echo \"<$i>\"; done",
     "x='  lead trail  '; for i in -$x-; do echo \"<$i>\"; done",
+    "IFS=': '; x=' :a b'; for i in -$x-; do echo \"<$i>\"; done",
     'x=\'\'; for i in a${x}b "$x" $x; do echo "<$i>"; done',
     'for i in ${u:-a b} "${u:-a b}" ${u:-"a b"} ${u:-\'c  d\' e}; do echo "<$i>"; done',
     "{ echo out; echo err >&2; } 3>&1 1>&2 2>&3 | cat",
