@@ -286,7 +286,7 @@ def test_template_that_does_not_show_the_tools_is_told(jinja, caplog):
 
 
 def test_template_that_leaves_out_tool_messages_is_an_error():
-    """The model would never see what its tools answer."""
+    """The model would never see the results of its tools."""
     tokenizer = AutoTokenizer.from_pretrained(shared_tokenizer())
     tokenizer.chat_template = "{{ tools }}{% for m in messages if m.role != 'tool' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 
