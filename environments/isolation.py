@@ -1,7 +1,8 @@
 """Opens a separate sandbox for every rollout, and releases it.
 
 hermes-agent 0.19 maps every task id to one shared session unless an override was registered for it first. `open_sandbox`
-registers one, with a private working directory on the local backend; `close_sandbox` removes everything a rollout can leak: background processes, the terminal session, the override, the read cache, the directories.
+registers one, with a private working directory on the local backend; `close_sandbox` removes everything that a rollout can
+leak: background processes, the terminal session, the override, the read cache, the directories.
 
 Place in the flow: `HermesAgentLoop.run` and `ToolContext` open on first use; `ToolContext.cleanup` closes.
 """

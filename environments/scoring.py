@@ -192,8 +192,8 @@ def layers_of(group: dict[str, Any], group_size: int) -> list[dict[str, Any]]:
     """Return the groups to send for ``group``: itself, or several when a rollout in it has several rows.
 
     The trainer's queue accepts only groups of ``group_size`` rows; a larger one would stay in its buffer forever. The n-th
-    group therefore has the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked tokens with
-    its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
+    group therefore has the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked
+    tokens with its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
     """
     rollouts = _rows_by_rollout(group)
     depth = max((len(rows) for rows in rollouts), default=0)

@@ -198,8 +198,8 @@ class ToolContext:
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
         """Run a command for longer than hermes' foreground limit: as a background process, and wait for it.
 
-        It runs in a subshell, because on ``exit`` hermes' login shell would add "logout" to the output. Messages of that shell before
-        the command begins ("no job control in this shell") are cut off at a marker line.
+        It runs in a subshell, because on ``exit`` hermes' login shell would add "logout" to the output. Messages of that
+        shell before the command begins ("no job control in this shell") are cut off at a marker line.
         """
         arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
         started = self._as_dict(self.call_tool("terminal", arguments), of_terminal=True)

@@ -1,7 +1,7 @@
 """Runs an item's tests against a solution, in the rollout's sandbox.
 
-Tests and verifier are written as files into a new directory with a random name; the shell command contains that name and no text
-of the item. Python is started by the absolute path that it has in a new sandbox and without the agent's variables, so that the agent
+Tests and verifier are written as files into a new directory with a random name; the shell command contains that name and no text of
+the item. Python is started by the absolute path that it has in a new sandbox and without the agent's variables, so that the agent
 cannot replace it through PATH. A run passes if it ends with exit code 0 *and* prints a proof, a hash of a key in the request: a
 program that only exits with 0 does not have it.
 

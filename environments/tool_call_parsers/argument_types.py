@@ -1,7 +1,7 @@
 """Names of the offered tools, and conversion of arguments to the types of their parameters.
 
-Formats that write every argument as plain text leave its type to the tool's schema. Which type takes precedence if a schema allows several, and how each
-is parsed, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
+Formats that write every argument as plain text leave its type to the tool's schema. Which type takes precedence if a
+schema allows several, and how each is parsed, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Llama 3 and 4 format: bare JSON objects with ``name`` and ``arguments`` or ``parameters``.
 
-``<|python_tag|>`` may precede them, and semicolons may separate them. Nothing else marks a call, so an ordinary JSON answer looks like
-one: if the offered tools are known, an object is a call when it names one of them or follows the tag.
+``<|python_tag|>`` may precede them, and semicolons may separate them. Nothing else marks a call, so an ordinary JSON answer looks
+like one: if the offered tools are known, an object is a call when it names one of them or follows the tag.
 """
 
 from __future__ import annotations

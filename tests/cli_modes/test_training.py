@@ -26,7 +26,7 @@ from pytest_hermes_env.inference import MockServer, call, say, think, turn
 
 STEPS, BATCH, GROUP = 3, 4, 2
 ROLLOUTS = (STEPS + 1) * BATCH
-"""`serve` ends when a batch more than the trainer's steps waits."""
+"""`serve` ends when one batch more than the trainer's steps is waiting."""
 
 SIZES = {"steps": STEPS, "batch_size": BATCH, "max_token_len": 16384}
 TURNS = 3

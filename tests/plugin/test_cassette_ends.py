@@ -267,7 +267,7 @@ pytestmark = pytest.mark.hermes_cassette("group")
 
 
 def test_workers_record_and_play(suite: pytest.Pytester) -> None:
-    """Under xdist each worker records its own tests, two tests with the same cassette are reported, and the summary covers the whole run."""
+    """Under xdist each worker records its own tests, tests with the same cassette are reported, and the summary is complete."""
     suite.makepyfile(
         """
 import pytest

@@ -82,7 +82,7 @@ def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest
 
 
 def test_a_difference_fails_at_the_call_and_again_at_the_end(suite: pytest.Pytester) -> None:
-    """A changed temperature fails at the call and, as the test swallows that error, at its end, with the command that records again."""
+    """A changed temperature fails at the call and, if swallowed, at the end of the test, with the command that records again."""
     suite.makepyfile(
         """
 import openai

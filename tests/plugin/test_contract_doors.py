@@ -13,7 +13,7 @@ RULES = len(ALL_RULES)
 OF_TOKENS = 3
 """Number of rules that need sampled tokens, which chat mode does not have."""
 ELSEWHERE = {"terminal": 4, "swe": 3}
-"""Number of rules that do not apply to an environment without a judge and without tool names (and, for one, without its own commands)."""
+"""Number of rules that do not apply to an environment without a judge and tool names (one also without its own commands)."""
 UNSEEN = OF_TOKENS + ELSEWHERE["terminal"]
 MISTAKES = ("HE105", "HE301", "HE601", "HE702", "HE704", "HE705", "HE801")
 """The rules that the tutorial's environment violates."""

@@ -386,7 +386,7 @@ def test_workers_share_the_limits_and_the_summary_is_whole(pytester: pytest.Pyte
 
 
 def test_the_network_is_closed_only_to_tests_of_this_plugin(pytester: pytest.Pytester) -> None:
-    """Swallowed or not, a connection fails a test with our fixtures; marker, flag and ini value allow it; other tests are not restricted."""
+    """Even swallowed, a connection fails a test with our fixtures; marker, flag and ini value allow it; other tests are free."""
     body = """
 import contextlib, socket
 
