@@ -1,7 +1,7 @@
-"""The agent loop: ask the model, run the tools it calls, return the results to it, until it answers or runs out of turns.
+"""The agent loop: calls the model, runs its tool calls and returns the results, until it answers or runs out of turns.
 
 Place in the flow: `HermesAgentBaseEnv` builds one loop per rollout; `HermesAgentLoop.run` returns an `AgentResult`, from which
-the environment computes a reward. This module scores nothing.
+the environment computes a reward. This module does no scoring.
 
 Source: the interface is that of hermes-agent's former ``environments.agent_loop``.
 """
@@ -27,7 +27,7 @@ from environments.tool_call_parsers import get_parser
 
 try:
     with warnings.catch_warnings():
-        # hermes 0.19 opens two databases while it is imported and leaves closing them to chance; Python 3.13 warns of that
+        # hermes 0.19 opens two databases on import and never closes them explicitly; Python 3.13 warns about that
         warnings.simplefilter("ignore", ResourceWarning)
         import model_tools
         from model_tools import handle_function_call
@@ -56,7 +56,7 @@ _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_n
 
 
 def resize_tool_pool(max_workers: int) -> None:
-    """Replace the pool in which tools run. Work in the old pool finishes there; nothing is cancelled."""
+    """Replace the pool in which tools run. Calls in the old pool finish there; none is cancelled."""
     global _tool_executor  # noqa: PLW0603 - one pool per process, under the name that existing tests replace
     old = _tool_executor
     _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="hermes-tool")
@@ -85,7 +85,7 @@ class _Worker:
                 _set_interrupt(False, threading.get_ident())
 
     def interrupt(self) -> None:
-        """Ask the running tool to stop, and keep a call that has not begun from starting."""
+        """Interrupt the running tool, and prevent a call that has not begun from starting."""
         with self._lock:
             self._is_cancelled = True
             if self._thread_id is not None:
@@ -160,8 +160,8 @@ class AgentResult:
 def _extract_reasoning_from_message(message: Any) -> str | None:
     """Return the reasoning text of a response message, or None.
 
-    ``reasoning_content`` takes precedence over ``reasoning``, then comes the first entry of ``reasoning_details`` with text. An
-    empty string counts as absent, and so does anything that is not text.
+    The order of precedence is ``reasoning_content``, ``reasoning``, the first entry of ``reasoning_details`` with text. An empty
+    string, and anything that is not text, counts as absent.
     """
     candidates = [_read(message, "reasoning_content"), _read(message, "reasoning")]
     candidates += [_read(detail, "text") for detail in _as_list(_read(message, "reasoning_details"))]
@@ -183,7 +183,7 @@ class BadArguments(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Call:
-    """A tool call as the model made it; ``raw`` holds its arguments unchanged, as text or as an object."""
+    """A tool call as sent by the model; ``raw`` holds its arguments unchanged, as text or as an object."""
 
     id: str
     name: str
@@ -304,7 +304,7 @@ class HermesAgentLoop:
             return None
         choices = getattr(response, "choices", None)
         if not choices:
-            logger.warning("The inference server gave no choices on turn %d of rollout %s", turn, self.task_id)
+            logger.warning("The inference server returned no choices on turn %d of rollout %s", turn, self.task_id)
             self.failure = RuntimeError(f"the inference server returned no choices on turn {turn}")
             return None
         return choices[0].message

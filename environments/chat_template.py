@@ -61,7 +61,7 @@ class ChatTemplate:
             'server_type "openai" (chat mode).'
         )
 
-    # ------------------------------------------------------------------ what follows a reply
+    # ------------------------------------------------------------------ the text after a reply
 
     def after_reply(
         self, position: int, messages: Sequence[Message], raw: Sequence[Message], tools: Tools, end: str = "", **options: Any
@@ -171,13 +171,13 @@ class ChatTemplate:
                 after = self.render(conversation, _PROBE_TOOLS)
             if f"result {position}" not in after:
                 raise TemplateProblem(
-                    f"The chat template of the tokenizer {self.name!r} leaves out tool messages: the model would never see what "
-                    'its tools answer. Set tokenizer_name to one whose template has tools, or use server_type "openai" (chat mode).'
+                    f"The chat template of the tokenizer {self.name!r} leaves out tool messages: the model would never see the "
+                    'results of its tools. Set tokenizer_name to one whose template has tools, or use server_type "openai" (chat mode).'
                 )
 
 
 def _after(text: str, marker: str) -> str | None:
-    """Return what follows the only marker in ``text``."""
+    """Return the text after the only marker in ``text``."""
     before, _, after = text.partition(marker)
     return after if len(before) < len(text) and marker not in after else None
 

@@ -160,7 +160,7 @@ async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
 
 
 async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
-    """Collect groups into the JSONL file and write the HTML page beside it; see `HermesAgentBaseEnv.process_manager`."""
+    """Collect groups into the JSONL file and write the HTML page next to it; see `HermesAgentBaseEnv.process_manager`."""
     await env.setup()
     if env.config.use_wandb:
         name = f"{env.name}-{datetime.now().astimezone():%Y-%m-%d}-{uuid.uuid4().hex[:6]}"

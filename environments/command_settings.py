@@ -1,6 +1,6 @@
 """Merges an environment's settings: the command line overrides the YAML file, which overrides ``config_init``.
 
-No text that is printed, written or raised here repeats a value that may be an API key; it names settings only.
+Texts that are printed, written or raised here only name settings: a value may be an API key.
 
 Place in the flow: `command_line` reads the settings of a run with `settings_of` and shows them with `without_secrets`.
 
@@ -106,7 +106,7 @@ def settings_of(cls: Any, mode: Mode, yaml_path: str | None, arguments: Sequence
 
 
 def check_arguments(arguments: Sequence[str], known: dict[str, Any]) -> None:
-    """Reject unknown flags, and values that belong to no flag, without repeating a value.
+    """Reject unknown flags and values without a flag, without repeating a value.
 
     ``known`` maps each mode to its command class. Raises: FailedExecutionException.
     """

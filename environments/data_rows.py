@@ -1,6 +1,6 @@
-"""Items from a dataset: a name on the Hugging Face hub, a directory written by ``save_to_disk``, or a file.
+"""Loads items from a dataset: a name on the Hugging Face hub, a directory written by ``save_to_disk``, or a file.
 
-Place in the flow: an environment's ``setup`` calls `load_items`, with a function that turns rows into its items, mostly by
+Place in the flow: an environment's ``setup`` calls `load_items`, with a function that converts rows to items, usually by
 `unique_items`.
 """
 
@@ -23,7 +23,7 @@ READERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parque
 """Files that `datasets` reads, by suffix."""
 
 CONVERTED = "refs/convert/parquet"
-"""The branch on which the Hugging Face hub keeps a dataset as Parquet files."""
+"""The branch on which the Hugging Face hub stores a dataset as Parquet files."""
 
 HUB_TIMEOUT_S = 10
 """Seconds within which the hub must answer."""
@@ -143,7 +143,7 @@ def _ask_the_hub(name: str) -> None:
         with urllib.request.urlopen(request, timeout=HUB_TIMEOUT_S):  # noqa: S310
             return
     except urllib.error.HTTPError:
-        return  # the hub answers; `datasets` reports what is wrong
+        return  # the hub answers; `datasets` reports the problem
     except OSError as error:
         raise ConnectionError(f"{constants.ENDPOINT} does not answer: {error}") from error
 

@@ -1,4 +1,4 @@
-"""An evaluation: runs every held-out item, and turns the rollouts into samples and metrics.
+"""An evaluation: runs every held-out item and converts the rollouts to samples and metrics.
 
 Place in the flow: ``HermesAgentBaseEnv.evaluate_items`` calls `run_each` with `sample_of`, which runs the agent on one item, and
 `metrics_of` with all samples.
@@ -48,7 +48,7 @@ class Evaluation:
 
 
 async def held_out_items(env: Any) -> list[Any]:
-    """Return what ``env.get_eval_items()`` returns; the method may be a coroutine function or a plain one."""
+    """Return the result of ``env.get_eval_items()``, which may be a coroutine function or a plain one."""
     items = env.get_eval_items()
     return list(await items if inspect.isawaitable(items) else items)
 
@@ -61,7 +61,7 @@ async def run_each(
 ) -> list[Sample]:
     """Return one sample per item, in order; at most ``max_concurrent`` items run at once.
 
-    A cancellation cancels every item and waits until all have ended. Raises: ValueError when nothing would run.
+    A cancellation cancels every item and waits until all have ended. Raises: ValueError when there are no items.
     """
     if not items:
         raise ValueError(
@@ -163,9 +163,9 @@ def metrics_of(
     pass_score: float | None,
     more: Callable[[list[Sample]], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Return the counts, and the means over the items that were scored; there are no means when every item failed.
+    """Return the counts, and the means over the items that were scored; there are no means if every item failed.
 
-    ``eval/pass_rate`` is the share of scores of at least ``pass_score``; None leaves it out. ``more`` returns further metrics of
+    ``eval/pass_rate`` is the share of scores of at least ``pass_score``; None omits it. ``more`` returns further metrics of
     the samples that were scored.
     """
     scored = [sample for sample in samples if "error" not in sample]

@@ -151,7 +151,7 @@ def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
 
 
 def check_sampled(server: Any, tokenizer: Any, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
-    """Raise TokenModeError unless each sampled token has an id that the tokenizer knows, and a logprob."""
+    """Raise TokenModeError unless each sampled token has a logprob and an id that is in the tokenizer's vocabulary."""
     if len(logprobs) != len(tokens) or not tokens:
         raise TokenModeError(
             f"{described(server)} returned {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each "

@@ -104,7 +104,7 @@ def _read_chunk(terminal: Terminal, remote: str, start: int, length: int) -> byt
         chunk = decode(_run(terminal, encode, f"Cannot read {remote} from byte {start}"))
         if chunk is not None and len(chunk) == length:
             return chunk
-    raise TransferError(f"Cannot read {remote}: bytes {start} to {start + length} did not arrive whole")
+    raise TransferError(f"Cannot read {remote}: bytes {start} to {start + length} arrived incomplete")
 
 
 def _from_base64(text: str) -> bytes | None:
@@ -126,7 +126,7 @@ def _write_bytes(terminal: Terminal, data: bytes, remote: str) -> None:
     partial = f"{remote}.{uuid.uuid4().hex[:8]}.part"
     directory = posixpath.dirname(remote)
     if directory:
-        _run(terminal, f"mkdir -p -- {_quoted(directory)}", f"Cannot make the directory of {remote}")
+        _run(terminal, f"mkdir -p -- {_quoted(directory)}", f"Cannot create the directory of {remote}")
     text = base64.b64encode(data).decode()
     chunks = [text[at : at + UPLOAD_CHARS] for at in range(0, len(text), UPLOAD_CHARS)] or [""]
     try:

@@ -58,7 +58,7 @@ _group_tools: ContextVar[tuple[int, Tools] | None] = ContextVar("hermes_group_to
 """(id of the environment, its tools) for the group of the current task."""
 
 APPROVAL_VARIABLES = ("HERMES_INTERACTIVE", "HERMES_GATEWAY_SESSION", "HERMES_EXEC_ASK", "HERMES_CRON_SESSION")
-"""If one of these is set, hermes asks a person before it runs a dangerous command."""
+"""If one of these is set, hermes asks for a person's approval before it runs a dangerous command."""
 
 MAX_FAILURES_IN_A_ROW = 3
 """Groups without data after which ``process`` gives up."""
@@ -205,11 +205,11 @@ class HermesAgentBaseEnv(BaseEnv):
 
     @abstractmethod
     async def compute_reward(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward of one rollout. ``ctx`` gives access to the agent's sandbox; the base class releases it."""
+        """Return the reward of one rollout. ``ctx`` provides access to the agent's sandbox; the base class releases it."""
 
     @abstractmethod
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
-        """Run the agent over held-out items and log the results: ``await self.evaluate_items()``, or by hand."""
+        """Run the agent over held-out items and log the results: ``await self.evaluate_items()``, or a custom loop."""
 
     # ------------------------------------------------------------------ tools
 
@@ -325,7 +325,7 @@ class HermesAgentBaseEnv(BaseEnv):
     async def rollout_server(self) -> AsyncIterator[Any]:
         """Yield the model server of one rollout: its own managed server in token mode, else ``self.server``.
 
-        Environments may pass it to `agent_rollout` or to a loop of their own. Evaluations need no tokens: ``self.server`` serves
+        Environments may pass it to `agent_rollout` or to their own loop. Evaluations need no tokens: ``self.server`` serves
         chat completions in both modes.
         """
         async with AsyncExitStack() as stack:
@@ -359,9 +359,9 @@ class HermesAgentBaseEnv(BaseEnv):
         )
 
     async def _reward_of(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward: 0.0 if the model said nothing, and 0.0, counted as an error, if `compute_reward` fails."""
+        """Return the reward: 0.0 if the model returned nothing; 0.0, counted as an error, if `compute_reward` fails."""
         if not scoring.did_work(result.messages):
-            logger.warning("The model said nothing in rollout %s; reward 0.0, nothing trains on it", ctx.task_id)
+            logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
             return 0.0
         try:
             return scoring.as_reward(await bridged(self.compute_reward)(item, result, ctx))
@@ -403,15 +403,15 @@ class HermesAgentBaseEnv(BaseEnv):
         """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
 
         An item that fails (its prompt, the tools, the model server, the score) is logged, counted in ``eval/errors`` and left out
-        of the means; the others go on. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
+        of the means; the others continue. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
 
         Args:
-            items: What to evaluate; `get_eval_items` by default.
+            items: The items to evaluate; `get_eval_items` by default.
             score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
                 Its synchronous tool calls do not block the event loop.
             metrics: Returns further metrics of the samples that were scored; not called when every item failed.
             item_fields: Returns further fields of an item's sample, from the item alone.
-            pass_score: The score from which an item counts in ``eval/pass_rate``; None leaves this metric out.
+            pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
             max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
             temperature: The sampling temperature.
             **settings: Further arguments of `agent_rollout`.
@@ -501,7 +501,7 @@ class HermesAgentBaseEnv(BaseEnv):
         await super().handle_send_to_api(scored_data, item, do_send_to_api, abort_on_any_max_length_exceeded)
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
-        """Warn which sequences make atroposlib drop a group, and how to fix that; its own warning has neither."""
+        """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""
         if lengths := scoring.too_long(group, self.max_token_len):
             self._counts["train/groups_too_long"] += 1
             logger.warning(
@@ -516,7 +516,7 @@ class HermesAgentBaseEnv(BaseEnv):
             )
 
     async def process_manager(self) -> None:
-        """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page beside it.
+        """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page next to it.
 
         Raises: RuntimeError when several groups in a row returned no data.
         """

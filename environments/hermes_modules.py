@@ -1,6 +1,6 @@
-"""Detects project modules that hide one of hermes-agent's top-level modules.
+"""Detects project modules that shadow one of hermes-agent's top-level modules.
 
-hermes-agent installs modules with everyday names (``utils``, ``tools``, ``cli``, ``agent``, ``cron``, ``gateway``, ``plugins``,
+hermes-agent installs modules with common names (``utils``, ``tools``, ``cli``, ``agent``, ``cron``, ``gateway``, ``plugins``,
 ``providers``). A project file of the same name earlier on ``sys.path`` makes hermes' tool modules fail on import;
 hermes swallows the error and offers fewer tools, or none. `shadowed_modules` finds the cause.
 """
@@ -16,7 +16,7 @@ __all__ = ["explain_shadowing", "shadowed_modules"]
 
 
 def shadowed_modules() -> dict[str, str]:
-    """Map each hidden hermes-agent module to the file that hides it; empty when nothing is hidden."""
+    """Map each shadowed hermes-agent module to the file that shadows it; empty if there is none."""
     distribution = importlib.metadata.distribution("hermes-agent")
     listed = (distribution.read_text("top_level.txt") or "").split()
     root = Path(str(distribution.locate_file(""))).resolve()
@@ -41,12 +41,12 @@ def _origin(name: str) -> str:
 
 
 def explain_shadowing() -> str:
-    """Return one paragraph for an error message, or an empty string when no module is hidden."""
+    """Return one paragraph for an error message, or an empty string when no module is shadowed."""
     hidden = shadowed_modules()
     if not hidden:
         return ""
     rows = "; ".join(f"`{name}` comes from {path}" for name, path in sorted(hidden.items()))
     return (
-        f"A module of your project hides one of hermes-agent's own: {rows}. "
+        f"A module of your project shadows one of hermes-agent's own: {rows}. "
         "Rename it, or keep its directory off sys.path: hermes-agent imports these names at the top level."
     )

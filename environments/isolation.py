@@ -1,8 +1,8 @@
 """Opens a separate sandbox for every rollout, and releases it.
 
 hermes-agent 0.19 maps every task id to one shared session unless an override was registered for it first. `open_sandbox`
-registers one, with a private working directory on the local backend; `close_sandbox` removes everything a rollout can leave
-behind: background processes, the terminal session, the override, the read cache, the directories.
+registers one, with a private working directory on the local backend; `close_sandbox` removes everything that a rollout can
+leak: background processes, the terminal session, the override, the read cache, the directories.
 
 Place in the flow: `HermesAgentLoop.run` and `ToolContext` open on first use; `ToolContext.cleanup` closes.
 """
@@ -28,7 +28,7 @@ __all__ = ["close_sandbox", "open_sandbox", "result_storage", "sandbox_directory
 logger = logging.getLogger(__name__)
 
 _directories: dict[str, str] = {}
-"""task_id -> working directory that this module made for it."""
+"""task_id -> working directory that this module created for it."""
 _storage: dict[str, str] = {}
 """task_id -> directory in its sandbox for results that are too long for the conversation."""
 _open: set[str] = set()
@@ -95,7 +95,7 @@ def _let_hermes_remember() -> None:
 
 
 def sandbox_directory(task_id: str) -> str | None:
-    """Return the working directory made for ``task_id``, or None on backends whose files are elsewhere."""
+    """Return the working directory created for ``task_id``, or None on backends with files elsewhere."""
     return _directories.get(task_id)
 
 
@@ -184,10 +184,10 @@ def _kill_processes(task_id: str) -> None:
 
 
 def _forget_processes(task_id: str) -> None:
-    """Make hermes forget the background processes of a rollout, which it would keep for half an hour.
+    """Remove a rollout's background processes from hermes' registries, which would keep them for half an hour.
 
-    Their reader threads must have ended first, because these register the end again. A process that ended at once may be in
-    both registers: hermes may register its start after its end.
+    Their reader threads must have ended first, because these register the end again. A process that ended immediately may be in
+    both registries: hermes may register its start after its end.
     """
     from tools.process_registry import process_registry  # noqa: PLC0415
 

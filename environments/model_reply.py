@@ -45,7 +45,7 @@ class ReplyReader:
     def read(self, text: str, *, end: str, tools: Tools, is_thinking: bool) -> ModelReply:
         """Return the message in ``text``.
 
-        ``end`` is the token that ended it. ``tools`` are the offered tools: without any, nothing is a call.
+        ``end`` is the token that ended it. ``tools`` are the offered tools: if there are none, no text is a call.
         ``is_thinking`` means that the prompt already opened the reply's think block, as the templates of some models do.
         """
         spoken = text[: len(text) - len(end)]
@@ -133,5 +133,5 @@ def check_parser(name: str, tokenizer: Any) -> None:
         ours = name.removeprefix(VLLM_PREFIX)
         advice = f'set tool_call_parser="{ours}"' if ours in list_parsers() else f"use one of ours: {list_parsers()}"
         raise ValueError(
-            f"tool_call_parser={name!r} asks for vLLM's own parser. {problem}. Install vllm, or {advice}"
+            f"tool_call_parser={name!r} selects vLLM's own parser. {problem}. Install vllm, or {advice}"
         ) from problem

@@ -89,7 +89,7 @@ def wait_for(awaitable: Awaitable[T]) -> T:
     """
     carrier = greenlet.getcurrent()
     if not isinstance(carrier, _Carrier):
-        raise RuntimeError("wait_for() needs a bridged coroutine around it; see environments.nonblocking_calls.bridged")  # noqa: TRY004 - a matter of where, not of type
+        raise RuntimeError("wait_for() needs a bridged coroutine around it; see environments.nonblocking_calls.bridged")  # noqa: TRY004 - wrong place of the call, not wrong type
     return carrier.wait(awaitable)
 
 

@@ -55,7 +55,7 @@ def _no_tools_message(enabled: list[str] | None, disabled: list[str] | None) -> 
 
 
 def _warn_of_hidden_tools(enabled: list[str], disabled: list[str], offered: set[str]) -> None:
-    """Warn when requested tools are missing and a project module hides one of hermes' modules, the likely cause."""
+    """Warn when requested tools are missing and a project module shadows one of hermes' modules, the likely cause."""
     wanted = {tool for name in enabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
     unwanted = {tool for name in disabled if toolsets.validate_toolset(name) for tool in toolsets.resolve_toolset(name)}
     missing = sorted(wanted - unwanted - offered)

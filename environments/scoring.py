@@ -78,14 +78,14 @@ def as_reward(value: object) -> float:
 
 
 def did_work(messages: Sequence[dict[str, Any]]) -> bool:
-    """Return whether the model said anything: whether there are messages other than system and user messages."""
+    """Return whether the model returned anything: whether there are messages other than system and user messages."""
     return any(message.get("role") not in {"system", "user"} for message in messages)
 
 
 def chat_item(tokenizer: Any, messages: list[dict[str, Any]], reward: float) -> dict[str, Any]:
     """Return the ScoredDataItem of a chat-mode rollout, with placeholder tokens.
 
-    The whole conversation is tokenised; every label but the first is its token, and all are masked when the model said nothing.
+    The whole conversation is tokenised; every label but the first is its token, and all are masked if the model returned nothing.
     The item is marked with ``overrides["placeholder_tokens"]``: these are not the sampled tokens.
     """
     tokens = list(tokenizer.encode(transcript(messages)))
@@ -112,8 +112,8 @@ def token_item(
 
     ``nodes`` are ManagedServer's. If there are several, the item is the first, with the others under ``more_rows``: `group_of`
     makes a row of each, all with the rollout's reward and with its id in ``overrides``; ``split_rollouts="reject"`` keeps only the
-    first row, with every label masked, so that the rollout still counts in the group's mean. When the model said nothing, the
-    item is ``prompt_tokens``, and nothing trains.
+    first row, with every label masked, so that the rollout still counts in the group's mean. If the model returned nothing,
+    the item is ``prompt_tokens``, all masked.
     """
     if not did_work(messages):
         tokens = list(nodes[0].tokens if nodes else prompt_tokens)
@@ -191,9 +191,9 @@ def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def layers_of(group: dict[str, Any], group_size: int) -> list[dict[str, Any]]:
     """Return the groups to send for ``group``: itself, or several when a rollout in it has several rows.
 
-    The trainer's queue accepts only groups of ``group_size`` rows; a larger one would stay in its buffer forever. So the n-th
-    group holds the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked tokens with
-    its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
+    The trainer's queue accepts only groups of ``group_size`` rows; a larger one would stay in its buffer forever. The n-th
+    group therefore has the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked
+    tokens with its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
     """
     rollouts = _rows_by_rollout(group)
     depth = max((len(rows) for rows in rollouts), default=0)

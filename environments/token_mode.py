@@ -5,7 +5,7 @@ Place in the flow: `HermesAgentBaseEnv.rollout_server` opens a managed server pe
 rollout's item in `scoring`.
 
 ManagedServer keeps a rollout in one node as long as each prompt begins with the node's text. Rendering the whole conversation
-again each turn seldom achieves that: a parser has split off the calls, templates strip think blocks, the end of the turn is
+again each turn rarely achieves that: a parser has split off the calls, templates strip think blocks, the end of the turn is
 duplicated. A `RolloutServer` therefore continues the node's own text; ``history_rendering`` selects the alternative.
 
 Source: atroposlib 0.4.0, ``envs/server_handling/managed_server.py`` and ``server_manager.py``.
@@ -45,7 +45,7 @@ _CONTEXT = 40
 
 
 class TokenMode:
-    """State shared by the rollouts of an environment: the parser's name, the way of rendering, the warnings already given."""
+    """State shared by the rollouts of an environment: the parser's name, the rendering mode, the warnings already logged."""
 
     def __init__(self, parser_name: str, history_rendering: HistoryRendering = "sampled") -> None:
         self.parser_name = parser_name

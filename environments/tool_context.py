@@ -1,7 +1,7 @@
-"""What a reward function sees of the world: every tool, in the very sandbox that the agent worked in.
+"""The tools that a reward function can use, in the same sandbox as the agent.
 
-Place in the flow: `HermesAgentBaseEnv` opens one `ToolContext` per rollout, passes it to ``compute_reward`` and cleans it up
-afterwards. An environment that runs the loop itself (in ``evaluate``) does the same, with ``cleanup`` in a ``finally``.
+Place in the flow: `HermesAgentBaseEnv` opens one `ToolContext` per rollout, passes it to ``compute_reward`` and then cleans it
+up. An environment that runs the loop itself (in ``evaluate``) does the same, with ``cleanup`` in a ``finally``.
 
 Source: the interface is that of hermes-agent's former ``environments.tool_context``.
 """
@@ -26,22 +26,22 @@ __all__ = ["ToolContext"]
 
 _NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
 _MASK = re.compile(r"\*\*\*|\.\.\.|…|redacted", re.IGNORECASE)
-"""What hermes puts in the place of secrets and of the rest of a long line, or a file's own text that looks the same."""
+"""Hermes' replacement for secrets and for the rest of a long line, or text in a file that looks the same."""
 LOG_LINES = 1_000_000
-"""Lines of a background process's output to ask for: all that hermes kept."""
+"""Number of output lines to request from a background process: all that hermes stores."""
 BEGIN = "hermes-command-begins"
 """Printed before a command that is run as a background process."""
 
 READ_PAGE_LINES = 2000
-"""Lines asked for per read; hermes' own upper limit."""
+"""Number of lines per read; hermes' own upper limit."""
 
 
 def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str) -> str:
-    """Run one tool from synchronous code, once, and return its result as text; whatever it raises is raised here.
+    """Run one tool once from synchronous code and return its result as text; its exceptions propagate.
 
-    Inside a bridged coroutine (every ``compute_reward``) the event loop goes on meanwhile. On an event loop without a bridge
-    the call runs in the tool pool and the loop waits; without a loop it runs in the calling thread. There is no time limit
-    but the tool's own.
+    Inside a bridged coroutine (every ``compute_reward``) the event loop continues meanwhile. On an event loop without a bridge
+    the call runs in the tool pool and the loop waits; without a loop it runs in the calling thread. The only time limit
+    is the tool's own.
     """
 
     def call() -> str:
@@ -67,7 +67,7 @@ class ToolContext:
     """
 
     def __init__(self, task_id: str) -> None:
-        """Attach to the sandbox of ``task_id``; nothing is started before the first call."""
+        """Attach to the sandbox of ``task_id``; no process is started before the first call."""
         self.task_id = task_id
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
@@ -80,9 +80,9 @@ class ToolContext:
         return self._as_dict(self.call_tool("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
     def read_file(self, path: str) -> dict[str, Any]:
-        """Read a text file, whole: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
+        """Read a whole text file: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
 
-        A verifier may read a file as often as it likes. Returns ``{"error": ...}`` when it cannot be read.
+        A verifier may read a file any number of times. Returns ``{"error": ...}`` when it cannot be read.
         """
         path = _no_option(path)
         pages: list[str] = []
@@ -102,7 +102,7 @@ class ToolContext:
         return {**page, "content": self._raw_content(path, numbered, page), "numbered_content": numbered}
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
-        """Write a text file; missing directories are made."""
+        """Write a text file; missing directories are created."""
         return self._as_dict(self.call_tool("write_file", {"path": _no_option(path), "content": content}))
 
     def upload_file(self, local_path: str, remote_path: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class ToolContext:
     def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
         """Copy a file of the sandbox, byte for byte, to this machine.
 
-        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; nothing partial is left.
+        Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file is left behind.
         """
         return file_transfer.download_file(self, remote_path, Path(local_path))
 
@@ -184,7 +184,7 @@ class ToolContext:
     def _raw_content(self, path: str, numbered: str, page: dict[str, Any]) -> str:
         """Return a file's own text from hermes' numbered lines.
 
-        Long lines and secrets are altered in that view; its size tells, and then the bytes themselves are fetched.
+        That view alters long lines and secrets. If the size differs from the file's, or a mask is found, the bytes are fetched.
         """
         text = _NUMBERED_LINE.sub("", numbered)
         size = page.get("file_size")
@@ -196,10 +196,10 @@ class ToolContext:
             return text
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
-        """Run a command for longer than hermes' foreground limit: as a background process that is waited for.
+        """Run a command for longer than hermes' foreground limit: as a background process, and wait for it.
 
-        In a subshell: where the command says ``exit``, hermes' login shell would add "logout" to the output. What that shell
-        says before the command begins ("no job control in this shell") is cut off at a line of our own.
+        It runs in a subshell, because on ``exit`` hermes' login shell would add "logout" to the output. Messages of that
+        shell before the command begins ("no job control in this shell") are cut off at a marker line.
         """
         arguments = {"command": f"echo {BEGIN}; (\n{command}\n)", "background": True}
         started = self._as_dict(self.call_tool("terminal", arguments), of_terminal=True)
@@ -217,7 +217,7 @@ class ToolContext:
         return {"exit_code": 124, "output": "", "error": f"Command timed out after {timeout} seconds"}
 
     def _whole_output(self, session: str, end: str) -> str:
-        """Return a background process's whole output; waiting for it gives its end only."""
+        """Return a background process's whole output; waiting for it only returns the end."""
         log = self._as_dict(self.call_tool("process", {"action": "log", "session_id": session, "limit": LOG_LINES}))
         output = log.get("output")
         whole = output if isinstance(output, str) and len(output) >= len(end.strip()) else end
@@ -226,7 +226,7 @@ class ToolContext:
 
 
 def _no_option(path: str) -> str:
-    """Return ``path`` so that no command takes it for an option; hermes quotes paths, but a leading dash stays one."""
+    """Return ``path`` in a form that no command parses as an option; hermes quotes paths but keeps a leading dash."""
     return f"./{path}" if path.startswith("-") else path
 
 

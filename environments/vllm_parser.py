@@ -53,7 +53,7 @@ class VllmToolCallParser:
         return (found.content, found.tool_calls) if found.tools_called and found.tool_calls else (text, None)
 
     def _parser(self, tools: Any) -> Any:
-        """Return a new parser, because parsers keep state. Older ones do not take the tools."""
+        """Return a new parser, because parsers are stateful. Older ones do not accept the tools."""
         wants_tools = "tools" in inspect.signature(self._parser_class.__init__).parameters
         return self._parser_class(self._tokenizer, tools) if wants_tools else self._parser_class(self._tokenizer)
 

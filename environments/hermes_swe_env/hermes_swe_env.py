@@ -1,6 +1,6 @@
 r"""HermesSweEnv: an agent writes Python, and tests in its sandbox decide the reward. Copy it for verified rewards.
 
-Each item asks for a function in the file ``solution.py``. Reward: 1.0 when the item's tests pass, 0.1 when the agent wrote
+Each item requires a function in the file ``solution.py``. Reward: 1.0 when the item's tests pass, 0.1 when the agent wrote
 any Python file, else 0.0. The agent's answer does not count.
 
     python hermes_swe_env.py process --env.dataset_name None --env.terminal_backend local --env.total_steps 2 \
@@ -130,7 +130,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
             self.files_at_start = frozenset(python_files(ctx, directory))
             if SOLUTION in self.files_at_start:
                 raise RuntimeError(
-                    f"A new sandbox already contains {directory}/{SOLUTION}, which could not be told from the agent's work"
+                    f"A new sandbox already contains {directory}/{SOLUTION}, which could not be distinguished from the agent's work"
                 )
         finally:
             ctx.cleanup()
@@ -159,7 +159,7 @@ class HermesSweEnv(HermesAgentBaseEnv):
 
         Writes nothing to ``self``, so that evaluations leave the training metrics unchanged.
 
-        Raises: VerificationError when the tests decide nothing; the base class counts that as an error, not as a reward of 0.0.
+        Raises: VerificationError when the tests reach no verdict; the base class counts that as an error, not as a reward of 0.0.
         """
         start = self.start_directory or sandbox_directory(ctx.task_id) or ctx.terminal("pwd")["output"].strip()
         written = [path for path in python_files(ctx, start) if path not in self.files_at_start]

@@ -1,7 +1,7 @@
 """Runs an item's tests against a solution, in the rollout's sandbox.
 
-Tests and verifier are written as files into a new directory with a random name; the shell command contains that name and nothing
-of the item. Python is started by the absolute path that it has in a new sandbox and without the agent's variables, so that the agent
+Tests and verifier are written as files into a new directory with a random name; the shell command contains that name and no text of
+the item. Python is started by the absolute path that it has in a new sandbox and without the agent's variables, so that the agent
 cannot replace it through PATH. A run passes if it ends with exit code 0 *and* prints a proof, a hash of a key in the request: a
 program that only exits with 0 does not have it.
 
@@ -35,7 +35,7 @@ GRACE_S = 30
 
 
 class VerificationError(Exception):
-    """The sandbox or the tests themselves failed, so that there is no verdict on the solution."""
+    """The sandbox or the tests themselves failed, so there is no verdict on the solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _verdict(answer: dict[str, Any], *, proof: str) -> Verdict:
     if code == verifier.PASSED and proof in output:
         return Verdict(passed=True, reason="all tests passed")
     if code == verifier.UNUSABLE:
-        raise VerificationError(f"The tests of this item decide nothing: {last[:500]}")
+        raise VerificationError(f"The tests of this item reach no verdict: {last[:500]}")
     if not isinstance(code, int) or code < 0:
         raise VerificationError(f"The sandbox did not run the tests: {str(answer.get('error') or last)[:500]}")
     if code == NOT_FOUND:

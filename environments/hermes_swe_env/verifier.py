@@ -4,8 +4,8 @@
     python3 -I -B verifier.py --serve SOLUTION   imports the solution and answers calls of its functions
 
 The first starts the second. The tests see a proxy for each function of the solution: it sends its arguments to the serving
-process and returns the answer as plain data. So nothing that a solution does reaches the tests (``sys.exit``, ``os._exit``,
-patched builtins, an object that equals everything): it can only answer. The tests and the key of the proof are read and deleted
+process and returns the answer as plain data. The solution can only answer: its ``sys.exit`` or ``os._exit``, patched
+builtins, or an object that equals everything do not affect the tests. The tests and the key of the proof are read and deleted
 before the solution is started.
 
 Place in the flow: `verification` copies this file into the rollout's sandbox and runs it there with the sandbox's ``python3``, which
@@ -148,7 +148,7 @@ class Solution:
     def _answer(self, what: str) -> Any:
         line = self._stdout.readline(LONGEST_ANSWER)
         if not line.endswith(b"\n"):
-            self._silent = f"{what} gave no answer: its process ended, or was stopped after {self._seconds:g} s"
+            self._silent = f"{what} returned no answer: its process ended, or was stopped after {self._seconds:g} s"
             raise Failed(self._silent)
         answer = json.loads(line)
         if "raised" in answer:
@@ -188,7 +188,7 @@ def run_tests(source: str, entry_point: str, solution: Any) -> None:
             setattr(module, name, getattr(proxies, name))
     sys.modules[TESTS], sys.modules[SOLUTION] = module, proxies
     try:
-        exec(code, vars(module))  # noqa: S102 - the data set's code, in the sandbox
+        exec(code, vars(module))  # noqa: S102 - the dataset's code, in the sandbox
     except ModuleNotFoundError as error:
         if error.name in {None, SOLUTION}:
             raise

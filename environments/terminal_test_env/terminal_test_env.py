@@ -1,6 +1,6 @@
 r"""TerminalTestEnv: an agent creates a file, and the reward reads it in the agent's sandbox. Copy it to start your own.
 
-Each item asks for a file with given content. Reward: 1.0 when the file has exactly that content, 0.5 when it has more, else 0.0.
+Each item requires a file with given content. Reward: 1.0 when the file has exactly that content, 0.5 when it has more, else 0.0.
 
     python terminal_test_env.py process --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model --openai.health_check false

@@ -1,7 +1,7 @@
 """Names of the offered tools, and conversion of arguments to the types of their parameters.
 
-Formats that write every argument as plain text leave its type to the tool's schema. Which types win where a schema allows several,
-and how each is read, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
+Formats that write every argument as plain text leave its type to the tool's schema. Which type takes precedence if a
+schema allows several, and how each is parsed, follows vLLM (``vllm.tool_parsers.utils.coerce_to_schema_type``, 0.33).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def corrected_arguments(text: str, parameters: Mapping[str, Any]) -> str | None:
 
 
 def _typed(value: Any, schema: Any) -> Any:
-    """Return the value converted by its schema. None stays None: null does not mean the word."""
+    """Return the value converted by its schema. None stays None and does not become the text "null"."""
     if not isinstance(schema, dict) or value is None:
         return value
     if isinstance(value, dict):

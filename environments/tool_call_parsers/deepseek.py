@@ -15,7 +15,7 @@ from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, find
 
 __all__ = ["DeepSeekV3ToolCallParser", "DeepSeekV31ToolCallParser"]
 
-# the tokens hold U+FF5C and U+2581, which look like a bar and an underscore
+# the tokens contain U+FF5C and U+2581, which look like a bar and an underscore
 _SECTION_BEGIN, _SECTION_END = "<\uff5ctool\u2581calls\u2581begin\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"
 _CALL_BEGIN, _CALL_END = "<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u2581end\uff5c>"
 _SEPARATOR = "<\uff5ctool\u2581sep\uff5c>"
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[ \t]*([^\s<>{}\[\]\"'`]+)[ \t]*")
 
 
 class _DeepSeekParser(ToolCallParser):
-    """What both formats share: the section, and calls that end with a token."""
+    """The common part of both formats: the section, and calls that end with a token."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls. JSON types the values, so ``tools`` are not needed."""

@@ -1,7 +1,7 @@
 """The GLM 4.5 to 4.7 format: ``<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>``.
 
 Values are plain text, so their types come from the tool's schema; without one they stay text. A value ends at its closing tag: any
-other tag inside it is data, but for those of another argument, which tell that the closing tag was left out.
+other tag inside it is data, except tags of another argument, which show that the closing tag is missing.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
 
 
 def _element(text: str, start: int, closing: str) -> tuple[str | None, int]:
-    """Return the text up to a closing tag, and the position after it and its white space.
+    """Return the text up to a closing tag, and the position after it and its whitespace.
 
-    None and where it ends, when another tag or the end of the text comes first.
+    If another tag or the end of the text comes first, return None and its position.
     """
     tag = _ARGUMENT_TAGS.search(text, start)
     if not tag or tag.group() != closing:

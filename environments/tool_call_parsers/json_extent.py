@@ -1,7 +1,7 @@
 """Finds the end of a JSON value in a longer text, in linear time and without exceptions.
 
-``json.JSONDecoder.raw_decode`` would do, but every error that it raises counts the line breaks of the text before it: a megabyte
-of opening braces would take hours. And it says where a value ends, not which braces a broken value had already used.
+``json.JSONDecoder.raw_decode`` is not used, because every error that it raises counts the line breaks of the text before it:
+a megabyte of opening braces would take hours. It also returns where a value ends, but not which braces a broken value already used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Llama 3 and 4 format: bare JSON objects with ``name`` and ``arguments`` or ``parameters``.
 
-``<|python_tag|>`` may stand before them, semicolons between them. Nothing else marks a call, so that an ordinary JSON answer looks
-like one: where the offered tools are known, an object is a call when it names one of them, or when it follows the tag.
+``<|python_tag|>`` may precede them, and semicolons may separate them. Nothing else marks a call, so an ordinary JSON answer looks
+like one: if the offered tools are known, an object is a call when it names one of them or follows the tag.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Reader:
         self._text = text
         self._offered = offered_names(tools)
         self._is_tagged = False
-        self._braces: set[int] = set()  # of objects inside broken ones: no calls of their own
+        self._braces: set[int] = set()  # of objects inside broken ones, which are not calls
 
     def read(self, marker: str, start: int, inside: int) -> Reading:
         if marker == _TAG:

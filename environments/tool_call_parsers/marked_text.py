@@ -1,4 +1,4 @@
-"""Walks a model's output from marker to marker: skips thoughts, lets a family read its calls, keeps the rest as content.
+"""Walks a model's output from marker to marker: skips thoughts, reads calls in the family's format, and returns the rest as content.
 
 A thought extends from its opening tag to the next closing tag, or to the end of the text. If the chat template opened it in the
 prompt, the text only has the closing tag: then everything before the first one is thought.

@@ -1,7 +1,7 @@
 """The Mistral formats, each after ``[TOOL_CALLS]``: a JSON array of calls (before v11), or ``name{arguments}`` (v11 and later).
 
-From v11 on, ``[ARGS]`` may stand between name and arguments, and ``[CALL_ID]`` with an id before that. Ids are nine letters and
-digits: the family's chat templates refuse any other.
+From v11 on, ``[ARGS]`` may separate name and arguments, and ``[CALL_ID]`` with an id may precede it. Ids are nine letters and
+digits: the family's chat templates reject any other.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Array:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._braces: set[int] = set()  # of objects inside elements: no calls of their own
+        self._braces: set[int] = set()  # of objects inside elements, which are not calls
         self.found: list[tuple[int, int, ChatCompletionMessageToolCall]] = []
         self.data_until = 0
 

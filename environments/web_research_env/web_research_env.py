@@ -1,7 +1,7 @@
 r"""WebResearchEnv: an agent answers questions from the web, and a model judges the answer. The environment to copy for judged rewards.
 
-Reward: 0.6 x correctness (an LLM judge's score, or the share of expected words where the judge gives none), 0.2 when a web tool
-brought something, 0.2 x efficiency (few tool calls), and 0.1 more for two or more domains; from 0 to 1.
+Reward: 0.6 x correctness (an LLM judge's score, or the share of expected words if the judge returns none), 0.2 if a web tool
+returned something, 0.2 x efficiency (few tool calls), and 0.1 more for two or more domains; from 0 to 1.
 
     python web_research_env.py process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
@@ -94,7 +94,7 @@ class WebResearchEnv(HermesAgentBaseEnv):
     def config_init(cls) -> tuple[WebResearchEnvConfig, list[APIServerConfig]]:
         """Return the default settings, which YAML and flags override."""
         config = WebResearchEnvConfig(
-            enabled_toolsets=["web", "file"],  # file: hermes keeps long pages in files and tells the agent to read on there
+            enabled_toolsets=["web", "file"],  # file: hermes stores long pages in files and refers the agent to them
             max_agent_turns=15,
             max_token_length=4096,
             group_size=4,

@@ -1,7 +1,7 @@
-"""The cassettes of the bundled environments: played here, and recorded anew by ``pytest tests/cassettes --hermes-record=rewrite``.
+"""The cassettes of the bundled environments: replayed here, and recorded again by ``pytest tests/cassettes --hermes-record=rewrite``.
 
-What they are recorded from is a MockServer on a socket of its own, which stands in for a provider; the tools are those of an
-in-memory machine. In a replay neither is there.
+They are recorded from a MockServer on a socket, in place of a provider, with the tools of an in-memory machine. A replay has
+neither.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pytest_hermes_env import MockServer, Script, say, turn
 
 @pytest.fixture
 def rollouts() -> dict[str, list[Any]]:
-    """What the model does: by the text that a rollout begins with, its tool calls, and its last words."""
+    """The model's behaviour: for the text that a rollout begins with, its tool calls and its final answer."""
     raise NotImplementedError
 
 
 @pytest.fixture
 def judge() -> Any:
-    """What the judge says; None where there is none."""
+    """The judge's answer; None without a judge."""
     return None
 
 
 @pytest.fixture
 def hermes_upstream(rollouts: dict[str, list[Any]], judge: Any) -> Iterator[MockServer]:
-    """A mock model with answers of its own for each rollout of a group, although their first requests are the same."""
+    """A mock model with different answers for each rollout of a group, although their first requests are the same."""
     openings = itertools.cycle(rollouts)
 
     def speak(conversation: Any) -> Any:
@@ -47,9 +47,9 @@ def hermes_upstream(rollouts: dict[str, list[Any]], judge: Any) -> Iterator[Mock
 
 @pytest.fixture
 def nothing_real(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """What a replay must not do, and did all the same: start a process, listen on a port, connect to one."""
+    """The forbidden actions of a replay: starting a process, listening on a port, connecting to one."""
     done: list[str] = []
-    platform.platform()  # the openai client asks for it; Python asks `uname` once per process, and keeps the answer
+    platform.platform()  # the openai client calls it; Python runs `uname` once per process and caches the answer
     if request.config.getoption("hermes_record") in {None, "none"}:
 
         def forbid(owner: Any, name: str) -> None:

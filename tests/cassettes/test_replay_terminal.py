@@ -1,4 +1,4 @@
-"""TerminalTestEnv on its cassettes: the rewards are those that this file says, with nothing real behind them."""
+"""TerminalTestEnv on its cassettes: the rewards are the expected ones, without a real server or sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = GREETING["content"]
 
 @pytest.fixture
 def rollouts() -> dict[str, list[Any]]:
-    """A good one, one that writes more than it should, one that writes nothing, and one that mends its mistake."""
+    """A good one, one that writes too much, one that writes nothing, and one that fixes its mistake."""
     write = {"path": GREETING["path"]}
     return {
         "I write the file.": [call("write_file", content=WHOLE, **write), say("The file is there.")],
@@ -38,7 +38,7 @@ def rollouts() -> dict[str, list[Any]]:
     ],
 )
 def test_a_group_has_its_recorded_scores(make_env, fake_sandbox, recorded_server, server_type, nothing_real):
-    """Each rollout of a group has its own answers, tools and reward, in order, in chat mode and in token mode."""
+    """Each rollout of a group gets its recorded answers, tool results and reward, in order, in chat mode and in token mode."""
     env = make_env(TerminalTestEnv, server=recorded_server, server_type=server_type, group_size=4)
 
     async def collect() -> Any:

@@ -1,4 +1,4 @@
-"""WebResearchEnv on its cassettes: pages, searches and the judge's word are recorded, and give the rewards that this file says."""
+"""WebResearchEnv on its cassettes: pages, searches and the judge's answers are recorded, and the rewards are the expected ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rollouts() -> dict[str, list[Any]]:
 
 @pytest.fixture
 def judge() -> Any:
-    """A judge that grades what it is shown."""
+    """A judge whose grade depends on the answer in its request."""
 
     def grade(conversation: Any) -> Any:
         scores = {"The Danube.": 1.0, "The Danube, I think.": 0.75}
@@ -40,7 +40,7 @@ def judge() -> Any:
 
 @pytest.fixture
 def web(fake_sandbox: Any) -> Any:
-    """Two pages, a search that finds one of them, and one that finds nothing; only the recording asks it."""
+    """Two pages, a search that finds one of them, and one that finds nothing; only the recording uses them."""
     hit = {"title": "Vienna", "url": CITY, "description": "a city"}
     pages = {CITY: "Vienna lies on the Danube.", RIVER: "The Danube flows through Vienna."}
     return fake_sandbox.web(pages, searches={"Vienna": [hit], "Rhine": []})

@@ -1,4 +1,4 @@
-"""What has changed since a recording is reported as what it is; what is only of this run or this computer is not."""
+"""Every change since a recording is reported by name; differences of the run or of the machine are not reported."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ SCORES = [1.0, 0.5, 0.0, 1.0]
 
 
 class Shouting(TerminalTestEnv):
-    """Says its prompt in another way."""
+    """Words its prompt differently."""
 
     def format_prompt(self, item: Any) -> str:
         return super().format_prompt(item) + "!"
 
 
 class Strict(TerminalTestEnv):
-    """Earns half of it."""
+    """Halves the reward."""
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         return await super().compute_reward(item, result, ctx) / 2
 
 
 class Verbose(TerminalTestEnv):
-    """Describes one of its tools in other words."""
+    """Changes the description of one of its tools."""
 
     def _resolve_tools_for_group(self) -> Any:
         schemas, names = super()._resolve_tools_for_group()
@@ -51,7 +51,7 @@ class Verbose(TerminalTestEnv):
 
 
 class Careful(TerminalTestEnv):
-    """Has its verifier look at another file."""
+    """Makes its verifier read another file."""
 
     async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
         return await super().compute_reward(item | {"path": "answer.txt"}, result, ctx)
@@ -67,7 +67,7 @@ def one_character(tape: Tape) -> Tape:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """Something that is not as it was. ``said`` is the whole text of the ``error``, ``@`` the cassette; without it nothing is said."""
+    """One change since the recording. ``said`` is the whole ``error``, with ``@`` for the cassette; by default none is expected."""
 
     id: str
     env_class: type = TerminalTestEnv
@@ -80,7 +80,7 @@ class Change:
 
 
 def another_machine(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
-    """Give this computer another name, another home and another user."""
+    """Give the machine another name, home and user."""
     monkeypatch.setattr(socket, "gethostname", lambda: "another")
     monkeypatch.setattr(platform, "node", lambda: "another")
     for name in ("HOME", "USER", "LOGNAME"):
@@ -93,7 +93,7 @@ def missed(what: str, where: str, differs: str) -> str:
 
 
 def miss_of_all(differs: str) -> str:
-    """Return the text of a first request that no rollout of the group finds."""
+    """Return the error of a first request that matches no rollout of the group."""
     where = "; ".join(f"rollout {number}, turn 1 (nearest: call {call})" for number, call in ((1, 1), (2, 5), (3, 9), (4, 13)))
     return missed("a request is not in the cassette.", where, differs)
 
@@ -180,7 +180,7 @@ def test_what_counts_is_reported_and_nothing_else(change: Change, tmp_path: Path
 
 
 def replayed(path: Path, change: Change) -> tuple[Any, tuple[type | None, str]]:
-    """Return the scores of a group on a cassette, and what the replay said."""
+    """Return the scores of a group on a cassette, and the errors of the replay."""
     from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
     told: tuple[type | None, str] = (None, "")

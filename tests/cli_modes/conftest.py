@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environ(home: Path, hermes_tokenizer: str) -> dict[str, str]:
-    """The environment of the process; a key stands in it."""
+    """The environment variables of the process, including a key."""
     import environments.hermes_base_env as layer
 
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
@@ -42,7 +42,7 @@ def environ(home: Path, hermes_tokenizer: str) -> dict[str, str]:
 
 @pytest.fixture
 def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(mode, *flags, server=None)``: the words that start TerminalTestEnv."""
+    """``command(mode, *flags, server=None)``: the command that starts TerminalTestEnv."""
     from environments.terminal_test_env import terminal_test_env
 
     def words(mode: str, *flags: str, server: Any = None) -> list[str]:
@@ -68,7 +68,7 @@ def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run to the end; the key never stands in the output or in any file that was written."""
+    """Run to the end; neither the output nor any written file contains the key."""
 
     def start(mode: str, *flags: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
         finished = subprocess.run(
@@ -91,7 +91,7 @@ def run(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subp
 def run_here(
     environ: dict[str, str], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Callable[[list[str]], subprocess.CompletedProcess[str]]:
-    """Run a command that ends before its event loop begins in this process, which has imported everything already."""
+    """Run in this process, which has already imported everything, a command that ends before its event loop starts."""
 
     def start(words: list[str]) -> subprocess.CompletedProcess[str]:
         code: Any = 0

@@ -1,4 +1,4 @@
-"""The command line of environments that have nothing to process, or a config_init of their own."""
+"""The command line of environments that have nothing to process, or their own config_init."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(home: Path, environ: dict[str, str], *args: str, **kwargs: str) -> sub
 
 
 def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
-    """Atropos would retry (None, []) for ever."""
+    """Atropos would retry (None, []) forever."""
     finished = start(home, environ, hermes_tokenizer, "process", LIST)
 
     assert finished.returncode == 1
@@ -52,7 +52,7 @@ def test_process_gives_up_when_nothing_comes(home, environ, hermes_tokenizer):
 
 
 def test_process_ends_when_there_are_no_items(home, environ, hermes_tokenizer):
-    """None from get_next_item is the end, not an error."""
+    """None from get_next_item ends the run without an error."""
     finished = start(home, environ, hermes_tokenizer, "process", LIST, item="None")
 
     assert finished.returncode == 0, finished.stderr
@@ -60,7 +60,7 @@ def test_process_ends_when_there_are_no_items(home, environ, hermes_tokenizer):
 
 @pytest.mark.parametrize("mode", ["serve", "evaluate"])
 def test_config_init_without_a_list_ends_with_2(home, run_here, hermes_tokenizer, mode):
-    """Instead of a hang on localhost:9004."""
+    """It must not wait for localhost:9004."""
     finished = run_here(words(home, hermes_tokenizer, mode, "ServerBaseline()"))
 
     assert finished.returncode == 2
@@ -68,8 +68,8 @@ def test_config_init_without_a_list_ends_with_2(home, run_here, hermes_tokenizer
     assert "Traceback" not in finished.stderr
 
 
-def test_evaluation_that_saves_nothing_says_so_early(home, environ, hermes_tokenizer):
-    """The warning comes before the work."""
+def test_evaluation_that_saves_nothing_warns_early(home, environ, hermes_tokenizer):
+    """The warning is printed before the evaluation."""
     finished = start(home, environ, hermes_tokenizer, "evaluate", LIST)
 
     assert (finished.returncode, finished.stdout.splitlines()[-1]) == (0, "evaluated")

@@ -1,4 +1,4 @@
-"""``evaluate``: metrics, samples, and the settings that they were made with."""
+"""``evaluate``: writes metrics, samples and the settings that produced them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import yaml
 
 
 def test_evaluation_is_saved_with_settings_that_can_be_used_again(run, solving_server, home, key):
-    """metrics.json in lighteval's shape, one sample per item, the settings without the key, which are a valid --config."""
+    """metrics.json in lighteval's format, one sample per item, and the settings without the key, as a valid --config."""
     finished = run(
         "evaluate",
         *f"--env.eval_size 2 --env.data_dir_to_save_evals evals --openai.api_key {key}".split(),

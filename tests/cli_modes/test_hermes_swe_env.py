@@ -1,4 +1,4 @@
-"""HermesSweEnv from the command line, with the YAML file that lies beside it."""
+"""HermesSweEnv from the command line, with the YAML file next to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOLUTIONS = Path(__file__).parents[1] / "environments" / "hermes_swe_solutions.p
 
 @pytest.fixture
 def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(mode, *flags, server=None)``: the words that start HermesSweEnv on this machine."""
+    """``command(mode, *flags, server=None)``: the command that starts HermesSweEnv on this machine."""
     from environments.hermes_swe_env import hermes_swe_env
 
     def words(mode: str, *flags: str, server: Any = None) -> list[str]:
@@ -48,7 +48,7 @@ def solving_server() -> Iterator[Any]:
     server.verify()
 
 
-def test_evaluation_is_saved_and_says_that_the_data_set_is_out_of_reach(run, solving_server, home):
+def test_evaluation_is_saved_and_warns_that_the_dataset_is_unreachable(run, solving_server, home):
     """Without a network, the sample tasks replace the YAML file's dataset, with a warning."""
     finished = run("evaluate", "--env.eval_size", "2", "--env.data_dir_to_save_evals", "evals", server=solving_server)
 
@@ -68,8 +68,8 @@ def test_evaluation_is_saved_and_says_that_the_data_set_is_out_of_reach(run, sol
     assert "dataset_name 'bigcode/humanevalpack' cannot be reached" in finished.stderr
 
 
-def test_process_writes_verified_groups_of_a_data_set_on_disk(run, solving_server, home):
-    """One line per group, each rollout with its own verdict; the prompt stands in another column."""
+def test_process_writes_verified_groups_of_a_dataset_on_disk(run, solving_server, home):
+    """One line per group, each rollout with its verdict; the prompt is in another column."""
     names = {"life": "[]) == []", "unique": "[1, 1]) == [1]", "caesar": "'a', 1) == 'b'"}
     rows = [{"text": f"Write {name}.", "test": f"assert {name}({test}", "entry_point": name} for name, test in names.items()]
     (home / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
@@ -83,7 +83,7 @@ def test_process_writes_verified_groups_of_a_data_set_on_disk(run, solving_serve
     assert [line["messages"][0][1]["content"].splitlines()[0] for line in lines] == ["Write life.", "Write unique."]
 
 
-def test_data_set_without_tests_ends_with_a_sentence(run, solving_server, home):
+def test_dataset_without_tests_ends_with_one_error_line(run, solving_server, home):
     """The program fails, and its last line names the columns."""
     (home / "rows.jsonl").write_text('{"prompt": "p", "answer": "a"}\n')
 

@@ -1,12 +1,12 @@
-"""``process``: groups as JSON lines, and an HTML page beside them."""
+"""``process``: writes groups as JSON lines, and an HTML page next to them."""
 
 from __future__ import annotations
 
 import json
 
 
-def test_groups_are_written_with_everything_that_authors_look_at(run, solving_server, home, key):
-    """One line per group: tokens, masks, scores and messages of every rollout; the page is beside it. The key is not shown."""
+def test_groups_are_written_with_all_columns_and_a_page(run, solving_server, home, key):
+    """One line per group: tokens, masks, scores and messages of every rollout; the page is next to the file. The key is not shown."""
     finished = run(
         "process",
         *["--env.total_steps", "2", "--env.group_size", "3", "--env.data_path_to_save_groups", "out/groups.jsonl"],
@@ -28,7 +28,7 @@ def test_groups_are_written_with_everything_that_authors_look_at(run, solving_se
 
 
 def test_yaml_and_flags_are_merged(run, solving_server, home):
-    """Flags win over the YAML file, the YAML file over config_init, whose file name is the default."""
+    """Flags override the YAML file, which overrides config_init; the default file name comes from config_init."""
     (home / "c.yaml").write_text(
         f"env: {{total_steps: 1, group_size: 5}}\nopenai: {{base_url: '{solving_server.base_url}', model_name: mock-model}}\n"
     )
@@ -39,8 +39,8 @@ def test_yaml_and_flags_are_merged(run, solving_server, home):
     assert [len(json.loads(line)["scores"]) for line in (home / "data" / "terminal-test.jsonl").read_text().splitlines()] == [2]
 
 
-def test_wrong_use_ends_with_2_and_a_sentence(run_here, command, key):
-    """A misspelt setting, a wrong value: exit code 2, no traceback, nothing of the key."""
+def test_usage_errors_end_with_2_and_one_line(run_here, command, key):
+    """A misspelt setting or a wrong value: exit code 2, no traceback, no part of the key."""
     misspelt = run_here(command("process", "--openai.api_keyy", key))
     wrong = run_here(command("process", "--env.group_size", "many"))
 

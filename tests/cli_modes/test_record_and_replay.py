@@ -1,4 +1,4 @@
-"""``hermes-env record`` and ``hermes-env replay``: the modes of the command line, on a cassette."""
+"""``hermes-env record`` and ``hermes-env replay``: the modes of the command line with a cassette."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERMES_ENV = (sys.executable, "-m", "pytest_hermes_env.cli")
 
 @pytest.fixture
 def on_cassette(command: Any, environ: dict[str, str], home: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """``on_cassette("replay", "evaluate", *flags, server=None, **extra)``: run a mode on a cassette."""
+    """``on_cassette("replay", "evaluate", *flags, server=None, **extra)``: run a mode with a cassette."""
 
     def start(verb: str, mode: str, *flags: str, server: Any = None, **extra: str) -> subprocess.CompletedProcess[str]:
         words = [*HERMES_ENV, verb, "--cassette", "one.json", "--", *command(mode, *flags, server=server)]
@@ -27,7 +27,7 @@ def on_cassette(command: Any, environ: dict[str, str], home: Path) -> Callable[.
 
 
 def told(finished: subprocess.CompletedProcess[str]) -> str:
-    """What hermes-env says at the end."""
+    """Return the last lines of hermes-env's output."""
     return finished.stderr[finished.stderr.rindex("hermes-env: ") :]
 
 
@@ -39,7 +39,7 @@ ELSEWHERE = (
     "--openai.health_check",
     "false",
 )
-"""Another address of the same model: its name never exists."""
+"""Another address of the same model; its host name does not exist."""
 
 NOT_A_COMMAND = f"""hermes-env: error: nothing was replayed: `{sys.executable} -c pass` ended with exit code 0 and built no environment.
   expected  a command that starts Python, also through uv run or a script, and builds a Hermes environment
@@ -48,8 +48,8 @@ NOT_A_COMMAND = f"""hermes-env: error: nothing was replayed: `{sys.executable} -
 """
 
 
-def test_groups_are_processed_again_without_their_server(on_cassette, solving_server, home):
-    """process writes the same groups from the cassette alone, without server and key; what differs ends with 1 and a diff."""
+def test_groups_are_replayed_without_their_server(on_cassette, solving_server, home):
+    """process writes the same groups from the cassette, without server and key; a difference ends with 1 and a diff."""
     flags = ["--env.total_steps", "2", "--env.group_size", "2", "--env.data_path_to_save_groups"]
     recorded = on_cassette("record", "process", *flags, "first.jsonl", server=solving_server)
     solving_server.stop()
@@ -72,7 +72,7 @@ def test_groups_are_processed_again_without_their_server(on_cassette, solving_se
 
 
 def test_a_command_that_builds_no_environment_is_an_error(home, environ):
-    """A command that is no environment is told, with its exit code, and is never taken for a replay."""
+    """A command that is not an environment is reported with its exit code, and never counts as a replay."""
     header = {"recorded_at": "2026-01-01T00:00:00+00:00", "recorded_from": "nobody"}
     (home / "one.json").write_text(json.dumps({"hermes_cassette": 1, "calls": 0, "header": header, "rollouts": [], "tape": []}))
 

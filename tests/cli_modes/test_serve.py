@@ -26,7 +26,7 @@ TRAINER = {
 }
 
 SECOND = {"max_token_length": 1, "desired_name": "terminal-test", "weight": 1.0, "group_size": 1}
-"""A second environment of that name gets the number 1, because the first one has 0."""
+"""A second environment with this name has the number 1, because the first has 0."""
 
 
 def ask(url: str, data: dict[str, Any] | None = None) -> Any:
@@ -37,7 +37,7 @@ def ask(url: str, data: dict[str, Any] | None = None) -> Any:
 
 
 def ask_until(url: str, is_it: Any, *, seconds: float = 240.0) -> Any:
-    """Ask again until the answer is right; a service that starts has no event to wait for."""
+    """Poll until the answer is as expected; a starting service has no event to wait for."""
     end, answer = time.monotonic() + seconds, None
     while time.monotonic() < end:
         try:
@@ -79,7 +79,7 @@ def api(home: Any, environ: dict[str, str]) -> Iterator[str]:
 
 
 def test_environment_registers_serves_and_ends(command, api, home, environ, solving_server, key):
-    """Without --env.wandb_name it registers under its class's name, sends whole groups, and on SIGTERM leaves nothing."""
+    """Without --env.wandb_name it registers under its class's name, sends whole groups, and leaks nothing on SIGTERM."""
     temporary = home / "tmp"
     temporary.mkdir()
     flags = f"--env.rollout_server_url {api} --env.group_size 2 --env.ensure_scores_are_not_same false --openai.api_key {key}"

@@ -1,6 +1,6 @@
 """Three training steps as real processes: run-api, ``serve`` of TerminalTestEnv, and a trainer that checks every batch.
 
-The mock model runs in the test, because its journal says which tokens it gave, and with which logprobs.
+The mock model runs in the test, because its journal has the tokens that it returned, and their logprobs.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pytest_hermes_env.inference import MockServer, call, say, think, turn
 
 STEPS, BATCH, GROUP = 3, 4, 2
 ROLLOUTS = (STEPS + 1) * BATCH
-"""`serve` ends when a batch more than the trainer's steps waits."""
+"""`serve` ends when one batch more than the trainer's steps is waiting."""
 
 SIZES = {"steps": STEPS, "batch_size": BATCH, "max_token_len": 16384}
 TURNS = 3
 OTHER_KEY = "hf_fakeABCDEFGHIJKLMNOPQRST"
 
 SERVE = (
-    f"--env.group_size {GROUP} --env.total_steps -1 --env.max_num_workers 1 "  # one group at a time: none overtakes another
+    f"--env.group_size {GROUP} --env.total_steps -1 --env.max_num_workers 1 "  # one group at a time, to keep their order
     "--env.max_token_length 1024 --openai.timeout 30"
 )
 
 
 def policy() -> Callable[[Any], Any]:
-    """Three turns, which know the rollout's number: even ones solve the task, odd ones do not."""
+    """Three turns with the rollout's number: even rollouts solve the task, odd ones do not."""
     rollouts = itertools.count()
 
     def speak(conversation: Any) -> Any:
@@ -64,7 +64,7 @@ def number_in(text: str) -> int:
 
 
 def said(server: MockServer) -> dict[int, list[Any]]:
-    """The turns that the mock said, in order, by the number of their rollout."""
+    """The turns that the mock returned, in order, by the number of their rollout."""
     turns: dict[int, list[Any]] = {}
     for exchange in server.journal:
         if exchange.conversation is not None:
@@ -73,7 +73,7 @@ def said(server: MockServer) -> dict[int, list[Any]]:
 
 
 def expected_row(number: int, turns: list[Any]) -> tuple[Any, ...]:
-    """Tokens, masks, logprobs and score of a rollout, put together from what went over the wire."""
+    """Tokens, masks, logprobs and score of a rollout, computed from the traffic of the mock."""
     spans = [span_of(exchange) for exchange in turns]
     prompt, ids, _ = spans[-1]
     tokens = [*prompt, *ids]
@@ -85,7 +85,7 @@ def expected_row(number: int, turns: list[Any]) -> tuple[Any, ...]:
 
 
 def span_of(exchange: Any) -> tuple[list[int], list[int], list[float]]:
-    """The prompt's ids, and ids and logprobs of what was sampled after it."""
+    """The prompt's ids, and the ids and logprobs that were sampled after it."""
     request, response = exchange.request, exchange.response
     if "input_ids" in request:
         triples = response["meta_info"]["output_token_logprobs"]
@@ -100,7 +100,7 @@ def seen_row(row: Row) -> tuple[Any, ...]:
 
 @pytest.fixture
 def environ(environ: dict[str, str], home: Path) -> dict[str, str]:
-    """Keys stand in the variables that libraries read; openai and Atropos log all they can; temporary files are seen."""
+    """The variables that libraries read contain keys; openai and Atropos log at the highest level; temporary files are visible."""
     (home / "tmp").mkdir()
     key = environ["OPENROUTER_API_KEY"]
     keys = {"OPENAI_API_KEY": key, "WANDB_API_KEY": key, "HF_TOKEN": OTHER_KEY}
@@ -169,7 +169,7 @@ def told(home: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("server_type", ["vllm", "sglang"])
 def test_three_steps_train_every_token_that_was_sampled(server_type, train, home, key, hermes_tokenizer):
-    """Each turn of each rollout arrives once, with ids and logprobs as the server gave them; no key is told to anybody."""
+    """Each turn of each rollout arrives once, with the ids and logprobs that the server returned; no key is leaked."""
     flags = ["--openai.server_type", server_type, "--openai.tokenizer_name", hermes_tokenizer]
     with MockServer(policy(), template="chatml") as mock:
         batches = train(mock, *flags)
@@ -183,7 +183,7 @@ def test_three_steps_train_every_token_that_was_sampled(server_type, train, home
 
 
 def test_three_steps_in_chat_mode(train, home, key):
-    """Whole conversations arrive with their scores; their tokens are marked as placeholders; no key is told to anybody."""
+    """Whole conversations arrive with their scores; their tokens are marked as placeholders; no key is leaked."""
     with MockServer(policy()) as mock:
         batches = train(mock, placeholders=True)
 
@@ -203,7 +203,7 @@ def test_three_steps_in_chat_mode(train, home, key):
 
 @pytest.fixture
 def heeded_interrupts() -> Iterator[None]:
-    """A process that a shell started in the background ignores Ctrl-C, and so would its children."""
+    """Restore Ctrl-C: a process that a shell started in the background ignores it, and so would its children."""
     former = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, former)
@@ -212,7 +212,7 @@ def heeded_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeded_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 def test_serve_that_waits_for_a_trainer_can_be_stopped(number, start, command, home, environ):
-    """It ends at once, with the code of the signal and without a traceback."""
+    """It ends immediately, with the code of the signal and without a traceback."""
     with MockServer(policy()) as mock, RunApi(environ=environ, cwd=home) as api:
         serve = start("serve.txt", command("serve", "--env.rollout_server_url", api.url, server=mock))
         end = time.monotonic() + 240

@@ -1,4 +1,4 @@
-"""WebResearchEnv from the command line, with hermes' own web search on a search engine of this machine."""
+"""WebResearchEnv from the command line, with hermes' own web search and a search engine on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOUND = {"results": [{"title": host, "url": f"https://{host}/", "content": "c"} 
 
 @pytest.fixture
 def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
-    """``command(mode, *flags, server=None)``: the words that start WebResearchEnv."""
+    """``command(mode, *flags, server=None)``: the command that starts WebResearchEnv."""
 
     def words(mode: str, *flags: str, server: Any = None) -> list[str]:
         settings = {
@@ -39,7 +39,7 @@ def command(hermes_tokenizer: str) -> Callable[..., list[str]]:
 
 @pytest.fixture
 def researching_server() -> Iterator[Any]:
-    """A mock model that searches, answers, and finds its answers half right."""
+    """A mock model that searches, answers, and grades its answers as half right."""
     from pytest_hermes_env.inference import MockServer, Script, call, say
 
     with MockServer(Script([call("web_search", query="x"), say("The Danube.")], judge='{"score": 0.5}')) as server:
@@ -49,7 +49,7 @@ def researching_server() -> Iterator[Any]:
 
 @pytest.fixture
 def search_engine() -> Iterator[str]:
-    """A search engine that speaks as SearXNG does; everything is on two hosts."""
+    """A search engine with SearXNG's API; all results are on two hosts."""
 
     class Engine(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -61,7 +61,7 @@ def search_engine() -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Engine) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,4 +1,4 @@
-"""Proof that rules bite: each breakage of a sound environment is caught by its own rule, and by no other that fails a run."""
+"""Proof that the rules work: the violated rule catches each mutant of a sound environment, and no other rule fails the run."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from .mutants.of_token_mode import SPLIT
 
 BENCHMARK = "capitals_exam"
 FEWEST = 5
-"""Differently written breakages that each rule has, at least."""
+"""Minimum number of different mutants per rule."""
 
 SERVER_TYPES = ("openai", "vllm", "sglang")
 
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 
 NOT_IN_TERMINAL_TEST_ENV = ("HE303", "HE406", "HE407", "HE409", "HE503", "HE504", "HE505", "HE601")
-"""Rules about what it does not have: judges, tool names and commands in a reward, sampled tokens, a ToolContext of its own."""
+"""Rules about features that it does not have: judges, tool names and commands in a reward, sampled tokens, its own ToolContext."""
 
 FIRST_OF_RULES = {mutant.rule: mutant for mutant in reversed(MUTANTS) if not mutant.is_only_read}
 SAMPLE = frozenset(FIRST_OF_RULES[rule] for rule in sorted(FIRST_OF_RULES)[::2])
-"""One mutant of every second rule: all rules are asked about it in each run."""
+"""One mutant of every second rule; each run checks it with all rules."""
 
 TIMEOUT_S = 120
-"""Of each scenario: far more than any needs, so that a busy machine never ends one."""
+"""Timeout of each scenario, long enough that none times out on a busy machine."""
 
 
 def judged(target: str, server_type: str = "openai", rules: Sequence[Rule] = ALL_RULES) -> dict[str, RuleResult]:
-    """Return the results of rules on an environment; only the scenarios that these ask for are played."""
+    """Return the results of rules on an environment; only the scenarios that these read are played."""
     (env_class,) = find_class(target)
     contract = ClassContract(env_class, sandbox="fake", timeout_s=TIMEOUT_S, server_type=server_type, rules=lambda: rules)
     return {rule.id: contract.result(rule) for rule in rules}
 
 
 def read_only(target: str) -> dict[str, RuleResult]:
-    """Return what every rule concludes from the source alone."""
+    """Return the results of every rule on the source alone."""
     report = check_paths([str(Path(target.rpartition(":")[0]).parent)], allows_none=True)
     found = {problem.id: RuleResult(rule=find_rule(problem.id), outcome=Outcome.FAILED, note="") for problem in report.problems}
     for ledger in report.ledgers:
@@ -72,15 +72,15 @@ def broken(results: dict[str, RuleResult], *severities: Severity) -> dict[str, t
 @pytest.mark.parametrize("server_type", SERVER_TYPES)
 @pytest.mark.parametrize("env", CLASSES)
 def test_a_sound_environment_is_clean(env: str, server_type: str) -> None:
-    """No rule has anything to say about a sound environment, not even as a warning; none waits for what a benchmark never does."""
+    """No rule has a finding on a sound environment, not even a warning."""
     results = judged(f"{SOUND / env}.py:{CLASSES[env]}", server_type)
 
     unseen = [rule for rule, result in results.items() if result.outcome is Outcome.NOT_EXERCISED]
     assert (broken(results, *Severity), unseen if env == BENCHMARK else []) == ({}, [])
 
 
-def test_the_environment_to_copy_keeps_every_law_and_exercises_it() -> None:
-    """Every rule passes on TerminalTestEnv, and none because it saw nothing, but those about what it does not have."""
+def test_the_environment_to_copy_passes_and_exercises_every_rule() -> None:
+    """Every rule is exercised and passes on TerminalTestEnv, except those about features that it does not have."""
     outcomes = {rule: result.outcome for rule, result in judged(GOOD).items()}
 
     expected = dict.fromkeys(outcomes, Outcome.PASSED) | dict.fromkeys(NOT_IN_TERMINAL_TEST_ENV, Outcome.NOT_APPLICABLE)
@@ -94,11 +94,11 @@ def test_a_refactoring_is_clean(mutant: Mutant, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)
-def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_a_mutant_is_caught_only_by_its_rule(mutant: Mutant, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """Its rule finds it, at the marked lines and with the expected words; no other rule fails the run.
 
-    A mutant plays only the scenarios that its rule reads. Whether other rules are silent is tried on the sample, and on every
-    mutant with ``--all-rules``.
+    Only the scenarios that its rule reads are played. The other rules are checked on the sample, and with ``--all-rules`` on every
+    mutant.
     """
     asks_all = mutant in SAMPLE or pytestconfig.getoption("all_rules")
     target = mutant.write(tmp_path)
@@ -116,7 +116,7 @@ def test_a_mutant_is_caught_by_its_rule_and_by_no_other(mutant: Mutant, tmp_path
 
 
 def asked(mutant: Mutant, *, asks_all: bool) -> list[Rule]:
-    """Return the mutant's rule, or with it every rule that must be silent."""
+    """Return the mutant's rule, or also every rule that must not have findings."""
     return [
         rule
         for rule in ALL_RULES
@@ -125,9 +125,7 @@ def asked(mutant: Mutant, *, asks_all: bool) -> list[Rule]:
 
 
 @pytest.mark.parametrize(("policy", "rows"), [("keep", 6), ("reject", 2)])
-def test_a_rollout_that_became_several_sequences_keeps_the_contract(
-    policy: str, rows: int, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
+def test_a_rollout_with_several_sequences_passes(policy: str, rows: int, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """A template that splits rollouts is no violation as long as every sequence is kept, or all are rejected on purpose."""
     old, new = SPLIT
     kept = Mutant(
@@ -144,7 +142,7 @@ def test_a_rollout_that_became_several_sequences_keeps_the_contract(
 
 
 def test_every_rule_is_broken_in_five_ways_or_more() -> None:
-    """A rule that nothing breaks may see nothing; names of mutants differ, so that each has its own place on disk."""
+    """A rule without mutants may detect nothing; names of mutants differ, because each has a directory of that name."""
     counts = Counter(mutant.rule for mutant in MUTANTS)
 
     assert {rule.id for rule in ALL_RULES if counts[rule.id] < FEWEST} == set()
@@ -153,14 +151,14 @@ def test_every_rule_is_broken_in_five_ways_or_more() -> None:
 
 
 def test_every_rule_has_bad_and_good_examples() -> None:
-    """Its page shows both."""
+    """Its page needs both."""
     kinds = {rule.id: {example.is_bad for example in examples_of(rule.id)} for rule in ALL_RULES}
 
     assert [rule for rule, kind in kinds.items() if kind != {True, False}] == []
 
 
-def test_the_readme_tells_the_figures() -> None:
-    """The README counts what the matrix runs; that each is caught is what the test above holds."""
+def test_the_readme_has_the_figures() -> None:
+    """The README has the number of mutants in the matrix; the test above shows that each is caught."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
     assert f"{len(CLASSES)} environments, {len(MUTANTS)} mutants of {len(ALL_RULES)} rules" in readme

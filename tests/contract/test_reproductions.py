@@ -1,4 +1,4 @@
-"""A test that comes with a finding fails on the class as it is, and passes on one that keeps the law."""
+"""The test of a finding fails on the broken class, and passes on one that fulfils the rule."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .mutants import MUTANTS
 from .mutants.mutant import SOUND
 
 SHOWN = ("HE401", "HE501", "HE702", "HE802")
-"""Rules whose findings bring a test that shows every step."""
+"""Rules whose findings include a test that shows every step."""
 
 ASKED = ("HE105", "HE601")
-"""Some of those whose findings bring a test that asks the rule alone."""
+"""Some of the rules whose findings include a test that calls check_rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """A finding's rule, its test, and the lines that show it."""
+    """A finding's rule, its test, and the lines of the report with it."""
 
     rule: str
     test: str
@@ -33,7 +33,7 @@ class Reproduced:
 
 
 def broken_source(rule: str) -> str:
-    """Return TerminalTasks with one law broken."""
+    """Return TerminalTasks with one rule violated."""
     return next(mutant.source for mutant in MUTANTS if (mutant.rule, mutant.env) == (rule, "terminal_tasks"))
 
 
@@ -43,7 +43,7 @@ def good_source() -> str:
 
 
 def reproduced(rule: str, directory: Path) -> Reproduced:
-    """Judge the broken class and return what comes with the finding."""
+    """Check the broken class and return the test of the finding."""
     path = directory / f"reproduced_{rule.lower()}.py"
     path.write_text(broken_source(rule), encoding="utf-8")
     (env_class,) = find_class(str(path))
@@ -53,7 +53,7 @@ def reproduced(rule: str, directory: Path) -> Reproduced:
 
 
 def test_a_report_shows_the_test(tmp_path: Path) -> None:
-    """The text stands below the finding, indented, so that it can be copied."""
+    """The text is below the finding, indented, ready to copy."""
     one = reproduced("HE401", tmp_path)
 
     assert one.lines[one.lines.index("  try  this test shows it alone:") + 1 :] == [
@@ -73,8 +73,8 @@ def test_a_report_shows_the_test(tmp_path: Path) -> None:
     ]
 
 
-def test_a_rule_without_steps_is_asked_alone(tmp_path: Path) -> None:
-    """Where the steps would be long, the test plays the scenarios of its rule and no others."""
+def test_a_rule_without_steps_is_checked_alone(tmp_path: Path) -> None:
+    """If the steps would be long, the test only plays the scenarios of its rule."""
     one = reproduced("HE601", tmp_path)
 
     assert one.test.splitlines() == [
@@ -88,10 +88,10 @@ def test_a_rule_without_steps_is_asked_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_the_test_that_comes_with_a_finding_fails_there_and_passes_on_the_good_class(
+def test_the_test_of_a_finding_fails_on_the_broken_class_and_passes_on_the_good_one(
     pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
-    """Each text, pasted into a file, fails beside the broken class and passes beside the good one."""
+    """Each text, pasted into a file, fails with the broken class and passes with the good one."""
     found = [reproduced(rule, tmp_path) for rule in (*SHOWN, *ASKED)]
     for one in found:
         module = f"reproduced_{one.rule.lower()}"

@@ -1,4 +1,4 @@
-"""The examples of the rules do what they say: the rule finds the bad ones and leaves the good ones alone."""
+"""The examples of the rules are correct: the rule has findings on the bad ones and none on the good ones."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ class Env(HermesAgentBaseEnv):
 '''
 
 OF_TOKENS = {"HE503", "HE504", "HE505"}
-"""Rules that are about sampled tokens."""
+"""Rules about sampled tokens."""
 
 RULES = {rule.id: rule for rule in ALL_RULES}
 EXAMPLES = [example for rule in ALL_RULES for example in examples_of(rule.id)]
 
 
 def written(example: Example) -> str:
-    """Return an example as a whole file: its methods and attributes take the place of the frame's."""
+    """Return an example as a whole file: its methods and attributes replace those of the frame."""
     if "class " in example.code:
         return example.code
     names = set(map(_name, ast.parse(example.code).body))
@@ -93,7 +93,7 @@ def _name(node: ast.stmt) -> str:
 
 
 def imported(path, name):
-    """Import a file under a name of its own."""
+    """Import a file under a unique name."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -109,7 +109,7 @@ def imported(path, name):
     ids=[f"{example.rule_id}-{'bad' if example.is_bad else 'good'}-{number}" for number, example in enumerate(EXAMPLES)],
 )
 def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
-    """The source is judged; where the rule reads no source, rollouts are."""
+    """The rule checks the source, or rollouts if it reads no source."""
     path = tmp_path / f"example_{number}.py"
     path.write_text(written(example), encoding="utf-8")
     rule = RULES[example.rule_id]
@@ -140,7 +140,7 @@ def test_the_rule_finds_the_bad_and_not_the_good(tmp_path, number, example):
 
 
 def test_every_file_of_examples_belongs_to_a_rule():
-    """A misspelt file name would never be shown."""
+    """A file with a misspelt name would never be used."""
     folder = resources.files("pytest_hermes_env.contract").joinpath("examples")
     names = {file.name for file in folder.iterdir() if file.name.endswith(".md")}
 

@@ -1,4 +1,4 @@
-"""check_rule: one rule on one class, from a test of one's own."""
+"""check_rule: one rule on one class, in a user's test."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def sound(name: str) -> type:
     return env_class
 
 
-def test_a_law_that_holds_passes() -> None:
-    """A rule is found by its id and by its name; one that does not apply is kept, too."""
+def test_a_fulfilled_rule_passes() -> None:
+    """A rule is found by its id and by its name; one that does not apply passes too."""
     check_rule(sound("ledger_books"), "HE802")
     check_rule(sound("ledger_books"), "awaits-super-wandb-log")
     check_rule(sound("capitals_exam"), "HE501")
 
 
-def test_a_breach_is_raised_with_its_finding(tmp_path: Path) -> None:
-    """The error is the finding as reports show it, without a test to paste: this is one."""
+def test_a_violation_is_raised_with_its_finding(tmp_path: Path) -> None:
+    """The error is the finding as in reports, but without a test to paste, because this is one."""
     mutant = next(item for item in MUTANTS if item.rule == "HE802" and item.env == "ledger_books")
     (env_class,) = find_class(mutant.write(tmp_path))
 
@@ -41,8 +41,8 @@ def test_a_breach_is_raised_with_its_finding(tmp_path: Path) -> None:
     assert "  try" not in str(breach.value)
 
 
-def test_a_rule_that_saw_nothing_proves_nothing(tmp_path: Path) -> None:
-    """Where the evidence never occurred, the test fails and says why."""
+def test_a_rule_that_was_not_exercised_fails(tmp_path: Path) -> None:
+    """If the rule was not exercised, the test fails with the reason."""
     path = tmp_path / "cannot.py"
     text = (SOUND / "ledger_books.py").read_text(encoding="utf-8")
     path.write_text(text.replace("        split = len(BOOKS)", "        raise OSError('no books')\n        split = len(BOOKS)"))
@@ -57,6 +57,6 @@ def test_a_rule_that_saw_nothing_proves_nothing(tmp_path: Path) -> None:
 
 
 def test_an_unknown_rule_is_refused() -> None:
-    """A typing mistake is no green test."""
+    """A misspelt rule must not pass."""
     with pytest.raises(UnknownRule, match="there is no rule 'HE999'"):
         check_rule(sound("ledger_books"), "HE999")

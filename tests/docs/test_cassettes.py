@@ -9,7 +9,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cassettes.md").read_
 
 
 def test_the_page_names_every_notation_and_header():
-    """What a reader may meet in a file is on the page; styles of JSON are one entry."""
+    """Every notation that a file can contain is on the page; the styles of JSON are one entry."""
     marks = {mark.partition("_")[0] for mark in UNPACKERS} | {"~as", "~ids_of", "~define", "~shared", "~deep"}
 
     assert {mark for mark in marks if mark not in PAGE} == set()
@@ -17,7 +17,7 @@ def test_the_page_names_every_notation_and_header():
 
 
 def test_the_fixture_on_the_page_redacts():
-    """The example runs as it stands, and does what its comments say."""
+    """The example runs unchanged and does what its comments describe."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names = {}
     exec(code.replace("@pytest.fixture\n", ""), names)

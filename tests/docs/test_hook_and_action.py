@@ -1,4 +1,4 @@
-"""The pre-commit hook and the GitHub Action of this repository, run as they are declared."""
+"""The pre-commit hook and the GitHub Action of this repository, run as declared."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ BASH = shutil.which("bash")
 
 
 def environment(**more):
-    """Variables in which hermes-env is found where this Python is, outside of GitHub's actions."""
+    """Variables with hermes-env of this Python on PATH, as if outside of GitHub Actions."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GITHUB_", "GIT_"))}
     return {**kept, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **more}
 
 
 @pytest.mark.skipif(GIT is None, reason="there is no git here")
-def test_the_hook_judges_the_staged_files(tmp_path):
-    """A commit is held up by a bad environment, and by nothing else among its files."""
+def test_the_hook_checks_the_staged_files(tmp_path):
+    """A bad environment blocks a commit; its other files do not."""
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     (tmp_path / "bad.py").write_text(BAD, encoding="utf-8")
     (tmp_path / "plain.py").write_text("x = 1\n", encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_hook_judges_the_staged_files(tmp_path):
 @pytest.mark.skipif(BASH is None, reason="there is no bash here")
 @pytest.mark.parametrize("sarif", ["", "out/hermes env.sarif"])
 def test_the_action_annotates_and_writes_sarif(tmp_path, sarif):
-    """Its script fails the job, puts findings on their lines, and leaves the SARIF file for the upload."""
+    """Its script fails the job, annotates the lines of findings, and writes the SARIF file for the upload."""
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     (step,) = [step for step in action["runs"]["steps"] if step.get("name") == "Check"]
     given = {**{name: value["default"] for name, value in action["inputs"].items()}, "args": "--select HE3", "sarif": sarif}
@@ -82,8 +82,8 @@ def test_the_action_annotates_and_writes_sarif(tmp_path, sarif):
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash here")
-def test_the_action_fails_when_there_is_nothing_to_judge(tmp_path):
-    """A wrong path is no green job, also with SARIF."""
+def test_the_action_fails_when_there_is_nothing_to_check(tmp_path):
+    """A wrong path fails the job, also with SARIF."""
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
     script = action["runs"]["steps"][-1]["run"]
 

@@ -1,4 +1,4 @@
-"""What docs/how-to/http-doubles.md shows is what happens."""
+"""The examples and outputs of docs/how-to/http-doubles.md are correct."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_the_examples_pass(pytester: pytest.Pytester, example: str) -> None:
     result.assert_outcomes(passed=example.count("def test_"))
 
 
-def test_the_error_is_the_one_that_is_shown(pytester: pytest.Pytester) -> None:
+def test_the_error_is_the_one_on_the_page(pytester: pytest.Pytester) -> None:
     """An unexpected request fails the test with the text of the page."""
     pytester.makepyfile(
         """

@@ -1,4 +1,4 @@
-"""What docs/reference/local-sandbox.md shows is what happens."""
+"""The examples and lists of docs/reference/local-sandbox.md are correct."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def test_the_examples_pass(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed="".join(EXAMPLES).count("def test_"))
 
 
-def test_the_hidden_places_that_are_named_are_hidden() -> None:
-    """Each `~/...` of the page is in the table."""
+def test_the_named_locations_are_hidden() -> None:
+    """Each `~/...` on the page is in KEYS_IN_HOME."""
     named = {place.removeprefix("~/") for place in re.findall(r"`(~/[^`]+)`", TEXT)}
 
     assert named
     assert named - set(KEYS_IN_HOME) == set()
 
 
-def test_the_variables_that_are_named_come_through() -> None:
-    """The list of the page is the list of the code; LC_* stands for all of its kind."""
+def test_the_named_variables_are_passed_on() -> None:
+    """The page and the code list the same variables; LC_* means all that begin with LC_."""
     sentence = TEXT.partition("of the test run's variables")[2].partition(": no key")[0]
     named = set(re.findall(r"`([A-Z_*]+)`", sentence))
 

@@ -1,4 +1,4 @@
-"""Every block of Python in the reference of the mock model runs as it stands."""
+"""Every block of Python in the reference of the mock model runs unchanged."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_a_block_runs(number: int) -> None:
-    """The block is a program of its own, and what it asserts holds."""
+    """The block is a complete program, and its assertions hold."""
     exec(compile(BLOCKS[number], f"mock-model.md, block {number + 1}", "exec"), {"__name__": "__main__"})
 
 
 def test_there_are_blocks() -> None:
-    """A page whose blocks are no longer found would pass the test above."""
+    """Without this, a page in which no block is found would pass."""
     assert len(BLOCKS) == 7

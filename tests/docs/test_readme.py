@@ -1,4 +1,4 @@
-"""What the README shows is what happens."""
+"""The examples and outputs of the README are correct."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_tests_of_rewards_pass(pytester: pytest.Pytester, words: str, count:
 
 
 def test_the_recorded_test_passes(pytester: pytest.Pytester) -> None:
-    """The example of "Record once, replay for ever" passes on the recording of this project that its scores are from."""
+    """The example of "Record once, replay forever" passes on the project's recording that its scores come from."""
     (example,) = [block for block in blocks("python") if "hermes_cassette" in block]
     pytester.makepyfile(test_readme=example)
     place = pytester.mkdir("cassettes") / "test_readme"
@@ -69,7 +69,7 @@ def test_the_decorator_example_is_accepted(pytester: pytest.Pytester) -> None:
 
 
 def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> None:
-    """The lines of the first screen come from the tool."""
+    """The lines of the first console block are output of the tool."""
     bad = README.parent / "docs" / "tutorial" / "word_count_env.py"
 
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--hermes-env", str(bad))
@@ -87,7 +87,7 @@ def test_the_findings_that_it_shows_are_printed(pytester: pytest.Pytester) -> No
 
 
 def test_the_commands_are_those_of_tox(pytester: pytest.Pytester) -> None:
-    """The two commands that the README gives exist: tox's default environments, and demo."""
+    """The two commands in the README exist: tox's default environments, and demo."""
     del pytester
     tox = (README.parent / "tox.ini").read_text(encoding="utf-8")
     text = README.read_text(encoding="utf-8")

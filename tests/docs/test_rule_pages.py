@@ -1,4 +1,4 @@
-"""docs/rules is generated from the rules: the text of a rule appears unchanged, and code in it is set as code."""
+"""docs/rules is generated from the rules: the text of a rule appears unchanged, and its code is formatted as code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPAN = re.compile(r"`[^`]+`")
 CODE = re.compile(
     r"\b\w+\.(?:\w+\.)*\w+\(|\b(?:self|ctx|os|sys|config|result)\.\w+|\b[a-z]\w*_\w+\b|\b\w+\(\)|\b__\w+__\b|[=!<>]=|\[\.\.\.\]"
 )
-"""Words that are code wherever they stand: attributes, calls, names with an underscore, operators."""
+"""Words that are always code: attributes, calls, names with an underscore, operators."""
 
 
 def folded(text: str) -> str:
@@ -23,8 +23,8 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_pages_are_those_of_today():
-    """Every rule has its page, no page is without its rule, and all are as they would be written today."""
+def test_the_pages_are_up_to_date():
+    """Every rule has a page, every page has a rule, and all pages are equal to the generator's output."""
     kept = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
     written = dict(pages())
     stale = sorted(name for name in {*kept, *written} if kept.get(name) != written.get(name))
@@ -34,7 +34,7 @@ def test_the_pages_are_those_of_today():
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
 def test_a_page_copies_the_docstring_of_its_rule(rule):
-    """Nothing is capitalised or reworded on the way: the parts are read from the docstring here, not through the generator."""
+    """The text is neither capitalised nor reworded: the test reads the parts from the docstring, not through the generator."""
     page = folded((FOLDER / f"{rule.id}.md").read_text(encoding="utf-8"))
     head, *parts = re.split(r"^(?:What|Why|Fix|Source): ", rule.doc, flags=re.MULTILINE)
     texts = [folded(head.split("\n", 1)[1]), *map(folded, parts)]
@@ -45,7 +45,7 @@ def test_a_page_copies_the_docstring_of_its_rule(rule):
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
 def test_sentences_begin_in_upper_case_and_code_is_set_as_code(rule):
-    """A part begins with a capital letter, or with code in its own case; code never stands among the words."""
+    """A part begins with a capital letter, or with code in its own case; code in a sentence is always in backticks."""
     head, *parts = re.split(r"^(?:What|Why|Fix|Source): ", rule.doc, flags=re.MULTILINE)
     texts = [folded(head.split("\n", 1)[1]), *map(folded, parts)]
     named = ("atroposlib", "hermes", "run-api")  # proper names that are written in lower case
@@ -66,8 +66,8 @@ def test_no_code_word_changes_its_case_on_a_page(rule):
     assert [other for word, other in changed.items() if re.search(rf"(?<![\w.]){re.escape(other)}\b", prose)] == []
 
 
-def test_writing_tells_of_pages_without_a_rule(tmp_path, capsys):
-    """A page that no rule has is named, and left to its owner."""
+def test_pages_without_a_rule_are_reported(tmp_path, capsys):
+    """A page without a rule is reported, but not removed."""
     (tmp_path / "HE999.md").touch()
 
     assert main([str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""What docs/reference/sandboxes.md shows is what happens."""
+"""The examples of docs/reference/sandboxes.md are correct."""
 
 from __future__ import annotations
 

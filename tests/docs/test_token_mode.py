@@ -1,4 +1,4 @@
-"""What the page about token mode shows is what happens."""
+"""The example of docs/reference/token-mode.md is correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of docs/how-to/train.md, run as they stand but for the ports."""
+"""The commands of docs/how-to/train.md, run unchanged except for the ports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ API, MODEL = "http://127.0.0.1:8000", "http://127.0.0.1:9001"
 
 
 def words_of(block: str) -> list[str]:
-    """The words of a command, without what it prints."""
+    """The words of a command, without its output."""
     command, _, _ = block.replace("\\\n", " ").partition("\n")
     return shlex.split(command)
 
@@ -32,13 +32,13 @@ def printed_by(block: str) -> list[str]:
 
 
 def shape_of(lines: list[str]) -> list[str]:
-    """Lines with ``#`` for each number but those of the steps."""
+    """Lines with ``#`` in place of each number except those of the steps."""
     return [re.sub(r"(?<!step )(?<!of )\b\d+", "#", line) for line in lines]
 
 
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
-    """A user's environment: the commands stand in PATH, no key in any variable, and nothing is downloaded."""
+    """A user's environment: the commands are on PATH, no variable contains a key, and nothing is downloaded."""
     kept = {name: os.environ[name] for name in ("LANG",) if name in os.environ}
     (tmp_path / "tmp").mkdir()
     return kept | {
@@ -94,7 +94,7 @@ def test_the_four_processes_train(start, tmp_path, environ):
 
 
 def test_the_block_of_python_runs():
-    """What the page says about tests is code that works."""
+    """The page's code for tests works."""
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
     exec(compile(block, "train.md", "exec"), {"__name__": "__main__"})

@@ -1,4 +1,4 @@
-"""The walks through the code lead through modules that exist, and enter each room once."""
+"""The walks through the code name existing modules, and enter each room once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WALKS = re.split(r"^## ", (ROOT / "docs" / "walks.md").read_text(encoding="utf-8
 STEP = re.compile(r"^\| (?P<step>\d+)\w? \| (?P<room>\w+) \| `(?P<path>[^`]+)` \|", re.MULTILINE)
 
 CALLS_AND_RETURNS = {"environments", "contract"}
-"""Rooms that call the rooms below them and go on with what these return."""
+"""Rooms that call the rooms below them and continue with their results."""
 
 
 def test_there_are_three_walks():
@@ -36,7 +36,7 @@ def test_each_step_names_a_module_of_its_room(walk: str):
 
 @pytest.mark.parametrize("walk", WALKS, ids=["rollout", "verdict", "cassette"])
 def test_no_room_is_entered_twice(walk: str):
-    """Only the room that is in charge appears again, after the rooms that it called."""
+    """Only a calling room appears again, after the rooms that it called."""
     rooms = [room for room, _ in itertools.groupby(room for _, room, _ in STEP.findall(walk))]
     visited_again = {room for room in rooms if rooms.count(room) > 1}
 

@@ -1,4 +1,4 @@
-"""What docs/reference/web-research-env.md shows is what happens, and its table of settings is true."""
+"""The examples and the table of settings in docs/reference/web-research-env.md are correct."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_examples_pass(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1)
 
 
-def test_every_setting_of_its_own_stands_in_the_table_with_its_default() -> None:
-    """Also those whose default it changes."""
+def test_the_table_has_every_own_setting_with_its_default() -> None:
+    """This includes inherited settings with a different default."""
     rows = [
         (name, value)
         for names, values in SETTING.findall(PAGE)

@@ -126,7 +126,7 @@ def test_cut_output_is_reported(tmp_path):
 
     result = download_file(terminal, "file", tmp_path / "target")
 
-    assert result == {"success": False, "error": "Cannot read file: bytes 0 to 9 did not arrive whole"}
+    assert result == {"success": False, "error": "Cannot read file: bytes 0 to 9 arrived incomplete"}
     assert list(tmp_path.iterdir()) == []
 
 

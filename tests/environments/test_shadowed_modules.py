@@ -1,4 +1,4 @@
-"""A project's own module that hides one of hermes-agent's is named in the error."""
+"""An error names the project module that shadows one of hermes-agent's."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_hidden_module_is_named_with_its_file(tmp_path, module):
     finished = run(tmp_path)
 
     assert finished.returncode == 1
-    assert "A module of your project hides one of hermes-agent's own" in finished.stderr
+    assert "A module of your project shadows one of hermes-agent's own" in finished.stderr
     assert f"comes from {path}" in finished.stderr
     assert "Rename it" in finished.stderr
 

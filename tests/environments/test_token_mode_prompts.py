@@ -286,7 +286,7 @@ def test_template_that_does_not_show_the_tools_is_told(jinja, caplog):
 
 
 def test_template_that_leaves_out_tool_messages_is_an_error():
-    """The model would never see what its tools answer."""
+    """The model would never see the results of its tools."""
     tokenizer = AutoTokenizer.from_pretrained(shared_tokenizer())
     tokenizer.chat_template = "{{ tools }}{% for m in messages if m.role != 'tool' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
 
@@ -294,8 +294,8 @@ def test_template_that_leaves_out_tool_messages_is_an_error():
         ChatTemplate(tokenizer).check()
 
     assert str(error.value) == (
-        f"The chat template of the tokenizer {tokenizer.name_or_path!r} leaves out tool messages: the model would never see what "
-        'its tools answer. Set tokenizer_name to one whose template has tools, or use server_type "openai" (chat mode).'
+        f"The chat template of the tokenizer {tokenizer.name_or_path!r} leaves out tool messages: the model would never see the "
+        'results of its tools. Set tokenizer_name to one whose template has tools, or use server_type "openai" (chat mode).'
     )
 
 

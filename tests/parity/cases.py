@@ -1,7 +1,7 @@
-"""What every sandbox is asked: the same calls, whoever answers them.
+"""The calls that every sandbox must answer in the same way.
 
 A step is a method of ToolContext and its arguments; ``tool`` is short for ``call_tool``. ``{local}`` in a text stands for a
-directory of this machine that holds what `local_files` makes, ``{session}`` for the background process that was started last.
+directory of this machine with the files of `local_files`, ``{session}`` for the background process that was started last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Case:
     name: str
     steps: tuple[Step, ...]
     has_own_words: bool = False
-    """Whether texts differ from machine to machine, or tell how a sandbox works, and only the shapes can be compared."""
+    """Whether texts depend on the machine or the sandbox, so that only the shapes can be compared."""
 
 
 def do(method: str, *args: Any, **kwargs: Any) -> Step:
@@ -51,7 +51,7 @@ def in_own_words(name: str, *steps: Step) -> Case:
 
 
 def local_files(directory: Path) -> None:
-    """Make the files that uploads read."""
+    """Create the files that uploads read."""
     (directory / "tree" / "deep").mkdir(parents=True)
     (directory / "text.txt").write_text("two\nlines\n")
     (directory / "empty.txt").write_bytes(b"")
@@ -95,7 +95,7 @@ TERMINAL = (
     case("nohup", tool("terminal", command="nohup true")),
     case("a timeout that is too long", tool("terminal", command="true", timeout=100_000)),
     in_own_words("long output", do("terminal", "seq 1 20000")),
-    in_own_words(  # a login shell without a terminal may remark on that, and hermes cuts it off in the first piece of output only
+    in_own_words(  # a login shell without a terminal may print a remark, which hermes only removes from the first chunk of output
         "a background process",
         tool("terminal", command="echo done", background=True),
         tool("process", action="wait", session_id="{session}", timeout=100),

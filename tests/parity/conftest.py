@@ -1,4 +1,4 @@
-"""The outcomes of hermes itself, which every other sandbox is held to."""
+"""The outcomes of hermes itself, with which every other sandbox is compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .worlds import hermes, outcomes
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Case], list[Any]]:
-    """``real(case)``: what plain hermes-agent gives, asked once per session."""
+    """``real(case)``: the outcomes of plain hermes-agent, computed once per session."""
 
     @functools.cache
     def ask(name: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The doubles keep up with what they stand for: names, parameters, tools."""
+"""The doubles have the same names, parameters and tools as the real objects."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def public_methods(cls: type) -> dict[str, inspect.Signature]:
 
 
 def parameters(signature: inspect.Signature) -> list[tuple[str, Any, Any]]:
-    """Return what a caller sees of a signature: names, kinds and defaults."""
+    """Return the parameters of a signature: names, kinds and defaults."""
     return [(one.name, one.kind, one.default) for one in signature.parameters.values()]
 
 
 def test_the_fake_context_has_the_methods_of_the_real_one() -> None:
-    """Every public method of ToolContext is there, with the same parameters and defaults."""
+    """It has every public method of ToolContext, with the same parameters and defaults."""
     from environments.tool_context import ToolContext
     from pytest_hermes_env.sandbox.context import FakeToolContext
 
@@ -38,7 +38,7 @@ def test_the_fake_context_has_the_methods_of_the_real_one() -> None:
 
 
 def test_every_method_is_in_the_parity_suite() -> None:
-    """A public method of ToolContext that no case calls is not held to anything."""
+    """Each public method of ToolContext is called by some case; otherwise it would not be compared."""
     from environments.tool_context import ToolContext
 
     called = {step.method for case in CASES for step in case.steps}
@@ -47,7 +47,7 @@ def test_every_method_is_in_the_parity_suite() -> None:
 
 
 def test_every_tool_is_in_the_parity_suite() -> None:
-    """A tool of the terminal and file toolsets that no case calls is not held to anything."""
+    """Each tool of the terminal and file toolsets is called by some case; otherwise it would not be compared."""
     import toolsets
 
     called = {step.args[0] for case in CASES for step in case.steps if step.method == "call_tool"}
@@ -58,7 +58,7 @@ def test_every_tool_is_in_the_parity_suite() -> None:
 
 @pytest.mark.parametrize("toolset", ["terminal", "file"])
 def test_every_parameter_is_in_the_parity_suite(toolset: str) -> None:
-    """A parameter that hermes' schema offers to the model is used by some case, or named here as one that needs no machine."""
+    """A parameter that hermes' schema offers to the model is used by some case, or listed here as one that needs no machine."""
     import model_tools
 
     elsewhere = {"pty", "notify_on_complete", "watch_patterns", "cross_profile", "data"}

@@ -1,4 +1,4 @@
-"""Every sandbox answers as hermes does: the same calls, the same shapes, the same visible outcomes."""
+"""Every sandbox answers like hermes: the same calls have the same shapes and the same visible outcomes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .cases import CASES, WEB, Case
 from .worlds import WORLDS, differences, fake, outcomes, shape
 
 PAIRS = [(case, world) for case in CASES for world in WORLDS if world != "local" or case not in WEB]
-"""LocalSandbox refuses what leaves the machine, so it is not asked for that."""
+"""LocalSandbox refuses calls that leave the machine, so these are not compared."""
 
 
 @pytest.mark.parametrize(("case", "world"), PAIRS, ids=lambda one: one if isinstance(one, str) else one.name)
-def test_answers_as_hermes_does(case: Case, world: str, real: Callable[[Case], list[Any]], tmp_path: Path) -> None:
+def test_answers_equal_those_of_hermes(case: Case, world: str, real: Callable[[Case], list[Any]], tmp_path: Path) -> None:
     """The double's answers equal hermes' own, key by key and value by value."""
     expected = real(case)
 
@@ -30,7 +30,7 @@ def test_answers_as_hermes_does(case: Case, world: str, real: Callable[[Case], l
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_missing_key_is_noticed(case: Case, tmp_path: Path) -> None:
-    """Taking any one key out of any one answer of the fake is a difference."""
+    """Removing any key from any answer of the fake is reported as a difference."""
     answers = outcomes(case, fake, tmp_path)
 
     unnoticed = [key for key, poorer in _each_without_one_key(answers) if not differences(answers, poorer)]

@@ -1,4 +1,4 @@
-"""Who answers, and how an answer is made comparable: names of this machine and this moment are replaced."""
+"""The sandboxes that answer, and how answers are normalised: values that depend on machine or time are replaced."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 from .cases import Case, Step, local_files
 
 VOLATILE = {"pid": int, "uptime_seconds": (int, float), "started_at": str}
-"""Keys whose values nobody can foresee; their presence and type are compared."""
+"""Keys with unpredictable values; only their presence and type are compared."""
 
 UNORDERED = {"matches", "files", "counts"}
-"""Keys of search results: hermes lists them in the order of the file system, or of whichever worker was first."""
+"""Keys of search results: hermes lists them in the order of the file system, or of the fastest worker."""
 
 
 OPTIONAL_PROGRAMS = {"go", "node", "npx", "rg", "rustfmt"}
-"""Programs that hermes' file tools use where a machine has them."""
+"""Optional programs that hermes' file tools use if they are installed."""
 
 
 @contextlib.contextmanager
@@ -61,7 +61,7 @@ def hermes() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def fake() -> Iterator[Any]:
-    """The in-memory machine, on its own."""
+    """The in-memory machine by itself."""
     from pytest_hermes_env.sandbox.context import FakeToolContext
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
@@ -105,7 +105,7 @@ WORLDS: dict[str, Callable[[], contextlib.AbstractContextManager[Any]]] = {
 
 
 def outcomes(case: Case, world: Callable[[], contextlib.AbstractContextManager[Any]], directory: Path) -> list[Any]:
-    """Run the steps of a case and return what each gave, comparable, and at last the files that downloads left."""
+    """Run the steps of a case and return their normalised results, and then the downloaded files."""
     local_files(directory)
     with world() as context:
         home = context.terminal("pwd")["output"].strip()
@@ -120,7 +120,7 @@ def outcomes(case: Case, world: Callable[[], contextlib.AbstractContextManager[A
 
 
 def shape(value: Any) -> Any:
-    """Return what kind of value each key holds, all the way down."""
+    """Return the type of each key's value, recursively."""
     if isinstance(value, dict):
         return {key: shape(one) for key, one in value.items()}
     return [shape(one) for one in value] if isinstance(value, list) else type(value).__name__
@@ -156,7 +156,7 @@ def _comparable(value: Any, names: list[tuple[str, str]]) -> Any:
 
 
 def _in_order(key: str, value: Any) -> Any:
-    if key == "processes":  # hermes lists a process twice that ended while it was being registered
+    if key == "processes":  # hermes lists a process twice if it ended while it was being registered
         return [one for number, one in enumerate(value) if one not in value[:number]]
     return sorted(value, key=str) if key in UNORDERED and isinstance(value, list) else value
 

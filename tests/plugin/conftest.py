@@ -1,4 +1,4 @@
-"""Loads the heavy layers once per worker: suites run in this process and would otherwise import them again each time."""
+"""Loads the heavy layers once per worker: suites run in this process and would otherwise import them again for each test."""
 
 import environments.terminal_test_env.terminal_test_env  # noqa: F401 - loads atroposlib and hermes-agent
 import pytest_hermes_env.contract.decorator

@@ -1,4 +1,4 @@
-"""How tests with cassettes end: what is kept of a test that fails late, what is not a difference, and where tools come from."""
+"""How tests with cassettes end: recordings of tests that fail late, what counts as a difference, and which tools a replay uses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_a_recording_is_kept_only_when_all_fixtures_have_ended_well(suite: pytest.Pytester) -> None:
-    """A test that fails in another fixture's teardown, or reached for the network, writes nothing, and its lock is gone."""
+    """A test that fails in another fixture's teardown, or tried to use the network, writes nothing, and its lock is released."""
     suite.makepyfile(
         """
 import pytest
@@ -105,7 +105,7 @@ def test_later(later, ask):
 
 
 def test_a_recording_with_a_secret_fails_the_test_and_is_not_written(suite: pytest.Pytester) -> None:
-    """What the second search finds is said at the end of the test, and nothing is written."""
+    """The findings of the scan are reported at the end of the test, and no cassette is written."""
     suite.makepyfile(
         """
 import pytest
@@ -134,7 +134,7 @@ def test_key(ask):
 
 
 def test_a_key_in_a_parameter_is_not_in_the_name_of_a_file(suite: pytest.Pytester) -> None:
-    """The file of a test whose parameter is a key is named without it, is found again, and is another for another key."""
+    """The file name of a test whose parameter is a key does not contain the key, is stable, and differs for different keys."""
     keys = ["sk-" + "proj-" + "Ab1" * 12, "sk-" + "proj-" + "Cd2" * 12]
     suite.makepyfile(
         f"import pytest\n\n@pytest.mark.parametrize('key', {keys!r})\ndef test_key(ask, key):\n    assert ask(key) == ['42']\n"
@@ -151,7 +151,7 @@ def test_a_key_in_a_parameter_is_not_in_the_name_of_a_file(suite: pytest.Pyteste
 
 
 def test_another_host_fails_a_replay_twice(suite: pytest.Pytester) -> None:
-    """A request to another host fails where it is sent and at the end, in a replay as in a recording, unless it is allowed."""
+    """A request to another host fails at the call and at the end of the test, in replays and recordings, unless it is allowed."""
     suite.makepyfile(
         """
 import httpx
@@ -179,8 +179,8 @@ def test_allowed(ask):
     played.stdout.fnmatch_lines(["*NetworkBlocked: this test reached for data.invalid."])
 
 
-def test_a_reward_that_is_not_asked_for_any_more_is_said_to_be_missing(suite: pytest.Pytester) -> None:
-    """Where the recording has a reward and the replay has none, or one that differs by a hair, that is a change."""
+def test_a_reward_that_is_no_longer_computed_is_reported(suite: pytest.Pytester) -> None:
+    """If the replay has no reward where the recording has one, or one that differs slightly, that is a change."""
     suite.makepyfile(
         GROUP
         + """
@@ -220,7 +220,7 @@ pytestmark = pytest.mark.hermes_cassette
 
 
 def test_tools_of_a_replay_may_be_live_or_fake(suite: pytest.Pytester) -> None:
-    """With live or fake tools a replay carries tool calls out in the sandbox that the test has."""
+    """With live or fake tools, a replay runs tool calls in the test's sandbox."""
     suite.makepyfile(
         GROUP
         + """
@@ -240,7 +240,7 @@ def test_group(make_env, fake_sandbox):
 
 
 def test_new_adds_whole_rollouts(suite: pytest.Pytester) -> None:
-    """With `new`, a larger group plays the rollouts that are there and records the others, behind them."""
+    """With `new`, a larger group replays the recorded rollouts, and records the others after them."""
     suite.makepyfile(
         GROUP
         + """
@@ -267,7 +267,7 @@ pytestmark = pytest.mark.hermes_cassette("group")
 
 
 def test_workers_record_and_play(suite: pytest.Pytester) -> None:
-    """Under xdist each worker records its own tests, two tests that share a name are told, and the sum is the whole run's."""
+    """Under xdist each worker records its own tests, tests with the same cassette are reported, and the summary is complete."""
     suite.makepyfile(
         """
 import pytest

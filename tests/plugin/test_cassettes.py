@@ -1,4 +1,4 @@
-"""The marker hermes_cassette, the fixture recorded_server and their options, in suites of their own."""
+"""The marker hermes_cassette, the fixture recorded_server and their options, in separate suites."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def test_a_call_is_recorded_once_and_played_without_its_server(suite: pytest.Pytester) -> None:
-    """A marked test that was recorded passes for ever without the server, and the run says what became of cassettes."""
+    """A recorded test passes without the server, and the run reports what it did with cassettes."""
     suite.makepyfile("def test_six(ask):\n    assert ask() == ['42']\n")
 
     recorded = run(suite, "--hermes-record=once")
@@ -64,7 +64,7 @@ def test_a_call_is_recorded_once_and_played_without_its_server(suite: pytest.Pyt
 
 
 def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest.Pytester) -> None:
-    """By default nothing is asked of a server: without a cassette the test fails at once."""
+    """By default no request is sent to a server: without a cassette the test fails immediately."""
     suite.makepyfile("def test_six(ask):\n    assert ask() == ['42']\n")
 
     result = run(suite)
@@ -82,7 +82,7 @@ def test_a_missing_cassette_fails_with_the_command_that_records_it(suite: pytest
 
 
 def test_a_difference_fails_at_the_call_and_again_at_the_end(suite: pytest.Pytester) -> None:
-    """A changed temperature fails where it is asked, though the test swallows it, with the command that records again."""
+    """A changed temperature fails at the call and, if swallowed, at the end of the test, with the command that records again."""
     suite.makepyfile(
         """
 import openai
@@ -116,7 +116,7 @@ def test_six(ask, pytestconfig):
 
 
 def test_modes(suite: pytest.Pytester) -> None:
-    """A failed test writes nothing; `new` adds what is new; `rewrite` records anew; the ini value is a default."""
+    """A failed test writes nothing; `new` adds new rollouts; `rewrite` records again; the ini value is the default."""
     suite.makepyfile(
         """
 import os
@@ -159,7 +159,7 @@ def test_six(ask):
 
 
 def test_markers_are_read_strictly(suite: pytest.Pytester) -> None:
-    """A wrong argument, a name that leaves the directory, and two tests that record to one file are said to be so."""
+    """A wrong argument, a name outside the directory, and two tests that record to the same file are errors."""
     suite.makepyfile(
         """
 import pytest
@@ -200,7 +200,7 @@ def test_second(ask):
 
 
 def test_a_whole_rollout_needs_no_sandbox(suite: pytest.Pytester) -> None:
-    """A group recorded in a sandbox is played without it, with the same scores, and another reward is said to be another."""
+    """A group recorded in a sandbox is replayed without it, with the same scores, and a different reward is reported."""
     suite.makepyfile(
         """
 import asyncio

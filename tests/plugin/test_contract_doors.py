@@ -1,4 +1,4 @@
-"""The pytest doors of the contract: --hermes-env and @env_contract, as a user meets them."""
+"""The pytest doors of the contract: --hermes-env and @env_contract, as users run them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 RULES = len(ALL_RULES)
 OF_TOKENS = 3
-"""How many rules need sampled tokens, which chat mode does not have."""
+"""Number of rules that need sampled tokens, which chat mode does not have."""
 ELSEWHERE = {"terminal": 5, "swe": 4}
-"""How many rules have nothing to judge in an environment without a judge, names of tools, sandboxes (and, in one, commands) of its own."""
+"""Number of rules that do not apply to an environment without a judge, tool names, a ToolContext (and, in one, commands) of its own."""
 UNSEEN = OF_TOKENS + ELSEWHERE["terminal"]
 MISTAKES = ("HE105", "HE301", "HE601", "HE702", "HE704", "HE705", "HE801")
-"""The laws that the tutorial's environment breaks."""
+"""The rules that the tutorial's environment violates."""
 BAD = Path(__file__).parents[2] / "docs" / "tutorial" / "word_count_env.py"
 
 
@@ -43,7 +43,7 @@ def run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
 
 
 def test_a_good_environment_passes_every_rule(pytester: pytest.Pytester) -> None:
-    """Every item passes but those that have nothing to judge here, and the ledger says so. Other tests of the project are not collected."""
+    """Every item passes except rules that do not apply, and the ledger shows that. Other tests of the project are not collected."""
     pytester.makepyfile("def test_of_the_project(): raise AssertionError")
 
     result = run(pytester, "--hermes-env", GOOD, "-v")
@@ -60,7 +60,7 @@ def test_a_good_environment_passes_every_rule(pytester: pytest.Pytester) -> None
 
 @pytest.mark.parametrize(("env", "server_type"), [("terminal", "vllm"), ("swe", "sglang")])
 def test_a_good_environment_passes_every_rule_in_token_mode(pytester: pytest.Pytester, env: str, server_type: str) -> None:
-    """With --hermes-mode token the rules about tokens are exercised, too, on the server type that is asked for."""
+    """With --hermes-mode token the rules about tokens are also exercised, on the requested server type."""
     pytester.makepyfile(small_swe=SMALL_SWE)
 
     target = GOOD if env == "terminal" else "small_swe.py"
@@ -78,7 +78,7 @@ def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
 
 
 def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
-    """-n 2 gives the same outcomes and one whole ledger."""
+    """-n 2 produces the same outcomes and one complete ledger."""
     words = ("-W", "error", "-p", "no:cacheprovider", "--hermes-env", GOOD, "-n", "2", "-k", "HE50")
     result = pytester.runpytest_subprocess(*words)
 
@@ -87,7 +87,7 @@ def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
 
 
 def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pytester) -> None:
-    """Each mistake of the tutorial's environment is shown at its line, with why and fix."""
+    """Each mistake of the tutorial's environment is shown at its line, with its reason and fix."""
     result = run(pytester, "--hermes-env", str(BAD))
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -97,7 +97,7 @@ def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pyteste
 
 
 def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
-    """path.py:Class judges that class."""
+    """path.py:Class checks only that class."""
     result = run(pytester, "--hermes-env", f"{BAD}:WordCountEnv", "-k", "HE101")
 
     result.assert_outcomes(passed=1, deselected=RULES - 1)
@@ -117,7 +117,7 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
     ],
 )
 def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, message: str) -> None:
-    """What cannot be judged ends the run with exit code 4 and one clear line."""
+    """A target that cannot be checked ends the run with exit code 4 and a one-line error."""
     pytester.path.joinpath("broken.py").write_text("class Env(:\n", encoding="utf-8")
     pytester.path.joinpath("plain.py").write_text("class Plain: ...\n", encoding="utf-8")
     pytester.path.joinpath("raising.py").write_text("1 / 0\n", encoding="utf-8")
@@ -160,7 +160,7 @@ def test_contract(check):
 
 
 def test_a_decorated_class_gets_the_tests(pytester: pytest.Pytester) -> None:
-    """On a class the contract becomes a method."""
+    """On a class, the contract is added as a method."""
     pytester.makepyfile(
         """
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -186,7 +186,7 @@ class TestTerminal:
     ],
 )
 def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:
-    """An unknown rule or an empty reason never gets as far as a test."""
+    """An unknown rule or an empty reason fails on import, before any test."""
     pytester.makepyfile(
         f"""
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -204,7 +204,7 @@ def test_contract(check): check()
 
 
 def test_a_waiver_for_a_rule_that_holds_fails(pytester: pytest.Pytester) -> None:
-    """A stale waiver is taken away, not kept."""
+    """A stale waiver must be removed."""
     pytester.makepyfile(
         """
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -222,7 +222,7 @@ def test_contract(check): check()
 
 
 def test_a_run_that_exercised_nothing_fails(pytester: pytest.Pytester) -> None:
-    """Selecting only rules that do not apply is not a green run."""
+    """A run that only selects rules that do not apply fails."""
     pytester.makepyfile(
         env="""
 from environments.terminal_test_env.terminal_test_env import TerminalTestEnv

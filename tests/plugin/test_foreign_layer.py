@@ -1,4 +1,4 @@
-"""The harness serves environments on a fork that carries its own layer, and never mixes that with ours."""
+"""The harness supports environments on a fork with its own layer, and never mixes that layer with ours."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ if __name__ == "__main__":
 def test_an_environment_on_a_fork_is_judged_on_the_forks_own_classes(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No rule fails an environment whose base, loop and tool context are the fork's; what is skipped has nothing to judge here."""
+    """No rule fails an environment whose base, loop and tool context are the fork's; skipped rules do not apply here."""
     monkeypatch.syspath_prepend(FORK)
     pytester.makepyfile(fork_env=ENVIRONMENT)
 
@@ -83,7 +83,7 @@ def test_an_environment_on_a_fork_is_judged_on_the_forks_own_classes(
 
 
 def test_make_env_builds_an_environment_on_a_fork(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """make_env needs nothing of our layer."""
+    """make_env does not need our layer."""
     monkeypatch.syspath_prepend(FORK)
     pytester.makepyfile(
         fork_env=ENVIRONMENT,

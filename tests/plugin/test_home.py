@@ -1,4 +1,4 @@
-"""HERMES_HOME, HOME of what hermes starts, and the variables of the approval prompt during a test run."""
+"""HERMES_HOME, HOME of the commands that hermes starts, and the variables of the approval prompt during a test run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def home_in(result: pytest.RunResult) -> str:
 
 
 def test_a_run_has_a_temporary_home_that_is_removed(suite: pytest.Pytester) -> None:
-    """Without an option hermes gets a directory of the run, which is removed at its end."""
+    """Without an option, hermes uses a temporary directory that is removed at the end of the run."""
     result = suite.runpytest_subprocess("-s")
 
     result.assert_outcomes(passed=1)
@@ -51,7 +51,7 @@ def test_the_home_can_be_named(suite: pytest.Pytester) -> None:
 
 
 def test_the_ini_value_names_the_home(suite: pytest.Pytester) -> None:
-    """The ini value does what the flag does, and applies to the whole run: also to tests that use nothing of the plugin."""
+    """The ini value does what the flag does, and applies to the whole run: also to tests that do not use the plugin."""
     suite.makeini("[pytest]\nhermes_home = from_ini")
     suite.makepyfile(test_it=IN_HOME.format(fixture=""))
 
@@ -62,7 +62,7 @@ def test_the_ini_value_names_the_home(suite: pytest.Pytester) -> None:
 
 
 def test_the_header_names_versions_and_home(suite: pytest.Pytester) -> None:
-    """The session header names what a result depends on; a temporary home has no name before something uses it."""
+    """The session header lists the versions that a result depends on; a temporary home has no path before it is first used."""
     default, named = suite.runpytest_subprocess(), suite.runpytest_subprocess("--hermes-home", "named")
 
     versions = r"pytest-hermes-env \S+, atroposlib 0\.4\.0, hermes-agent 0\.19\.\d+"
@@ -71,7 +71,7 @@ def test_the_header_names_versions_and_home(suite: pytest.Pytester) -> None:
 
 
 def test_a_test_that_uses_nothing_of_the_plugin_is_left_alone(suite: pytest.Pytester) -> None:
-    """Such a run has no fixture, no variable and no further hooks of the plugin, and makes no directory."""
+    """Such a run has no fixture, variable or further hook of the plugin, and creates no directory."""
     suite.makepyfile(
         test_it="""
         import os
@@ -100,7 +100,7 @@ def test_a_test_that_uses_nothing_of_the_plugin_is_left_alone(suite: pytest.Pyte
 
 @pytest.mark.parametrize("place", ["conftest", "test module", "test"])
 def test_hermes_imported_by_the_tests_themselves_writes_into_the_temporary_home(suite: pytest.Pytester, place: str) -> None:
-    """Whoever imports hermes first, without any fixture of the plugin, finds the temporary home in place."""
+    """The temporary home is set even if a test imports hermes first, without any fixture of the plugin."""
     at_import = "import hermes_constants; IMPORTED = str(hermes_constants.get_hermes_home())"
     suite.makeconftest(at_import if place == "conftest" else "")
     suite.makepyfile(
@@ -150,7 +150,7 @@ def test_a_home_that_a_test_sets_itself_wins_in_that_test_only(suite: pytest.Pyt
 
 
 def test_what_a_test_changes_is_restored_after_it(suite: pytest.Pytester) -> None:
-    """hermes' variables are after a test what they were before it; those of others are not touched."""
+    """hermes' variables have the same values after a test as before it; other variables are not changed."""
     suite.makepyfile(
         test_it="""
         import os
@@ -171,7 +171,7 @@ def test_what_a_test_changes_is_restored_after_it(suite: pytest.Pytester) -> Non
 
 
 def test_workers_have_a_home_each(suite: pytest.Pytester) -> None:
-    """Two workers of xdist share no home."""
+    """Two xdist workers have different homes."""
     suite.makepyfile(
         test_it="""
         import os

@@ -1,4 +1,4 @@
-"""Importing the plugin costs nothing: it happens in every pytest run of every project that has it installed."""
+"""Importing the plugin is cheap, because every pytest run of every project that has it installed imports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ print("asyncio" in sys.modules and "asyncio" not in {name.partition(".")[0] for 
 
 
 def test_importing_the_plugin_loads_only_pytest_and_the_standard_library() -> None:
-    """Nothing but this package itself is new among the modules that are not the standard library's."""
+    """Outside the standard library, the import only loads modules of this package."""
     printed = subprocess.run([sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True).stdout
 
     assert printed.splitlines() == ["['pytest_hermes_env']", "False"]

@@ -1,4 +1,4 @@
-"""``--hermes-live``: marked tests on a real server, for which a mock server on a socket stands in."""
+"""``--hermes-live``: marked tests on a real server, replaced here by a mock server on a socket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def collect(env):
 
 @pytest.fixture
 def provider() -> Iterator[MockServer]:
-    """A server that stands in for a provider."""
+    """A mock server in place of a provider."""
     with MockServer(
         [call("write_file", path="greeting.txt", content="Hello from Hermes Agent"), say("Done.")], model="m1"
     ) as server:
@@ -49,7 +49,7 @@ def custom(server: MockServer, *args: str) -> tuple[str, ...]:
 
 
 def calls_of(server: MockServer) -> int:
-    """Return how often a model was asked; the check before the tests asks for the list of models only."""
+    """Return the number of model calls; the check before the tests only requests the list of models."""
     return len([exchange for exchange in server.journal if exchange.path.endswith("/chat/completions")])
 
 
@@ -71,7 +71,7 @@ def test_mock(make_env, fake_sandbox):
 
 
 def test_marked_tests_run_on_the_server_and_others_on_the_mock(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """The server is asked by the two marked tests alone: two tests of two rollouts of two turns."""
+    """Only the two marked tests call the server: two tests of two rollouts of two turns."""
     result = run(pytester, BOTH, *custom(provider))
 
     result.assert_outcomes(passed=3)
@@ -91,7 +91,7 @@ Said = tuple[int, Any, Mapping[str, str]]
 
 
 class HandMade:
-    """A provider whose every answer to chat completions is `answers(number of the request)`; it remembers the bodies."""
+    """A provider whose every answer to chat completions is `answers(number of the request)`; it stores the bodies."""
 
     def __init__(self, answers: Callable[[int], Said]) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -117,7 +117,7 @@ class HandMade:
 
 
 def answered(usage: object = None) -> Said:
-    """Return an answer without calls, as a server writes it that leaves out what it has not."""
+    """Return an answer without calls, from a server that omits empty fields."""
     body: dict[str, Any] = {
         "id": "0bd57983",
         "object": "chat.completion",
@@ -185,7 +185,7 @@ def chosen(base_url: str, *args: str) -> tuple[str, ...]:
 def test_what_is_missing_is_one_error_before_any_test(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], lines: list[str]
 ) -> None:
-    """Nothing runs, pytest's exit code is that of a usage error, and there is no traceback."""
+    """No test runs, pytest's exit code is that of a usage error, and there is no traceback."""
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
     monkeypatch.setenv("K", KEY)
     result = run(pytester, ONE, *args)
@@ -199,7 +199,7 @@ def test_what_is_missing_is_one_error_before_any_test(
 def test_settings_come_from_ini_and_variables(
     pytester: pytest.Pytester, provider: MockServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable wins over the ini file, and both make flags needless."""
+    """A variable overrides the ini file, and with both no flag is required."""
     pytester.makeini(
         f"[pytest]\nhermes_live_provider = custom\nhermes_live_model = wrong\nhermes_live_base_url = {provider.base_url}\n"
         "hermes_live_max_calls = 0"
@@ -213,7 +213,7 @@ def test_settings_come_from_ini_and_variables(
 
 
 def test_a_provider_option_of_another_plugin_is_left_to_it(pytester: pytest.Pytester) -> None:
-    """--provider is then the other's, and --hermes-provider is ours."""
+    """--provider then belongs to the other plugin, and --hermes-provider to this one."""
     pytester.makepyfile(other="def pytest_addoption(parser): parser.addoption('--provider', default='theirs')")
     pytester.syspathinsert()
     result = pytester.runpytest_subprocess("-p", "other", "--hermes-live", "--hermes-provider", "custom", "--provider", "x")
@@ -222,7 +222,7 @@ def test_a_provider_option_of_another_plugin_is_left_to_it(pytester: pytest.Pyte
 
 
 def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """The call is not made, the swallowed refusal fails the test at its end, and what was spent is shown."""
+    """The call is not made, the swallowed refusal fails the test at its end, and the report shows the usage."""
     result = run(pytester, ONE, *custom(provider, "--hermes-max-calls", "1", "-v"))
 
     result.assert_outcomes(passed=1, errors=1)
@@ -244,7 +244,7 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
 
 
 def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> None:
-    """usage.cost counts where it is said, the price table where it is not; a limit on dollars holds with either."""
+    """usage.cost counts if the answer has it, otherwise the price table; a dollar limit works with both."""
     pytester.path.joinpath("prices.toml").write_text("[m1]\ninput = 1000.0\noutput = 0\n")
     usage = {"prompt_tokens": 100, "completion_tokens": 10}
     with HandMade(lambda number: answered(usage | ({"cost": 0.25} if number == 1 else {}))) as server:
@@ -262,7 +262,7 @@ def test_the_cost_is_the_providers_or_the_tables(pytester: pytest.Pytester) -> N
     )
 
 
-def test_a_cost_limit_cannot_be_held_where_nothing_tells_the_cost(pytester: pytest.Pytester) -> None:
+def test_a_cost_limit_is_an_error_if_no_cost_is_known(pytester: pytest.Pytester) -> None:
     """After the first answer without a cost no further call is made, and the error says so."""
     with HandMade(lambda _: answered()) as server:
         result = run(pytester, ONE + ONE.replace("test_one", "test_two"), *chosen(server.base_url, "--hermes-max-usd", "1"))
@@ -276,8 +276,8 @@ def test_a_cost_limit_cannot_be_held_where_nothing_tells_the_cost(pytester: pyte
     )
 
 
-def test_a_failure_that_passes_is_tried_again_and_counted(pytester: pytest.Pytester) -> None:
-    """After 429 with retry-after comes the answer; both tries are calls."""
+def test_a_temporary_failure_is_retried_and_counted(pytester: pytest.Pytester) -> None:
+    """A 429 with retry-after is followed by the answer; both attempts count as calls."""
     busy: Said = (429, {"error": {"message": "slow down"}}, {"retry-after-ms": "1"})
     with HandMade(lambda number: busy if number == 1 else answered({"prompt_tokens": 1, "completion_tokens": 1})) as server:
         result = run(pytester, ONE, *chosen(server.base_url, "-v"))
@@ -289,8 +289,8 @@ def test_a_failure_that_passes_is_tried_again_and_counted(pytester: pytest.Pytes
     )
 
 
-def test_a_failure_that_lasts_costs_three_requests(pytester: pytest.Pytester) -> None:
-    """Not twenty-seven, as atroposlib's own retries would make it; a test that got no answer fails, unless it says that it may."""
+def test_a_permanent_failure_costs_three_requests(pytester: pytest.Pytester) -> None:
+    """Not twenty-seven, as with atroposlib's own retries; a test without any answer fails, unless its marker has may_fail."""
     gone: Said = (503, {"error": {"message": "gone"}}, {"retry-after-ms": "1"})
     two = ONE + ONE.replace("test_one", "test_two").replace("hermes_live", "hermes_live(may_fail=True)")
     with HandMade(lambda _: gone) as server:
@@ -307,8 +307,8 @@ def test_a_failure_that_lasts_costs_three_requests(pytester: pytest.Pytester) ->
     )
 
 
-def test_flags_of_live_mode_alone_are_told(pytester: pytest.Pytester) -> None:
-    """Who forgot --hermes-live is told that nothing was asked."""
+def test_flags_of_live_mode_without_hermes_live_are_reported(pytester: pytest.Pytester) -> None:
+    """A run without --hermes-live reports that no server was called."""
     result = run(pytester, "def test_it(): ...", "--provider", "openai", "--hermes-max-usd", "1")
 
     result.assert_outcomes(passed=1)
@@ -317,8 +317,8 @@ def test_flags_of_live_mode_alone_are_told(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_a_judge_with_a_client_of_its_own_is_limited(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """Also where the environment swallows the refusal, and no environment is built with make_env at all."""
+def test_a_judge_with_its_own_client_is_limited(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """This also applies if the environment swallows the refusal, and if no environment is built with make_env."""
     body = f"""
 import contextlib, httpx
 @pytest.mark.hermes_live
@@ -335,7 +335,7 @@ def test_judge():
 
 
 def test_the_key_is_nowhere(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in tracebacks with local variables, captured output, properties, the JUnit report, or what the provider echoes."""
+    """It is not in tracebacks with local variables, captured output, properties, the JUnit report, or text that the provider echoes."""
     monkeypatch.setenv("MINE", KEY)
     body = """
 import logging
@@ -359,7 +359,7 @@ def test_shows_all(make_env, fake_sandbox):
 
 
 def test_spending_is_shown_when_the_run_is_aborted(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """Ctrl-C in the middle of a test leaves the table."""
+    """The table is also printed after Ctrl-C in the middle of a test."""
     body = """
 @pytest.mark.hermes_live
 def test_aborted(make_env, fake_sandbox):
@@ -373,7 +373,7 @@ def test_aborted(make_env, fake_sandbox):
 
 
 def test_workers_share_the_limits_and_the_summary_is_whole(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """Two workers make three calls together; the server was asked for its models once, by the controller."""
+    """Two workers make three calls together; the controller requests the list of models once."""
     body = "".join(ONE.replace("test_one", f"test_{number}") for number in range(4))
     pytester.makepyfile(SUITE + body)
     result = pytester.runpytest_subprocess(
@@ -385,8 +385,8 @@ def test_workers_share_the_limits_and_the_summary_is_whole(pytester: pytest.Pyte
     assert len(provider.journal) == 4
 
 
-def test_the_network_is_closed_to_tests_of_this_plugin_alone(pytester: pytest.Pytester) -> None:
-    """Swallowed or not, a connection fails a test with our fixtures; marker, flag and ini open it; other tests are left alone."""
+def test_the_network_is_closed_only_to_tests_of_this_plugin(pytester: pytest.Pytester) -> None:
+    """Even swallowed, a connection fails a test with our fixtures; marker, flag and ini value allow it; other tests are free."""
     body = """
 import contextlib, socket
 
@@ -429,7 +429,7 @@ def test_only_a_marker():
 
 
 def test_the_hub_is_offline_where_no_host_may_be_reached(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An environment that asks for a data set takes its own items, and no test fails for that; other tests are left alone."""
+    """An environment that loads a dataset uses its built-in items without failing the test; other tests are not restricted."""
     for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
         monkeypatch.delenv(name, raising=False)
     body = """
@@ -458,8 +458,8 @@ def test_with_a_host(agent_result):
     result.assert_outcomes(passed=3)
 
 
-def test_wrong_markers_and_arguments_are_told(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """A script that could never speak, a server type that the provider has not, and marker arguments that do not exist."""
+def test_wrong_markers_and_arguments_are_errors(pytester: pytest.Pytester, provider: MockServer) -> None:
+    """A script that would never be used, a server type that the provider does not have, and unknown marker arguments."""
     body = """
 @pytest.mark.hermes_live
 def test_script(make_env):
@@ -511,7 +511,7 @@ def test_token_mode_runs_on_a_vllm_server(pytester: pytest.Pytester, hermes_toke
 
 
 def test_the_mock_is_compared_with_the_server(pytester: pytest.Pytester) -> None:
-    """Of the test's own calls and of the probes: what is absent, what has another form, and how errors look."""
+    """The comparison covers the test's calls and the probes: absent fields, different formats, and errors."""
 
     def answers(number: int) -> Said:
         return (
@@ -536,7 +536,7 @@ def test_the_mock_is_compared_with_the_server(pytester: pytest.Pytester) -> None
 
 
 def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester, provider: MockServer) -> None:
-    """A server elsewhere is refused hermes' own terminal also under --hermes-live."""
+    """A model on another machine must not use hermes' own terminal, even with --hermes-live."""
     body = """
 from dataclasses import replace
 from pytest_hermes_env.plugin.live_hooks import live_access

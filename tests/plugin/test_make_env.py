@@ -1,4 +1,4 @@
-"""The fixtures make_env, mock_server and hermes_tokenizer, in suites of their own."""
+"""The fixtures make_env, mock_server and hermes_tokenizer, in separate suites."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(pytester: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
 
 
 def test_an_environment_runs_on_a_script(pytester: pytest.Pytester) -> None:
-    """A group is collected from a scripted conversation with hermes' own tools, without a warning and without a leftover."""
+    """A group is collected from a scripted conversation with hermes' own tools, without warnings or leftovers."""
     result = run(
         pytester,
         """
@@ -50,7 +50,7 @@ def test_again(make_env):
 
 
 def test_the_environment_variables_are_restored(pytester: pytest.Pytester) -> None:
-    """What a constructor exports is gone when the test ends."""
+    """Variables that a constructor exports are removed when the test ends."""
     result = run(
         pytester,
         """
@@ -69,7 +69,7 @@ def test_restored():
 
 
 def test_a_failing_server_costs_one_request(pytester: pytest.Pytester) -> None:
-    """The three layers of retries are off: a 500 is seen at once, and once."""
+    """The three layers of retries are off: a 500 causes exactly one request."""
     result = run(
         pytester,
         """
@@ -92,7 +92,7 @@ def test_once(make_env, mock_server):
 
 
 def test_an_unscripted_request_fails_the_test_at_its_end(pytester: pytest.Pytester) -> None:
-    """The loop swallows the model's refusal, so the fixture fails the test once more."""
+    """The loop swallows the model's refusal, so the fixture fails the test again."""
     result = run(
         pytester,
         """
@@ -111,8 +111,8 @@ def test_short_script(make_env):
     result.stdout.fnmatch_lines(["*UnexpectedRequest*"])
 
 
-def test_left_over_turns_fail_the_test_unless_allowed(pytester: pytest.Pytester) -> None:
-    """A turn that nobody asked for is a mistake in the test or in the environment; the marker allows it."""
+def test_unused_turns_fail_the_test_unless_allowed(pytester: pytest.Pytester) -> None:
+    """An unused turn is a mistake in the test or in the environment; the marker allows it."""
     result = run(
         pytester,
         """
@@ -164,7 +164,7 @@ def test_allowed(make_env):
     ],
 )
 def test_bad_arguments_are_named(pytester: pytest.Pytester, arguments: str, message: str) -> None:
-    """Each wrong use of make_env says what was wrong and what to give instead."""
+    """Each error of make_env names the wrong argument and the correct one."""
     result = run(pytester, f"def test_wrong(make_env):\n    make_env({arguments})\n")
 
     result.assert_outcomes(failed=1)
@@ -172,7 +172,7 @@ def test_bad_arguments_are_named(pytester: pytest.Pytester, arguments: str, mess
 
 
 def test_the_tokenizer_is_a_local_directory(pytester: pytest.Pytester) -> None:
-    """hermes_tokenizer gives a path that transformers loads without a hub."""
+    """hermes_tokenizer returns a path that transformers loads without a hub."""
     result = run(
         pytester,
         """

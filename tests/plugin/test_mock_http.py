@@ -1,4 +1,4 @@
-"""The fixture mock_http: what it answers, what passes, and what fails twice."""
+"""The fixture mock_http: which requests it answers, which pass, and which fail twice."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SYNC, URL = httpx.Client(), "https://search.example/find"
 
 
 def run(pytester: pytest.Pytester, source: str, *options: str) -> pytest.RunResult:
-    """Run a file of tests whose clients are older than they are."""
+    """Run a file of tests whose clients are created before the tests."""
     pytester.makepyfile(CLIENTS + source)
     return pytester.runpytest_inprocess("-W", "error", "-p", "no:cacheprovider", *options)
 
 
 def test_sync_and_async_clients_are_answered(pytester: pytest.Pytester) -> None:
-    """Both kinds of httpx client meet the routes, whether they were created before the test or in it."""
+    """The routes answer both kinds of httpx client, whether they were created before the test or in it."""
     result = run(
         pytester,
         """
@@ -41,7 +41,7 @@ def test_it(mock_http):
 
 
 def test_an_unexpected_request_fails_where_it_is_sent_and_at_teardown(pytester: pytest.Pytester) -> None:
-    """A swallowed error fails the test once more; equal requests are named once, with their number."""
+    """A swallowed error fails the test again; equal requests are listed once, with their count."""
     result = run(
         pytester,
         """
@@ -79,7 +79,7 @@ def test_no_routes(mock_http):
 
 
 def test_a_route_whose_responses_are_used_up_fails(pytester: pytest.Pytester) -> None:
-    """A request after the last of a list of responses is unexpected, not an accident in respx; other side effects raise as they are."""
+    """A request after the last of a list of responses is unexpected, not an error inside respx; other side effects raise unchanged."""
     result = run(
         pytester,
         """
@@ -138,8 +138,8 @@ def test_allowed(mock_http):
     )
 
 
-def test_it_works_beside_the_mock_model_and_the_network_guard(pytester: pytest.Pytester) -> None:
-    """Requests to this machine pass unless a route matches them; a request that is let through to another host meets the guard."""
+def test_it_works_with_the_mock_model_and_the_network_guard(pytester: pytest.Pytester) -> None:
+    """Requests to this machine pass unless a route matches them; the guard blocks a passed-through request to another host."""
     result = run(
         pytester,
         """
@@ -172,7 +172,7 @@ def test_allowed_host(mock_http):
 
 
 def test_routes_come_before_the_cassette(pytester: pytest.Pytester) -> None:
-    """A mocked request is neither recorded nor played; all others are."""
+    """A mocked request is neither recorded nor replayed; all others are."""
     source = """
 from pytest_hermes_env import MockServer, say
 

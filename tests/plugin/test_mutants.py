@@ -1,4 +1,4 @@
-"""`hermes-env mutants`: the share of breakages that an environment's own tests notice."""
+"""`hermes-env mutants`: the share of breakages that an environment's own tests detect."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_the_source_is_the_one_that_was_imported():
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A project with one environment and tests that look at its wandb_log only."""
+    """A project with one environment and tests that only check its wandb_log."""
     shutil.copy(SOUND, pytester.path / "ledger_books.py")
     pytester.makepyfile(test_mine=TESTS)
     return pytester
 
 
-def test_the_share_that_the_tests_notice(project: pytest.Pytester) -> None:
-    """Breakages are told as they are judged, survivors again at the end; nothing on disk is changed."""
+def test_the_share_that_the_tests_detect(project: pytest.Pytester) -> None:
+    """Each breakage is printed when its result is known, and survivors again at the end; no file is changed."""
     before = (project.path / "ledger_books.py").read_bytes()
 
     result = project.run(*HERMES_ENV, "mutants", "ledger_books.py", "--select", "HE801,HE105", "-j", "2")
@@ -73,7 +73,7 @@ def test_the_share_that_the_tests_notice(project: pytest.Pytester) -> None:
 
 
 def test_the_contract_reads_the_broken_text(project: pytest.Pytester) -> None:
-    """A contract among the tests judges the breakage, its source included."""
+    """A contract among the tests checks the broken environment, including its source."""
     target = project.path / "ledger_books.py"
 
     result = project.run(
@@ -85,7 +85,7 @@ def test_the_contract_reads_the_broken_text(project: pytest.Pytester) -> None:
 
 
 def test_tests_that_judge_nothing_are_refused(project: pytest.Pytester) -> None:
-    """Tests that fail on the whole environment, never import it, or are none, are a wrong use and no score."""
+    """Tests that fail on the unbroken environment or never import it, and a run without tests, are usage errors without a score."""
     project.makepyfile(test_fails="def test_no():\n    assert False", test_far="def test_far():\n    pass")
     (project.path / "empty").mkdir()
 

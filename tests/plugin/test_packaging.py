@@ -1,4 +1,4 @@
-"""What is installed is whole: the tests run against the wheel, so that a file missing from it is noticed here."""
+"""The installed package is complete: the tests run against the wheel, so a missing file fails here."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_every_file_of_the_packages_is_in_the_distribution() -> None:
 
 
 def test_environments_is_a_namespace_package() -> None:
-    """There is no __init__.py, so that a user's own environments/ folder sits beside ours."""
+    """There is no __init__.py, so a user can also have an environments/ folder."""
     assert environments.__file__ is None
 
 
-def test_the_entry_points_lead_to_the_plugin_and_the_command() -> None:
+def test_the_entry_points_load_the_plugin_and_the_command() -> None:
     """pytest finds the plugin, the shell finds hermes-env."""
     found = {(point.group, point.name): point.value for point in metadata.distribution("pytest-hermes-env").entry_points}
 
@@ -53,7 +53,7 @@ def test_the_entry_points_lead_to_the_plugin_and_the_command() -> None:
 
 
 def test_the_public_names_are_these() -> None:
-    """A change of the public names is a decision, seen here."""
+    """A change of the public names must be deliberate, so it fails this test."""
     names = [
         "Answer",
         "FakeSandbox",
@@ -84,6 +84,6 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """The lazy package answers for a misspelt name as any module does."""
+    """A misspelt name raises the same error in the lazy package as in any module."""
     with pytest.raises(AttributeError, match=r"^module 'pytest_hermes_env' has no attribute 'Mock'$"):
         _ = pytest_hermes_env.Mock

@@ -1,4 +1,4 @@
-"""What a pytest run leaves behind for machines, and the stored ledger that it is held to."""
+"""Machine-readable reports of a pytest run, and the stored ledger that it is compared with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILES = ("--hermes-report-json", "out/r.json", "--hermes-sarif", "r.sarif", "--j
 
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch):
-    """Run outside of GitHub's actions, whatever runs this suite."""
+    """Run as if outside of GitHub Actions."""
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
 
@@ -40,14 +40,14 @@ def report(pytester: pytest.Pytester, file: str = "out/r.json"):
 
 
 def outcomes(data):
-    """Return the outcomes of the cheap rules, and those that all others came to."""
+    """Return the outcomes of the cheap rules, and the set of outcomes of all others."""
     rules = {rule["id"]: rule["outcome"] for rule in data["classes"][0]["rules"]}
     assert list(rules) == [rule.id for rule in ALL_RULES]
     return rules.pop("HE101"), rules.pop("HE801"), set(rules.values())
 
 
 def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> None:
-    """JSON, SARIF, JUnit properties and annotations tell of the same finding; a line per rule is shown without -v."""
+    """JSON, SARIF, JUnit properties and annotations contain the same finding; a line per rule is shown without -v."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     pytester.makepyfile(own=ENV)
 
@@ -81,8 +81,8 @@ def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> N
     )
 
 
-def test_reports_are_whole_under_xdist_and_tell_of_an_abort(pytester: pytest.Pytester) -> None:
-    """The controller writes one report of all workers; a run that ends early says that it is not complete."""
+def test_reports_are_complete_under_xdist_and_show_an_abort(pytester: pytest.Pytester) -> None:
+    """The controller writes one report for all workers; the report of an aborted run is marked as incomplete."""
     pytester.makepyfile(own=ENV)
     words = ("-p", "no:cacheprovider", "--hermes-env", "own.py", "--hermes-report-json", "r.json")
     pytester.runpytest_subprocess(*words, "-n", "2", "-k", CHEAP)
@@ -94,8 +94,8 @@ def test_reports_are_whole_under_xdist_and_tell_of_an_abort(pytester: pytest.Pyt
     assert (outcomes(aborted), aborted["complete"]) == (("not run", "failed", {"not run"}), False)
 
 
-def test_a_finding_that_weighs_less_than_its_rule_fails_only_a_strict_run(pytester: pytest.Pytester) -> None:
-    """What the finding says of its severity holds, also when it comes from a worker of xdist."""
+def test_a_finding_less_severe_than_its_rule_fails_only_a_strict_run(pytester: pytest.Pytester) -> None:
+    """The finding's own severity applies, also if it comes from an xdist worker."""
     pytester.makepyfile(
         own="""
         from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
@@ -118,7 +118,7 @@ def test_a_finding_that_weighs_less_than_its_rule_fails_only_a_strict_run(pytest
 
 
 def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytester) -> None:
-    """It is written on request only, names the rules that are missing and why, and knows classes that are gone."""
+    """It is only written on request; the failure lists the missing rules with reasons, and the missing classes."""
     pytester.makepyfile(own=ENV.replace("super().wandb", "await super().wandb"))
     words = ("--hermes-env", "own.py", "--hermes-ledger", "ledger.json")
     missing = run(pytester, *words, "-k", CHEAP)
@@ -158,7 +158,7 @@ TESTED = (
 )
 
 
-def test_comments_and_settings_hold_at_both_pytest_doors(pytester: pytest.Pytester) -> None:
+def test_comments_and_settings_apply_at_both_pytest_doors(pytester: pytest.Pytester) -> None:
     """The waived rule is an expected failure with its reason, and only the selected rules have items."""
     pytester.makepyfile(own=WAIVED, test_own=TESTED)
     pytester.makepyprojecttoml(TABLE)
@@ -171,8 +171,8 @@ def test_comments_and_settings_hold_at_both_pytest_doors(pytester: pytest.Pytest
         result.stdout.fnmatch_lines(["  waived *HE801  written for the old layer"])
 
 
-def test_a_comment_that_rollouts_have_proven_needless_fails_the_run(pytester: pytest.Pytester) -> None:
-    """Stale, with file and line; a bad table is a usage error."""
+def test_a_comment_that_rollouts_have_proven_stale_fails_the_run(pytester: pytest.Pytester) -> None:
+    """It is reported as stale, with file and line; an invalid table is a usage error."""
     pytester.makepyfile(own=WAIVED.replace("super().wandb", "await super().wandb"))
     pytester.makepyprojecttoml(TABLE)
     stale = run(pytester, "--hermes-env", "own.py")
@@ -191,7 +191,7 @@ def test_a_comment_that_rollouts_have_proven_needless_fails_the_run(pytester: py
 
 
 def test_writing_a_ledger_needs_its_file(pytester: pytest.Pytester) -> None:
-    """--hermes-write-ledger alone does nothing, so it is refused."""
+    """--hermes-write-ledger has no effect without a file, so it is an error."""
     result = run(pytester, "--hermes-write-ledger")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,4 +1,4 @@
-"""The fixtures fake_sandbox, local_sandbox and tool_context, in suites of their own."""
+"""The fixtures fake_sandbox, local_sandbox and tool_context, in separate suites."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(pytester: pytest.Pytester, body: str, *args: str) -> pytest.RunResult:
 
 
 def test_whole_rollouts_work_in_memory(pytester: pytest.Pytester) -> None:
-    """Each rollout of a group has a machine of its own; the agent's calls and the verifier's are told apart."""
+    """Each rollout of a group has a separate machine; the agent's calls are distinguished from the verifier's."""
     result = run(
         pytester,
         """
@@ -57,7 +57,7 @@ def test_afterwards():
 
 
 def test_every_call_is_in_the_journal(pytester: pytest.Pytester) -> None:
-    """The journal tells the agent's calls by their turn from the verifier's, in memory and on hermes' own tools."""
+    """The turn in the journal distinguishes the agent's calls from the verifier's, in memory and on hermes' own tools."""
     result = run(
         pytester,
         """
@@ -82,7 +82,7 @@ def test_for_real(make_env, tool_journal):
 
 
 def test_an_unscripted_command_fails_the_test_although_the_loop_swallows_it(pytester: pytest.Pytester) -> None:
-    """The model is told an error and goes on; the test fails at its end, with what to write."""
+    """The model receives an error and continues; the test fails at its end and shows the missing script line."""
     result = run(
         pytester,
         """
@@ -104,8 +104,8 @@ def test_group(make_env, fake_sandbox):
     )
 
 
-def test_an_answer_that_nobody_asked_for_fails_the_test(pytester: pytest.Pytester) -> None:
-    """What was scripted and never run is told; the marker allows it."""
+def test_an_unused_answer_fails_the_test(pytester: pytest.Pytester) -> None:
+    """Unused scripted commands are listed; the marker allows them."""
     result = run(
         pytester,
         """
@@ -123,7 +123,7 @@ def test_allowed(fake_sandbox):
 
 
 def test_a_reward_test_starts_no_thread(pytester: pytest.Pytester) -> None:
-    """A reward on the doubles runs where it is called."""
+    """A reward on the doubles runs in the calling thread."""
     result = run(
         pytester,
         """
@@ -146,7 +146,7 @@ def test_reward(make_env, agent_result, fake_sandbox, tool_context):
 
 
 def test_a_context_that_was_cleaned_up_is_not_used(pytester: pytest.Pytester) -> None:
-    """Use after cleanup fails where it happens, and again at the end where it was swallowed."""
+    """Use after cleanup fails at the call, and again at the end of the test if it was swallowed."""
     result = run(
         pytester,
         """
@@ -163,8 +163,8 @@ def test_swallowed(tool_context):
     result.stdout.fnmatch_lines(["*UseAfterCleanup: *"])
 
 
-def test_the_real_terminal_works_in_a_directory_of_its_own(pytester: pytest.Pytester) -> None:
-    """local_sandbox gives rollouts and tool_context hermes' own tools; the report says what confines them."""
+def test_the_real_terminal_works_in_a_separate_directory(pytester: pytest.Pytester) -> None:
+    """With local_sandbox, rollouts and tool_context use hermes' own tools; the report shows the confinement."""
     result = run(
         pytester,
         """
@@ -189,7 +189,7 @@ def test_group(make_env, local_sandbox, tool_context):
 
 
 def test_one_sandbox_per_test(pytester: pytest.Pytester) -> None:
-    """Both at once is an error that says so."""
+    """A test that uses both is an error."""
     result = run(pytester, "def test_both(fake_sandbox, local_sandbox): pass")
 
     result.assert_outcomes(errors=1)
@@ -216,7 +216,7 @@ def test_on_this_machine(make_env):
 
 
 def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester) -> None:
-    """A model elsewhere and hermes' own terminal here are refused; a sandbox, or a model on this machine, is not."""
+    """A model on another machine must not use hermes' own terminal here; with a sandbox, or a model on this machine, it runs."""
     result = run(pytester, LIVE)
 
     result.assert_outcomes(passed=2, failed=1)
@@ -232,7 +232,7 @@ def test_a_live_model_gets_no_unconfined_terminal(pytester: pytest.Pytester) -> 
 
 
 def test_the_risk_can_be_accepted(pytester: pytest.Pytester) -> None:
-    """--hermes-allow-unconfined lets it be."""
+    """--hermes-allow-unconfined allows it."""
     result = run(pytester, LIVE, "--hermes-allow-unconfined")
 
     result.assert_outcomes(passed=3)

@@ -1,1 +1,1 @@
-"""A fork that carries an environment layer of its own: the shape of the old one, in as few lines as show it."""
+"""A fork with its own environment layer: a minimal version of the old one."""

@@ -14,7 +14,7 @@ _tool_executor = ThreadPoolExecutor(max_workers=8)
 
 @dataclass
 class AgentResult:
-    """What a rollout left."""
+    """The result of a rollout."""
 
     messages: list
     managed_state: Any = None
@@ -25,7 +25,7 @@ class AgentResult:
 
 
 class HermesAgentLoop:
-    """Asks and runs tools."""
+    """Calls the model and runs its tools."""
 
     def __init__(self, server, tool_schemas, valid_tool_names, max_turns=30, task_id=None, temperature=1.0, max_tokens=None):
         self.server, self.tool_schemas, self.valid_tool_names = server, tool_schemas, valid_tool_names
