@@ -115,7 +115,11 @@ class NetworkGuard:
     def _refuse(self, host: str, what: str) -> None:
         with self._lock:
             self._refusals[what] = host
-        raise NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
+        raise self._error(host, what)
+
+    def _error(self, host: str, what: str) -> Exception:
+        """Return the error of a refusal; a scenario without a network overrides it."""
+        return NetworkBlocked(self._text(f"a connection to {host} was refused", what, host))
 
     def _text(self, happened: str, seen: str, host: str) -> str:
         out = (
