@@ -148,7 +148,7 @@ def test_tests_that_decide_nothing_are_an_error(env, agent_result, tool_context,
     with pytest.raises(VerificationError) as raised:
         reward(env, agent_result.say("done"), tool_context)
 
-    assert str(raised.value) == "The tests of this item decide nothing: the tests never called a function of the solution"
+    assert str(raised.value) == "The tests of this item reach no verdict: the tests never called a function of the solution"
 
 
 def test_disk_that_is_full_is_an_error(env, agent_result, tool_context, fake_sandbox):

@@ -208,7 +208,8 @@ def test_image_that_holds_a_solution_is_refused(make_env, fresh_sandbox):
         run(make_env, None, server=NO_MODEL)
 
     assert (
-        str(raised.value) == "A new sandbox already contains /work/solution.py, which could not be told from the agent's work"
+        str(raised.value)
+        == "A new sandbox already contains /work/solution.py, which could not be distinguished from the agent's work"
     )
 
 
@@ -333,7 +334,7 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path
     assert [(sample["score"], sample.get("error")) for sample in samples] == [
         (
             None,
-            "VerificationError: The tests of this item decide nothing: the tests never called a function of the solution",
+            "VerificationError: The tests of this item reach no verdict: the tests never called a function of the solution",
         ),
         (1.0, None),
     ]

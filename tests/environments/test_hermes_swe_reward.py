@@ -187,13 +187,13 @@ def test_text_of_an_item_reaches_no_shell(reward, sandbox, item, expected):
     [
         (
             {**ITEM, "test": "assert double(4 == 8"},
-            "The tests of this item decide nothing: the tests cannot be compiled: '(' was never closed (<tests>, line 1)",
+            "The tests of this item reach no verdict: the tests cannot be compiled: '(' was never closed (<tests>, line 1)",
         ),
         (
             {**ITEM, "test": "import nothing_of_that_name"},
-            "The tests of this item decide nothing: the tests need the module nothing_of_that_name, which this Python does not have",
+            "The tests of this item reach no verdict: the tests need the module nothing_of_that_name, which this Python does not have",
         ),
-        ({"prompt": ""}, "The tests of this item decide nothing: the tests never called a function of the solution"),
+        ({"prompt": ""}, "The tests of this item reach no verdict: the tests never called a function of the solution"),
     ],
 )
 def test_tests_that_decide_nothing_are_an_error(reward, item, message):

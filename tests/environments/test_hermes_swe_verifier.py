@@ -249,7 +249,10 @@ def test_expected_error_is_not_a_process_that_ended(tmp_path):
 
     code, output = verify(tmp_path, "import os\ndef double(n): os._exit(0)\n", tests)
 
-    assert (code, output) == (verifier.FAILED, "Failed: double() gave no answer: its process ended, or was stopped after 20 s")
+    assert (code, output) == (
+        verifier.FAILED,
+        "Failed: double() returned no answer: its process ended, or was stopped after 20 s",
+    )
 
 
 @pytest.mark.parametrize("solution", ["while True: pass", "def double(n):\n    while True: pass"])

@@ -90,7 +90,7 @@ def test_parser_of_vllm_where_there_is_none(make_env):
         build(make_env, tool_call_parser="vllm:hermes")
 
     assert str(error.value) == (
-        f"tool_call_parser='vllm:hermes' asks for vLLM's own parser. {NO_VLLM}. Install vllm, or set tool_call_parser=\"hermes\""
+        f"tool_call_parser='vllm:hermes' selects vLLM's own parser. {NO_VLLM}. Install vllm, or set tool_call_parser=\"hermes\""
     )
 
 
@@ -100,7 +100,7 @@ def test_parser_that_only_vllm_has(make_env):
         build(make_env, template="chatml", tool_call_parser="vllm:granite")
 
     assert str(error.value) == (
-        f"tool_call_parser='vllm:granite' asks for vLLM's own parser. {NO_VLLM}. Install vllm, or use one of ours: {list_parsers()}"
+        f"tool_call_parser='vllm:granite' selects vLLM's own parser. {NO_VLLM}. Install vllm, or use one of ours: {list_parsers()}"
     )
 
 

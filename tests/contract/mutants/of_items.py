@@ -267,16 +267,4 @@ MUTANTS = (
             ("        self.outcomes: Counter", "        random.shuffle(self.questions)\n        self.outcomes: Counter"),
         ),
     ),
-    Mutant(
-        rule="HE205",
-        name="a seed from the clock",
-        env="graded_letters",
-        changes=(
-            (
-                "        self.held_out, self.training = order[:size], order[size:]\n",
-                "        self.held_out, self.training = order[:size], order[size:]\n"
-                "        random.Random(time.time_ns()).shuffle(self.training)\n",
-            ),
-        ),
-    ),
 )
