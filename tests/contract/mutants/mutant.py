@@ -60,7 +60,7 @@ class Mutant:
     draws_no_warning: bool = False
     """Whether no other rule may even warn; by default no other rule may fail a run."""
     follow_up: str = ""
-    """A rule that fails, too, because the breakage leaves nothing for it to see."""
+    """A second rule that fails: the breakage violates it as well, or leaves nothing for it to see."""
 
     @property
     def id(self) -> str:

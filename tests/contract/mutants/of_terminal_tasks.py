@@ -256,6 +256,7 @@ MUTANTS = (
         env="terminal_tasks",
         changes=((READ, READ + "        if result.turns_used > 1:\n            return 1.5\n"),),
         says="compute_reward returned 1.5, which is not between 0.0 and 1.0",
+        follow_up="HE405",
     ),
     Mutant(
         rule="HE403",
@@ -292,6 +293,7 @@ MUTANTS = (
             (READ, READ + '        return min(1.0, 0.1 * sum(message["role"] == "tool" for message in result.messages))\n'),
         ),
         says="repeating a tool call that was already made does not raise the reward",
+        follow_up="HE405",
     ),
     Mutant(
         rule="HE405",
