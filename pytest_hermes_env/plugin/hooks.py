@@ -101,9 +101,13 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add one item per rule for every class that ``--hermes-env`` names."""
+    """Add one item per rule for every class that ``--hermes-env`` names; let ``-k`` find a rule of ``@env_contract`` by a former name."""
     if config.getoption("hermes_env"):
         items.extend(contract_of(config).items_of_targets(session))
+    for item in items:
+        check = getattr(item, "callspec", None) and item.callspec.params.get("hermes_rule")  # type: ignore[attr-defined]
+        if check is not None:
+            item.extra_keyword_matches.update(check.rule.former_labels)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

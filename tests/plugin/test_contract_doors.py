@@ -246,3 +246,26 @@ def test_a_rule_is_selected_by_its_name_and_by_a_former_one(pytester: pytest.Pyt
 
     items = [line.rpartition("::")[2] for line in result.outlines if "::" in line]
     assert items == ["TerminalTestEnv[HE802-wandb-log-accepts-none]"]
+
+
+@pytest.mark.parametrize("name", ["rollouts-do-not-meet", "no-shared-rollout-state"])
+def test_a_rule_of_a_decorated_test_is_selected_by_either_name(pytester: pytest.Pytester, name: str) -> None:
+    """``-k`` finds the tests of ``@env_contract`` under either name."""
+    pytester.makepyfile(
+        """
+        from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+
+        from pytest_hermes_env import env_contract
+
+
+        @env_contract(TerminalTestEnv)
+        def test_contract(check):
+            check()
+        """
+    )
+
+    result = run(pytester, "-k", name, "--collect-only", "-q")
+
+    assert [line.rpartition("::")[2] for line in result.outlines if "::" in line] == [
+        "test_contract[HE603-no-shared-rollout-state]"
+    ]
