@@ -221,7 +221,7 @@ class Stage:
                 running.cancel()
             finally:
                 faults.tool_released.set()
-            await asyncio.gather(running, return_exceptions=True)
+            await asyncio.gather(running, reached, return_exceptions=True)
 
         record = await self.play(name, cancelled, policy=policy, faults=faults)
         if is_needed and not faults.reached.is_set():
@@ -231,13 +231,18 @@ class Stage:
         return self.scenarios[name]
 
     async def _ended(self, act: Callable[[], Any]) -> Any:
-        """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled."""
+        """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled.
+
+        From Python 3.12 on, wait_for makes none: the last step of ``act`` would then end, and be recorded, after the scenario.
+        """
         answer = act()
         if not hasattr(answer, "__await__"):
             return None
         try:
-            return await asyncio.wait_for(_caught(answer), self.timeout_s)
+            return await asyncio.wait_for(asyncio.create_task(_caught(answer)), self.timeout_s)
         finally:
+            if asyncio.iscoroutine(answer):
+                answer.close()  # its task may have been cancelled before it began
             del answer
 
     @contextlib.contextmanager
