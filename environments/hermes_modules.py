@@ -7,6 +7,7 @@ hermes swallows the error and offers fewer tools, or none. `shadowed_modules` fi
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import importlib.util
 import sys
@@ -17,15 +18,22 @@ __all__ = ["explain_shadowing", "shadowed_modules"]
 
 def shadowed_modules() -> dict[str, str]:
     """Map each shadowed hermes-agent module to the file that shadows it; empty if there is none."""
+    root, names = _installed()
+    found = {name: _origin(name) for name in names}
+    return {name: origin for name, origin in found.items() if origin and not _resolved(origin).is_relative_to(root)}
+
+
+@functools.cache
+def _installed() -> tuple[Path, tuple[str, ...]]:
+    """Return the directory of hermes-agent and the names of its top-level modules."""
     distribution = importlib.metadata.distribution("hermes-agent")
-    listed = (distribution.read_text("top_level.txt") or "").split()
-    root = Path(str(distribution.locate_file(""))).resolve()
-    hidden: dict[str, str] = {}
-    for name in listed:
-        origin = _origin(name)
-        if origin and not Path(origin).resolve().is_relative_to(root):
-            hidden[name] = origin
-    return hidden
+    names = (distribution.read_text("top_level.txt") or "").split()
+    return _resolved(str(distribution.locate_file(""))), tuple(names)
+
+
+@functools.cache
+def _resolved(path: str) -> Path:
+    return Path(path).resolve()
 
 
 def _origin(name: str) -> str:

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_hermes_env.errors import BadTarget, shorten
+from pytest_hermes_env.garbage import no_garbage_collection
 
 __all__ = ["Layer", "Target", "find_class", "layer_of"]
 
@@ -102,7 +103,8 @@ def find_class(text: str) -> list[type]:
     Raises: the module cannot be imported, or defines no environment → BadTarget.
     """
     target = parse_target(text)
-    module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
+    with no_garbage_collection():  # it takes a fifth of the time that atroposlib and hermes need to load, and finds nothing
+        module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
     if target.class_name:
         found = getattr(module, target.class_name, None)
         if not isinstance(found, type):

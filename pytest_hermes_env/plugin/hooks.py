@@ -111,7 +111,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Drop the further hooks of each test if no test of the run uses this plugin."""
+    """Drop the further hooks of each test if no test of the run uses this plugin; take hermes out of garbage collection."""
+    if has_hermes() and not gc.get_freeze_count():
+        gc.freeze()  # each full collection, several in a run, would look at a million objects of modules that stay loaded
     config = session.config
     if session.items and not config.getoption("hermes_live") and not any(map(uses_plugin, session.items)):
         for name in (LEDGER_ROWS, CASSETTES) if idle_flags(config) else (LEDGER_ROWS, CASSETTES, LIVE):

@@ -7,18 +7,17 @@ samples the stack of the loop's thread every few milliseconds; too long a step i
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
-import gc
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from pytest_hermes_env.garbage import no_garbage_collection
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 
 __all__ = ["BLOCKED_S", "Hung", "ScenarioLoop"]
@@ -86,10 +85,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 continue
             seconds = time.perf_counter() - step.begun_s
             if seconds > 2 * SAMPLE_S:
-                with _no_garbage_collection():
-                    frame = sys._current_frames().get(thread_id)
-                place = self._place_of(frame)
-                del frame
+                place = self._place_of(_stack_of(thread_id))
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
@@ -128,21 +124,15 @@ class _Step(asyncio.Handle):
                     journal.add(Blocked(seconds=round(seconds, 2), place=place))
 
 
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Prevent the deadlock of sys._current_frames() with other threads (gh-106883) on CPython before 3.12.
+def _stack_of(thread_id: int) -> FrameType | None:
+    """Return the stack of a thread, without the deadlock of sys._current_frames() with others (gh-106883) before CPython 3.12.
 
     The function holds the interpreter's lock on its list of threads while it allocates; a garbage collection in there runs Python
     code, may give up the GIL, and a thread that starts or ends then waits for that lock with the GIL in its hands. CPython's own fix
     is the same: no collection meanwhile. From 3.12 on, collections never run inside of an allocation. May go with Python 3.11.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+    with no_garbage_collection():
+        return sys._current_frames().get(thread_id)
 
 
 def _is_waiting(native_id: int) -> bool:

@@ -77,15 +77,6 @@ def test_rules_are_selected_by_name(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=selected, deselected=RULES - selected)
 
 
-def test_the_contract_runs_under_xdist(pytester: pytest.Pytester) -> None:
-    """-n 2 produces the same outcomes and one complete ledger."""
-    words = ("-W", "error", "-p", "no:cacheprovider", "--hermes-env", GOOD, "-n", "2", "-k", "HE50")
-    result = pytester.runpytest_subprocess(*words)
-
-    result.assert_outcomes(passed=4, skipped=OF_TOKENS)
-    result.stdout.fnmatch_lines(["*contract of *TerminalTestEnv*"])
-
-
 def test_a_bad_environment_is_caught_with_file_and_line(pytester: pytest.Pytester) -> None:
     """Each mistake of the tutorial's environment is shown at its line, with its reason and fix."""
     result = run(pytester, "--hermes-env", str(BAD))

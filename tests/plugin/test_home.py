@@ -16,6 +16,9 @@ def test_home({fixture}):
     assert "HERMES_INTERACTIVE" not in os.environ
 """
 
+VERSIONS = r"pytest-hermes-env \S+, atroposlib 0\.4\.0, hermes-agent 0\.19\.\d+"
+"""The part of the session header that lists what a result depends on."""
+
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
@@ -34,19 +37,21 @@ def home_in(result: pytest.RunResult) -> str:
 
 
 def test_a_run_has_a_temporary_home_that_is_removed(suite: pytest.Pytester) -> None:
-    """Without an option, hermes uses a temporary directory that is removed at the end of the run."""
+    """Without an option, hermes uses a temporary directory that is removed at the end of the run; the header has no path of it."""
     result = suite.runpytest_subprocess("-s")
 
     result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([VERSIONS + "; HERMES_HOME temporary"])
     assert "pytest-hermes-home-" in home_in(result)
     assert not suite.path.joinpath(home_in(result)).exists()
 
 
 def test_the_home_can_be_named(suite: pytest.Pytester) -> None:
-    """--hermes-home DIR uses that directory and leaves it there."""
+    """--hermes-home DIR uses that directory and leaves it there; the header names it."""
     result = suite.runpytest_subprocess("-s", "--hermes-home", "named")
 
     result.assert_outcomes(passed=1)
+    result.stdout.re_match_lines([VERSIONS + rf"; HERMES_HOME {suite.path}/named"])
     assert (suite.path / "named" / "home").is_dir()
 
 
@@ -59,15 +64,6 @@ def test_the_ini_value_names_the_home(suite: pytest.Pytester) -> None:
 
     result.assert_outcomes(passed=1)
     assert (suite.path / "from_ini" / "home").is_dir()
-
-
-def test_the_header_names_versions_and_home(suite: pytest.Pytester) -> None:
-    """The session header lists the versions that a result depends on; a temporary home has no path before it is first used."""
-    default, named = suite.runpytest_subprocess(), suite.runpytest_subprocess("--hermes-home", "named")
-
-    versions = r"pytest-hermes-env \S+, atroposlib 0\.4\.0, hermes-agent 0\.19\.\d+"
-    default.stdout.re_match_lines([versions + "; HERMES_HOME temporary"])
-    named.stdout.re_match_lines([versions + rf"; HERMES_HOME {suite.path}/named"])
 
 
 def test_a_test_that_uses_nothing_of_the_plugin_is_left_alone(suite: pytest.Pytester) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -39,9 +40,14 @@ def report(pytester: pytest.Pytester, file: str = "out/r.json"):
     return json.loads((pytester.path / file).read_text(encoding="utf-8"))
 
 
+def rules_of(data, name: str) -> list[dict[str, Any]]:
+    """Return the rules of the class of that name."""
+    return next(row["rules"] for row in data["classes"] if row["class"].endswith(name))
+
+
 def outcomes(data):
-    """Return the outcomes of the cheap rules, and the set of outcomes of all others."""
-    rules = {rule["id"]: rule["outcome"] for rule in data["classes"][0]["rules"]}
+    """Return the outcomes of the cheap rules on OwnEnv, and the set of outcomes of all others."""
+    rules = {rule["id"]: rule["outcome"] for rule in rules_of(data, "OwnEnv")}
     assert list(rules) == [rule.id for rule in ALL_RULES]
     return rules.pop("HE101"), rules.pop("HE801"), set(rules.values())
 
@@ -81,40 +87,58 @@ def test_one_run_writes_all_reports(pytester: pytest.Pytester, monkeypatch) -> N
     )
 
 
-def test_reports_are_complete_under_xdist_and_show_an_abort(pytester: pytest.Pytester) -> None:
-    """The controller writes one report for all workers; the report of an aborted run is marked as incomplete."""
-    pytester.makepyfile(own=ENV)
-    words = ("-p", "no:cacheprovider", "--hermes-env", "own.py", "--hermes-report-json", "r.json")
-    pytester.runpytest_subprocess(*words, "-n", "2", "-k", CHEAP)
-    workers = report(pytester, "r.json")
-    run(pytester, *words[2:], "-k", "HE801 or HE802", "-x")
-    aborted = report(pytester, "r.json")
+LENIENT = """
+from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
 
-    assert (outcomes(workers), workers["complete"]) == (("passed", "failed", {"not run"}), True)
-    assert (outcomes(aborted), aborted["complete"]) == (("not run", "failed", {"not run"}), False)
+class LenientEnv(TerminalTestEnv):
+    async def compute_reward(self, item, result, ctx):
+        text = getattr(result, "final_response", "")
+        return float(text == item["content"])
+"""
+"""Its finding of HE301 is less severe than the rule."""
+
+
+def severities(data) -> list[str]:
+    """Return the severity of HE301 and of its finding in LenientEnv."""
+    rule = next(rule for rule in rules_of(data, "LenientEnv") if rule["id"] == "HE301")
+    return [rule["severity"], rule["findings"][0]["severity"]]
+
+
+def test_workers_report_what_one_process_would(pytester: pytest.Pytester) -> None:
+    """Under -n 2 the outcomes, a finding's own severity and one complete ledger and report arrive at the controller."""
+    pytester.makepyfile(own=ENV, lenient=LENIENT)
+    chosen = f"OwnEnv and ({CHEAP} or HE503) or LenientEnv and HE301"
+    words = ("--hermes-env", "own.py", "--hermes-env", "lenient.py", "--hermes-report-json", "r.json", "-k", chosen)
+
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *words, "-n", "2")
+
+    data = report(pytester, "r.json")
+    result.assert_outcomes(passed=2, failed=1, skipped=1, warnings=1)
+    assert sum("contract of " in line for line in result.outlines) == len(data["classes"])
+    assert (outcomes(data), data["complete"]) == (("passed", "failed", {"not applicable", "not run"}), True)
+    assert severities(data) == ["error", "warning"]
+
+
+def test_the_report_of_an_aborted_run_is_incomplete(pytester: pytest.Pytester) -> None:
+    """It has the outcomes up to the failure that ended the run."""
+    pytester.makepyfile(own=ENV)
+    run(pytester, "--hermes-env", "own.py", "--hermes-report-json", "r.json", "-k", "HE801 or HE802", "-x")
+
+    data = report(pytester, "r.json")
+    assert (outcomes(data), data["complete"]) == (("not run", "failed", {"not run"}), False)
 
 
 def test_a_finding_less_severe_than_its_rule_fails_only_a_strict_run(pytester: pytest.Pytester) -> None:
-    """The finding's own severity applies, also if it comes from an xdist worker."""
-    pytester.makepyfile(
-        own="""
-        from environments.terminal_test_env.terminal_test_env import TerminalTestEnv
+    """The finding's own severity applies."""
+    pytester.makepyfile(lenient=LENIENT)
+    chosen = ("-p", "no:cacheprovider", "--hermes-env", "lenient.py", "-k", "HE301")
 
-        class OwnEnv(TerminalTestEnv):
-            async def compute_reward(self, item, result, ctx):
-                text = getattr(result, "final_response", "")
-                return float(text == item["content"])
-        """
-    )
-    chosen = ("-p", "no:cacheprovider", "-p", "xdist", "--hermes-env", "own.py", "-k", "HE301")
+    lenient = pytester.runpytest_inprocess(*chosen, "--hermes-report-json", "out/r.json")
+    strict = pytester.runpytest_inprocess(*chosen, "--hermes-strict")
 
-    lenient = pytester.runpytest_inprocess(*chosen, "-n", "1", "--hermes-report-json", "out/r.json")
-    strict = pytester.runpytest_inprocess(*chosen, "-n", "0", "--hermes-strict")
-
-    rule = next(rule for rule in report(pytester)["classes"][0]["rules"] if rule["id"] == "HE301")
     lenient.assert_outcomes(passed=1, warnings=1)
     strict.assert_outcomes(failed=1)
-    assert [rule["severity"], rule["findings"][0]["severity"]] == ["error", "warning"]
+    assert severities(report(pytester)) == ["error", "warning"]
 
 
 def test_a_stored_ledger_fails_a_run_that_exercises_less(pytester: pytest.Pytester) -> None:

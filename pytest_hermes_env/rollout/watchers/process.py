@@ -55,8 +55,13 @@ class ProcessWatcher:
             yield
 
     def leaked(self) -> tuple[Left, ...]:
-        """Return what the environment created and what still exists."""
-        gc.collect()
+        """Return what the environment created and what still exists, except what only a cycle of references keeps."""
+        if left := self._existing():
+            gc.collect()
+            left = self._existing()
+        return left
+
+    def _existing(self) -> tuple[Left, ...]:
         return tuple(Left(kind=kind, name=name, place=place) for kind, name, place, exists in self._created if exists())
 
     def _caller(self) -> tuple[Journal, Place] | None:

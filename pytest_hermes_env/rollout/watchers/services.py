@@ -1,4 +1,4 @@
-"""Records what a scenario logs to wandb and which warnings come up; shares one TLS context between the clients of a run."""
+"""Records what a scenario logs to wandb and which warnings come up; shares one TLS context between its clients."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def recording_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def sharing_tls_context() -> Iterator[None]:
-    """Create one TLS context for all clients: reading the certificate authorities takes longer than a scripted rollout.
+    """Create one TLS context for the clients of all runs: reading the certificate authorities takes longer than a scripted rollout.
 
     The clients of a contract run reach a model in this process or on loopback, and never use TLS.
     """
-
-    @functools.cache
-    def shared(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return real(*args, **kwargs)
-
-    with intercept("ssl.create_default_context", shared):
+    with intercept("ssl.create_default_context", _shared):
         yield
+
+
+@functools.cache
+def _shared(real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return real(*args, **kwargs)

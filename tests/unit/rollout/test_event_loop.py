@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -144,18 +143,3 @@ def test_a_step_knows_its_journal_by_its_context() -> None:
         return [current_journal.get(), None if handle._context.get(current_journal) is journal else journal]
 
     assert played(work) == [None, None]
-
-
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_no_collection_happens_while_stacks_are_read(is_enabled: bool) -> None:
-    """And the collector is as it was."""
-    before = gc.isenabled()
-    (gc.enable if is_enabled else gc.disable)()
-    try:
-        with event_loop._no_garbage_collection():
-            inside = gc.isenabled()
-        after = gc.isenabled()
-    finally:
-        (gc.enable if before else gc.disable)()
-
-    assert (inside, after) == (False, is_enabled)

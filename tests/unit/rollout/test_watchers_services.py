@@ -48,11 +48,13 @@ def test_warnings_are_recorded_and_not_shown(capsys: pytest.CaptureFixture[str])
 
 
 def test_one_tls_context_serves_all_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For equal arguments; a new one for others, and for whoever comes later."""
+    """For equal arguments, also in later runs; a new one for others, and for whoever comes outside of a run."""
     made: list[object] = []
     monkeypatch.setattr(ssl, "create_default_context", lambda *args, **_: made.append(args) or len(made))
     with sharing_tls_context():
         inside = [ssl.create_default_context(), ssl.create_default_context(), ssl.create_default_context(cafile="x")]
     after = ssl.create_default_context()
+    with sharing_tls_context():
+        later = ssl.create_default_context()
 
-    assert (inside, after) == ([1, 1, 2], 3)
+    assert (inside, after, later) == ([1, 1, 2], 3, 1)
