@@ -153,7 +153,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the functions that the class really has."""
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
-        return Verdict.not_exercised("the class has none of these methods")
+        return Verdict.not_exercised("the class has none of these methods", "HE101")
     findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
     items = evidence.scenario("items")
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
