@@ -197,18 +197,17 @@ def _merged(rule: Rule, static: tuple[Finding, ...], dynamic: Verdict | None) ->
     """
     seen = dynamic.findings if dynamic is not None else ()
     shown = [_weighed(finding, dynamic) for finding in static]
-    more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
+    more = [
+        dataclasses.replace(finding, is_confirmed=True)
+        for finding in seen
+        if not (_is_definition(finding) and any(_holds(finding, item) for item in static))
+    ]
     return tuple(sorted(one_per_place([*shown, *more]), key=functools.partial(rank, rule)))
 
 
 def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
     """Return the place of a finding among those of its rule: the most severe first, and what rollouts showed before the rest."""
-    return list(Severity).index(rule.severity_of(finding)), not _is_confirmed(finding)
-
-
-def _is_confirmed(finding: Finding) -> bool:
-    """Tell whether a rollout showed the violation."""
-    return finding.confirmation.startswith("confirmed") or bool(finding.scenario and not finding.confirmation)
+    return list(Severity).index(rule.severity_of(finding)), not finding.is_confirmed
 
 
 def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
@@ -224,7 +223,9 @@ def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
         places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
         return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
     told = "" if same.message == finding.message else f": {same.message}"
-    return dataclasses.replace(finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}")
+    return dataclasses.replace(
+        finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}", is_confirmed=True
+    )
 
 
 def _holds(outer: Finding, inner: Finding) -> bool:

@@ -15,7 +15,7 @@ from pytest_hermes_env.rollout.journal import Place, Reward
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.rollout.unavailable import Unavailable
+from pytest_hermes_env.rollout.unavailable import ItemsEnd, Unavailable
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -102,8 +102,8 @@ class Evidence:
         scenario = self.scenario("items")
         if scenario.items:
             return None
-        if self.collection.nothing_to_train:
-            return Verdict.not_applicable(self.collection.nothing_to_train)
+        if self.collection.nothing_to_train or scenario.items_end is ItemsEnd.STUB:
+            return Verdict.not_applicable(self.collection.nothing_to_train or scenario.note)
         if not scenario.happened:
             return Verdict.not_seen(scenario.unavailable)
         return Verdict.not_exercised(scenario.error or scenario.note, "HE206", "HE202", "HE102")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _REPORTED = {
     Cause.CANNOT_BUILD: ("HE206", "HE105", "HE101"),
-    Cause.SETUP_FAILED: ("HE206", "HE102"),
+    Cause.SETUP_FAILED: ("HE206",),
+    Cause.SETUP_NOT_ASYNC: ("HE102",),
     Cause.NO_ITEM: ("HE206", "HE202", "HE102"),
 }
 """The rules that report why a scenario was not played."""

@@ -20,6 +20,10 @@ CANCELLATIONS, CANCELLED_S = 3, 1.0
 """How often a call that does not end in time is cancelled, and the seconds that it gets each time."""
 
 
+EXTENSIONS = 4
+"""How many limits a call gets that goes on."""
+
+
 class Hung(BaseException):
     """Raised in code that never returns to the event loop."""
 
@@ -42,16 +46,28 @@ class NeverEnded(Exception):
     """A call did not end in time; its cause was raised at the line where the call waited."""
 
 
-async def within(limit_s: float, answer: Awaitable[Any], *, late: Callable[[], None] = lambda: None) -> Any:
+async def within(
+    limit_s: float,
+    answer: Awaitable[Any],
+    *,
+    late: Callable[[], None] = lambda: None,
+    progress: Callable[[], int] = lambda: 0,
+) -> Any:
     """Await what an environment returned, in a task of its own; ``late`` is called before one that does not end is cancelled.
+
+    While ``progress`` counts up the limit begins again, a few times: on a busy machine everything takes longer.
 
     Raises: what it raises, see `awaited`; it does not end in time → NeverEnded.
     """
     call = asyncio.ensure_future(awaited(answer))
     try:
-        await asyncio.wait({call}, timeout=limit_s)
-        if call.done():
-            return call.result()
+        for _ in range(EXTENSIONS):
+            before = progress()
+            await asyncio.wait({call}, timeout=limit_s)
+            if call.done():
+                return call.result()
+            if progress() == before:
+                break
         late()
     finally:
         await _stopped(call)

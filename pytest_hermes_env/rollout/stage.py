@@ -115,13 +115,15 @@ class Stage:
             if not self.may_begin():
                 return False
             record = await self.play(name, act or self.call_setup)
-            self.scenarios[name] = replace(record, events=(*self.building.events, *record.events))
+            record = self.scenarios[name] = replace(record, events=(*self.building.events, *record.events))
             if self.is_set_up:
                 return True
-            reason = Unavailable(Cause.SETUP_FAILED, record.error, record.error_place)
+            is_sync = record.error_kind is ErrorKind.NOT_AWAITABLE and not record.error_place.line
+            cause = Cause.SETUP_NOT_ASYNC if is_sync else Cause.SETUP_FAILED
+            reason = Unavailable(cause, record.error, record.error_place)
             if is_first:
                 self.gate.reason = reason
-            self.scenarios.pop(name)
+            self.scenarios[name] = replace(record, unavailable=reason)
             self.skip(reason)
             return False
 
@@ -152,7 +154,7 @@ class Stage:
         if self.item is not None:
             return None
         if self.nothing_to_train:
-            return Unavailable(Cause.NOTHING_TO_TRAIN, self.nothing_to_train)
+            return self.without_group
         return Unavailable(Cause.NO_ITEM, self.item_error or "get_next_item returned None")
 
     @property
@@ -165,6 +167,7 @@ class Stage:
         try:
             return await self.env.get_next_item()
         except NotImplementedError:
+            self.nothing_to_train = self.nothing_to_train or "get_next_item is a stub that raises NotImplementedError"
             return None
 
     async def close(self) -> None:
@@ -286,8 +289,11 @@ class Stage:
         def late() -> None:
             journal.is_late = True
 
+        def progress() -> int:
+            return len(journal.events) + len(journal.tool_calls) + len(self.mock.journal)
+
         try:
-            return await within(self.timeout_s, answer, late=late)
+            return await within(self.timeout_s, answer, late=late, progress=progress)
         finally:
             del answer
 

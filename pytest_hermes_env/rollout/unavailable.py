@@ -15,6 +15,7 @@ class Cause(enum.Enum):
 
     CANNOT_BUILD = "the environment could not be built: {}"
     SETUP_FAILED = "setup failed: {}"
+    SETUP_NOT_ASYNC = "setup is not async: {}"
     EARLIER_FAILURE = "an earlier scenario failed: {}"
     NOTHING_TO_TRAIN = "there is nothing to train on: {}"
     NO_ITEM = "there was no training item: {}"

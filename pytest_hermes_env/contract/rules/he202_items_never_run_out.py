@@ -30,7 +30,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not scenario.happened:
         return Verdict.not_seen(scenario.unavailable)
     taken = len(scenario.items)
-    if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
+    if scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line:
         return Verdict.not_exercised("get_next_item is not async, which HE102 reports", "HE102")
     if scenario.error:
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"

@@ -22,7 +22,7 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
+from pytest_hermes_env.rollout.unavailable import Cause, ItemsEnd, Unavailable
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("setup", "items")
@@ -38,6 +38,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     if evidence.collection.nothing_to_train:
         return Verdict.passed(f"setup returned; {evidence.collection.nothing_to_train}")
     items = evidence.scenario("items")
+    if items.items_end is ItemsEnd.STUB:
+        return Verdict.passed(f"setup returned; {items.note}")
     if items.items:
         return Verdict.passed(f"setup returned, and {len(items.items)} training items were taken")
     if items.error:
@@ -49,8 +51,6 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _of_setup(evidence: Evidence, missing: Unavailable) -> Verdict:
     if missing.cause is Cause.CANNOT_BUILD:
         message, methods = str(missing), ("__init__",)
-    elif "can't be used in 'await' expression" in missing.detail:
-        return Verdict.not_exercised("setup is not async, which HE102 reports", "HE102")
     else:
         message, methods = f"setup failed: {missing.detail}", ("setup",)
     return Verdict.failed([evidence.finding(message, *methods, place=missing.place, scenario="setup")])

@@ -186,7 +186,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     logged = evaluation.of(EvaluationLogged)
     if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
         return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
-    if evaluation.error_kind is ErrorKind.NOT_AWAITABLE:
+    if evaluation.error_kind is ErrorKind.NOT_AWAITABLE and not evaluation.error_place.line:
         return Verdict.not_exercised(f"evaluate() raised {evaluation.error}", "HE102")
     if evaluation.error:
         message = f"evaluate() raised {evaluation.error}" + (", after it had logged" if logged else "")
