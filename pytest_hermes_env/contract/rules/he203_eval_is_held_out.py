@@ -316,6 +316,8 @@ def _overlap(left: Portion, right: Portion) -> bool | None:
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the prompts of the evaluation with those of the training items."""
     items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
+    if evidence.collection.nothing_to_train:
+        return Verdict.not_applicable(evidence.collection.nothing_to_train)
     if missing := evidence.without_items():
         return missing
     if not evaluation.happened:
@@ -325,10 +327,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     asked.pop("", None)
     asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
-        return Verdict.not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+        reason = evaluation.error or "no prompt of training or of evaluation was seen"
+        is_excused = bool(evaluation.requests) and not evaluation.error
+        return Verdict.not_exercised(reason, "HE705", "HE701", "HE204", is_excused=is_excused)
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:
         return Verdict.not_exercised(
-            "all training items have the same prompt: which of them evaluation asks, prompts do not show"
+            "all training items have the same prompt: which of them evaluation asks, prompts do not show", is_excused=True
         )
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:

@@ -36,7 +36,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+        return Verdict.not_exercised(
+            "every rollout became several sequences and was rejected, as split_rollouts asks", is_excused=True
+        )
     findings = [
         evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
         for scenario in ran
