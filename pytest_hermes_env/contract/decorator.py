@@ -90,6 +90,6 @@ def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
         except UnknownRule as error:
             raise UnknownRule(f"expected_failures: {error}") from error
         if not isinstance(reason, str) or not reason.strip():
-            raise BadWaiver(f"expected_failures waives {word} without a reason: write why a violation is accepted")
+            raise BadWaiver(f"expected_failures waives {word} without a reason: write why the violation is accepted")
         checked[rule.id] = reason
     return checked

@@ -179,7 +179,7 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
     if dynamic is None:
-        only = static or Verdict.not_exercised("this rule has no half that could look")
+        only = static or Verdict.not_exercised("this rule has no check that applies here")
         return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
@@ -211,17 +211,17 @@ def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
 
 
 def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
-    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or could not look."""
+    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or did not check it."""
     if dynamic is None:
-        return dataclasses.replace(finding, confirmation="could not look: this rule reads the source only")
+        return dataclasses.replace(finding, confirmation="not checked in rollouts: this rule reads the source only")
     if dynamic.outcome is Outcome.PASSED:
         return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
     if dynamic.outcome is not Outcome.FAILED:
-        return dataclasses.replace(finding, confirmation=f"could not look: {dynamic.note}")
+        return dataclasses.replace(finding, confirmation=f"not checked in rollouts: {dynamic.note}")
     same = next((item for item in dynamic.findings if _holds(item, finding)), None)
     if same is None:
         places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
-        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
+        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts violated this rule at {places}")
     told = "" if same.message == finding.message else f": {same.message}"
     return dataclasses.replace(
         finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}", is_confirmed=True

@@ -120,7 +120,7 @@ class Evidence:
     def no_group(self, ran: Iterable[Scenario]) -> Verdict:
         """Return the verdict of a rule about groups where scenarios were played and gave none."""
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return Verdict.not_exercised(reasons or "collect_trajectories gave no group", "HE511", "HE403", "HE204")
+        return Verdict.not_exercised(reasons or "collect_trajectories returned no group", "HE511", "HE403", "HE204")
 
     def without_tokens(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about sampled tokens when there are none; None when there are."""

@@ -162,7 +162,7 @@ class _Player:
                 f"the agent asked for {len(self.said)} of the {turns} turns of {label}: a turn without a call ends the rollout"
             )
         if self.is_judge_guessed:
-            return f"a judge was asked about {label}, and its answer is not declared: give judge: the text that it says"
+            return f"a judge was called for {label}, but its answer is not declared: add `judge:` with the text that it returns"
         return ""
 
 

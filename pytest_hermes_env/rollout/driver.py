@@ -198,7 +198,7 @@ class Collector:
                         self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
                     )
             except Hung as hung:
-                raise _CannotBuild(f"no end within {self._timeout_s:g} s") from hung
+                raise _CannotBuild(f"did not finish within {self._timeout_s:g} s") from hung
             except BaseException as error:
                 if is_interrupt(error):
                     raise

@@ -42,9 +42,9 @@ class ItemsEnd(enum.Enum):
 
     STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
     NONE = "get_next_item returned only None after {} items"
-    REPEATED = "the first item came again after {}"
-    TIME = "stopped after {} items: the time was up"
-    LIMIT = "stopped after {} items, none of which was the first one again"
+    REPEATED = "the first item was returned again after {}"
+    TIME = "stopped after {} items: time ran out"
+    LIMIT = "stopped after {} items, without the first one being returned again"
 
 
 class ErrorKind(enum.Enum):

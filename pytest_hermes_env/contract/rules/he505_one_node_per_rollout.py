@@ -37,7 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
         return Verdict.not_exercised(
-            "every rollout became several sequences and was rejected, as split_rollouts asks", is_excused=True
+            "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
         )
     findings = [
         evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
@@ -45,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if not scenario.error and (fault := sequence_fault(scenario))
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
-    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, even where token ids drift")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -98,7 +98,7 @@ def _recorded_end(journal: Journal, task_id: str) -> Iterator[list[Any]]:
 async def _after_the_loop() -> None:
     faults = current_faults()
     if faults.fails("loop_raises"):
-        raise InjectedFault("the agent loop failed, as this scenario asks")
+        raise InjectedFault("the agent loop failed, as this scenario requires")
     if faults.fault == "loop_hangs":
         faults.reached.set()
         await asyncio.Event().wait()

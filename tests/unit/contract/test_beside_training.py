@@ -88,4 +88,4 @@ def test_what_training_adds_beside_an_evaluation_is_kept(env_class: type) -> Non
     result = judged(env_class)
 
     assert result.findings == ()
-    assert result.note.endswith("came through 4 evaluations unchanged, and what training added beside one was kept")
+    assert result.note.endswith("came through 4 evaluations unchanged, and what training added during one was kept")

@@ -66,7 +66,7 @@ CASES = (
             def config_init(cls):  # <- here
                 return Config(), [APIServerConfig()]
         """,
-        "config_init returns a Config, but env_config_cls is HermesAgentEnvConfig: its own fields cannot be set by a flag",
+        "config_init returns a Config, but env_config_cls is HermesAgentEnvConfig: its own fields cannot be set by command-line flags",
     ),
     sound("the layer's own", "class Env(HermesAgentBaseEnv):\n    env_config_cls = HermesAgentEnvConfig\n"),
     sound("inherited", "class Env(HermesAgentBaseEnv): ...\n"),

@@ -28,7 +28,7 @@ SHAPES = {
     "an AWS key id": key("AKIA", 16).upper(),
     "a Google API key": key("AIza", 35),
 }
-SECRET = "is given a text that looks like a real secret (q7R…, 20 characters)"
+SECRET = "is set to a string that looks like a real secret (q7R…, 20 characters)"
 
 CASES = (
     *(

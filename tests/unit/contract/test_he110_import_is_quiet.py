@@ -8,7 +8,7 @@ from .rule_cases import broken, check, sound
 
 ENV = "\nclass Env(HermesAgentBaseEnv):\n    name = 'maze'\n"
 PATH = "importing the file changes sys.path"
-VARIABLE = "importing the file sets a variable of the process's environment"
+VARIABLE = "importing the file sets an environment variable"
 
 CASES = (
     broken(
@@ -36,7 +36,7 @@ CASES = (
     broken(
         "dotenv",
         "from dotenv import load_dotenv\n\nload_dotenv()  # <- here\n" + ENV,
-        "importing the file changes the process's environment",
+        "importing the file changes environment variables",
     ),
     broken(
         "a dataset",

@@ -94,5 +94,5 @@ def test_a_prompt_that_all_items_share_tells_nothing_about_them():
 
     assert (verdict.outcome, verdict.note) == (
         Outcome.NOT_EXERCISED,
-        "all training items have the same prompt: which of them evaluation asks, prompts do not show",
+        "all training items have the same prompt, so prompts cannot show whether evaluation uses them",
     )

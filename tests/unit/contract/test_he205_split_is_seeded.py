@@ -23,7 +23,7 @@ def env(body: str, more: str = "") -> str:
 
 def unseeded(what: str) -> str:
     """Return the message about a shuffle."""
-    return f"{what} has no seed: the split is another one in every run"
+    return f"{what} has no seed: the split differs in every run"
 
 
 CASES = (

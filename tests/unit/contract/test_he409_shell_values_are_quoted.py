@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_undecided(judge, body, note):
 def test_a_reward_without_commands_is_not_concerned(judge):
     verdict = judge("HE409", source_of("async def compute_reward(self, item, result, ctx):\n    return 1.0\n")).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward gives no command to a terminal")
+    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward runs no terminal command")
 
 
 def test_the_message_names_the_value(judge):

@@ -167,7 +167,7 @@ BROKEN = (
                 agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)  # <- here
                 return await agent.run([])
         """,
-        message="evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released",
+        message="evaluate runs a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released",
     ),
 )
 

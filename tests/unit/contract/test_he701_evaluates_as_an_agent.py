@@ -119,7 +119,7 @@ BROKEN = (
             async def evaluate(self):  # <- here
                 await self.evaluate_log(metrics={"eval/mean": sum(self.rewards) / len(self.rewards)})
         """,
-        message="evaluate drives no HermesAgentLoop",
+        message="evaluate runs no HermesAgentLoop",
     ),
 )
 

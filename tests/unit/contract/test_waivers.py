@@ -125,8 +125,8 @@ def test_several_findings_need_several_waivers(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
-        ("HE999 why", "this comment waives HE999, which is no rule."),
-        ("HE301", "this comment waives HE301 without a reason: write why a breach is accepted"),
+        ("HE999 why", "this comment waives HE999, which is not a rule."),
+        ("HE301", "this comment waives HE301 without a reason: write why the violation is accepted"),
         ("ignore HE301", "this comment waives nothing: write `# hermes: HE301 reason`, the id first"),
     ],
 )

@@ -62,7 +62,7 @@ def test_items_that_never_repeat_are_given_up(monkeypatch: pytest.MonkeyPatch) -
 
     record = played(training_items, Counting(items=[{"word": str(number)} for number in range(9)]))["items"]
 
-    assert (len(record.items), record.note) == (5, "stopped after 5 items, none of which was the first one again")
+    assert (len(record.items), record.note) == (5, "stopped after 5 items, without the first one being returned again")
 
 
 class Prompting(Counting):
