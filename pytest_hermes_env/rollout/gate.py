@@ -17,6 +17,8 @@ class Gate:
     """``reason`` is why nothing more can be played: the class could not be built, or its first set-up failed."""
 
     reason: Unavailable | None = None
+    is_late: bool = False
+    """Whether a scenario of the class did not end in time: the others get less."""
     _is_taken: bool = False
     _is_open: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -33,6 +33,9 @@ __all__ = ["Needs", "Policy", "Stage"]
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
 
+LATER_S = 10.0
+"""Seconds that a scenario gets after another one did not end: one hang is enough to know."""
+
 SETTLE_S = 3.0
 """Seconds that tasks which outlive their scenario get to end by themselves."""
 
@@ -287,13 +290,14 @@ class Stage:
             return None
 
         def late() -> None:
-            journal.is_late = True
+            journal.is_late = self.gate.is_late = True
 
         def progress() -> int:
             return len(journal.events) + len(journal.tool_calls) + len(self.mock.journal)
 
         try:
-            return await within(self.timeout_s, answer, late=late, progress=progress)
+            limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
+            return await within(limit_s, answer, late=late, progress=progress)
         finally:
             if inspect.iscoroutine(answer) and inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
                 answer.close()  # its task was cancelled before it began

@@ -81,6 +81,9 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided("get_next_item and evaluate cannot both be read")
     if _gives_nothing(drawing):
         return Verdict.not_applicable("get_next_item returns no training items")
+    collecting = source.methods.get("collect_trajectories")
+    if collecting is not None and _gives_nothing(collecting) and not any(map(_awaits, collecting.own_nodes())):
+        return Verdict.not_applicable("collect_trajectories returns nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
     evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
@@ -151,7 +154,18 @@ def _gives_nothing(function: Function) -> bool:
     """Whether a method only ever gives None, as evaluation-only benchmarks do."""
     returns = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
     raises = any(isinstance(node, ast.Raise) for node in function.node.body)
-    return raises or all(value is None or (isinstance(value, ast.Constant) and value.value is None) for value in returns)
+    return raises or all(value is None or _is_nothing(value) for value in returns)
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    """Whether an expression is None, an empty list, or a pair of these."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return all(map(_is_nothing, value.elts))
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _awaits(node: ast.AST) -> bool:
+    return isinstance(node, ast.Await | ast.Try)
 
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:

@@ -28,7 +28,7 @@ from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent")
+SCENARIOS = ("happy", "silent", "unequal_rewards")
 IGNORED = -100
 
 

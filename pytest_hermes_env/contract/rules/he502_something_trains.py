@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_o
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
-WORKED = ("happy", "silent", "drifting")
+WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"
 SCENARIOS = (*WORKED, DEAD)
 

@@ -27,7 +27,7 @@ from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NEAR = 1e-6
 """How far a logprob may be from the server's, in nats: what a float may lose on its way."""
 

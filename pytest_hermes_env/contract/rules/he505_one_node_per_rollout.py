@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:

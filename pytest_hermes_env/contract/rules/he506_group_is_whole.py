@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 REQUIRED = ("tokens", "masks", "scores")
 """Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
 

@@ -77,7 +77,7 @@ async def training_items(stage: Stage) -> None:
 async def _after_a_pause(stage: Stage, seen: list[ItemSeen]) -> Any:
     """Return the item that comes after None, or None where it is an end: also when a rollout of an earlier item has ended."""
     for attempt in range(PAUSES):
-        if attempt == PAUSES - 1 and seen and stage.without_group is None:
+        if attempt == PAUSES - 1 and seen and not stage.nothing_to_train:
             with contextlib.suppress(Exception):  # other scenarios report it
                 await stage.env.collect_trajectories(copied(seen[0].value))
         await asyncio.sleep(0)
