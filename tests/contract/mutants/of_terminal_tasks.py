@@ -232,7 +232,7 @@ MUTANTS = (
                 ),
             ),
         ),
-        says="compute_reward looks for a tool 'patch_file', which hermes does not have; near: 'patch'",
+        says="compute_reward looks for a tool 'patch_file', which hermes does not have; nearest: 'patch'",
     ),
     Mutant(
         rule="HE401",

@@ -145,7 +145,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="sglang",
         changes=(SPLIT, *added(ITEM.format(change='scored.pop("more_rows", None)'))),
-        says="is in too few sequences: ",
+        says="is missing from the sequences: ",
         draws_no_warning=True,
     ),
     Mutant(

@@ -57,7 +57,7 @@ CASES = (
             async def evaluate(self, items, *args, depth, limit=3):  # <- here
                 pass
         """,
-        "evaluate demands items, depth, but Atropos calls evaluate() without arguments",
+        "evaluate requires items, depth, but Atropos calls evaluate() without arguments",
     ),
     broken(
         "inherited from a mixin, and taken from a function under another name",

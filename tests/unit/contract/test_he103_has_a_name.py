@@ -10,7 +10,7 @@ CASES = (
     broken(
         "none",
         "class Env(HermesAgentBaseEnv):  # <- here\n    async def setup(self): ...\n",
-        "Env sets no name; it would be called 'hermes-agent', as any other",
+        "Env sets no name, so it gets the default name 'hermes-agent'",
     ),
     broken(
         "the base's",
@@ -18,7 +18,7 @@ CASES = (
         "name is 'hermes-agent', which is the base class's default",
     ),
     broken("empty", 'class Env(HermesAgentBaseEnv):\n    name: str = " "  # <- here\n', "name is empty"),
-    broken("None", "class Env(HermesAgentBaseEnv):\n    name = None  # <- here\n", "name is None; a text is needed"),
+    broken("None", "class Env(HermesAgentBaseEnv):\n    name = None  # <- here\n", "name is None; it must be a string"),
     broken(
         "the base's, by way of a constant",
         'DEFAULT = "hermes-agent"\n\nclass Env(HermesAgentBaseEnv):\n    name = DEFAULT  # <- here\n',

@@ -39,7 +39,7 @@ CASES = (
         class Env(HermesAgentBaseEnv):
             env_config_cls = Config  # <- here
         """,
-        "env_config_cls is Config, which does not lead to HermesAgentEnvConfig",
+        "env_config_cls is Config, which is not a subclass of HermesAgentEnvConfig",
     ),
     broken(
         "a plain model",
@@ -51,7 +51,7 @@ CASES = (
         class Env(HermesAgentBaseEnv):
             env_config_cls = Settings  # <- here
         """,
-        "env_config_cls is Settings, which does not lead to HermesAgentEnvConfig",
+        "env_config_cls is Settings, which is not a subclass of HermesAgentEnvConfig",
     ),
     broken(
         "forgotten, although config_init makes one",

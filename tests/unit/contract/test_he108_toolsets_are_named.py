@@ -43,7 +43,7 @@ CASES = (
     broken(
         "one text",
         returning('enabled_toolsets="terminal"'),
-        "enabled_toolsets is the text 'terminal'; a list of names is needed",
+        "enabled_toolsets must be a list of names, not the string 'terminal'",
     ),
     broken("empty", returning("enabled_toolsets=[]"), "enabled_toolsets is empty: the model would have no tools"),
     broken(

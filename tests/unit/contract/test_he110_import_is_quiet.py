@@ -41,12 +41,12 @@ CASES = (
     broken(
         "a dataset",
         "from datasets import load_dataset\n\nROWS = load_dataset('squad')['train']  # <- here\n" + ENV,
-        "importing the file asks the network",
+        "importing the file uses the network",
     ),
     broken(
         "in the class body",
         "import requests\n\nclass Env(HermesAgentBaseEnv):\n    rows = requests.get('http://x').json()  # <- here\n",
-        "importing the file asks the network",
+        "importing the file uses the network",
     ),
     broken(
         "files",

@@ -24,8 +24,8 @@ def env(setup: str, drawn: str = "self.train[self.i % len(self.train)]", walked:
     )
 
 
-SAME = "evaluate goes through self.train, which get_next_item draws from"
-SHARED = "evaluate goes through self.held_out, which shares rows with self.train, which get_next_item draws from"
+SAME = "evaluate iterates over self.train, from which get_next_item takes training items"
+SHARED = "evaluate iterates over self.held_out, which shares rows with self.train, from which get_next_item takes training items"
 
 CASES = (
     broken("the same list", env("self.train = [1, 2]", walked="self.train"), SAME),

@@ -30,15 +30,15 @@ CASES = (
     broken(
         "messages",
         env('return [{"role": "user", "content": item["q"]}]  # <- here'),
-        "format_prompt returns a list; a text is needed",
+        "format_prompt must return a string, but returns a list",
     ),
-    broken("a dict", env('return {"q": item}  # <- here'), "format_prompt returns a dict; a text is needed"),
+    broken("a dict", env('return {"q": item}  # <- here'), "format_prompt must return a string, but returns a dict"),
     broken(
         "a tuple behind a name",
         env("pair = (item, 1)\nreturn pair  # <- here"),
         "format_prompt returns something other than a string",
     ),
-    broken("a number", env("return 3  # <- here"), "format_prompt returns 3; a text is needed"),
+    broken("a number", env("return 3  # <- here"), "format_prompt must return a string, but returns 3"),
     broken("an entry is set", env('item["seen"] = True  # <- here\nreturn item["q"]'), CHANGED),
     broken("an entry is taken out, by another name", env('row = item\nreturn row.pop("q")  # <- here'), CHANGED),
     broken(

@@ -111,7 +111,7 @@ def test_a_question_without_a_way_out_is_found(judge, body):
 def test_a_question_in_a_try_passes(judge, body):
     verdict = judge("HE406", source_of(body)).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "1 call of a judge is in a try")
+    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "1 call of a judge is inside a try")
 
 
 def test_a_reward_without_a_judge_is_not_concerned(judge):

@@ -18,7 +18,7 @@ class Case:
     message: str = ""
 
 
-ONE_TURN = "evaluate asks the model through chat_completion, one turn without tools, and drives no HermesAgentLoop"
+ONE_TURN = "evaluate calls the model through chat_completion, one turn without tools, and runs no HermesAgentLoop"
 
 BROKEN = (
     Case(
@@ -90,7 +90,7 @@ BROKEN = (
                 agent = loops.HermesAgentLoop(self.server, nothing, set())  # <- here
                 await agent.run([])
         """,
-        message="evaluate drives a HermesAgentLoop without tools: tool_schemas is empty",
+        message="evaluate runs a HermesAgentLoop without tools: tool_schemas is empty",
     ),
     Case(
         name="a loop that never runs",

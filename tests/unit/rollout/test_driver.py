@@ -107,7 +107,7 @@ def test_items_are_taken_until_they_repeat(good: dict[str, Scenario]) -> None:
         ({"word": "blue"}, "Print blue", "", False),
         ({"word": "red"}, "Print red", "", False),
     ]
-    assert record.note == "the first item came again after 2"
+    assert record.note == "the first item was returned again after 2"
     assert len({item.key for item in record.items}) == 2
 
 

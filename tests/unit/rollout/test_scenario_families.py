@@ -46,7 +46,7 @@ def test_items_are_taken_until_the_first_one_comes_again() -> None:
     record = played(training_items, Counting())["items"]
 
     assert [item.prompt for item in record.items] == [f"Print {word}" for word in "abcabca"]
-    assert record.note == "the first item came again after 3"
+    assert record.note == "the first item was returned again after 3"
 
 
 def test_items_may_come_to_an_end() -> None:

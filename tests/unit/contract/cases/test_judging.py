@@ -193,8 +193,8 @@ def test_a_judge_says_what_each_case_declares() -> None:
 
     assert (right.outcome, right.note.partition(";")[0]) == (Outcome.PASSED, "gold 0.9, nothing 0.1")
     assert [finding.message for finding in wrong.findings] == [
-        "a declared case cannot be judged: a judge was called about nothing of item 0, and its answer is not declared: "
-        "give judge: the text that it says"
+        "a declared case cannot be judged: a judge was called for nothing of item 0, but its answer is not declared: "
+        "add `judge:` with the text that it returns"
     ]
 
 
