@@ -343,7 +343,11 @@ def test_items_that_are_given_to_evaluate_items_count(judge):
         "async def evaluate(self):\n    await self.evaluate_items(self.train)  # <- here\n",
     )
 
-    check(judge, "HE203", broken("given", source, "evaluate iterates over self.train, from which get_next_item takes training items"))
+    check(
+        judge,
+        "HE203",
+        broken("given", source, "evaluate iterates over self.train, from which get_next_item takes training items"),
+    )
 
 
 def test_a_score_that_cleans_up_is_seen(judge):

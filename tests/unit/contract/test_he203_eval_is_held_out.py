@@ -25,7 +25,9 @@ def env(setup: str, drawn: str = "self.train[self.i % len(self.train)]", walked:
 
 
 SAME = "evaluate iterates over self.train, from which get_next_item takes training items"
-SHARED = "evaluate iterates over self.held_out, which shares rows with self.train, from which get_next_item takes training items"
+SHARED = (
+    "evaluate iterates over self.held_out, which shares rows with self.train, from which get_next_item takes training items"
+)
 
 CASES = (
     broken("the same list", env("self.train = [1, 2]", walked="self.train"), SAME),

@@ -403,7 +403,7 @@ def test_offline_names_the_host_that_was_asked_for() -> None:
     record = one(Online, "setup_offline")
 
     assert record.error.startswith("ConnectError: ")
-    assert record.note == "asked for items.example.invalid"
+    assert record.note == "requested items.example.invalid"
 
 
 def test_changes_that_are_put_back_are_none() -> None:

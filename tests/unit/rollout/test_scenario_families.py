@@ -123,8 +123,8 @@ def test_without_a_network_the_hosts_are_named() -> None:
     """The errors are those of a machine without a network."""
     record = played(offline_setup, Online())["setup_offline"]
 
-    assert record.error == "ConnectionError: no network in this scenario: 192.0.2.1 was asked for"
-    assert record.note == "asked for items.example.invalid, 192.0.2.1"
+    assert record.error == "ConnectionError: no network in this scenario: 192.0.2.1 was requested"
+    assert record.note == "requested items.example.invalid, 192.0.2.1"
 
 
 def test_a_setup_that_needs_no_network_says_nothing() -> None:
