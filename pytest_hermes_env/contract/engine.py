@@ -184,7 +184,8 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
     note = dynamic.note
-    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED:
+    is_reported = bool(dynamic.because)  # then the same note for all rules is one line of the ledger
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED and not is_reported:
         note = f"{note} (in the source: {static.note})"
     return RuleResult(rule=rule, outcome=dynamic.outcome, note=note, is_excused=dynamic.is_excused, because=dynamic.because)
 

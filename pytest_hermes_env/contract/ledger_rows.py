@@ -10,12 +10,22 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ROW", "RowKeeper"]
+__all__ = ["ROW", "RowKeeper", "minimum_of"]
 
 ROW = pytest.StashKey[dict[str, Any]]()
 """On an item: what its rule concluded."""
 
 _ATTRIBUTE = "hermes_env_row"
+
+
+def minimum_of(config: pytest.Config) -> int | None:
+    """Return how many rules must be exercised in each class; None means all that apply. Raises: pytest.UsageError."""
+    given = config.getoption("hermes_min_exercised") or config.getini("hermes_min_exercised") or "all"
+    if given == "all":
+        return None
+    if not given.isdecimal():
+        raise pytest.UsageError(f"hermes_min_exercised must be all or a number of rules, not {given!r}")
+    return int(given)
 
 
 class RowKeeper:

@@ -51,11 +51,11 @@ async def within(
     answer: Awaitable[Any],
     *,
     late: Callable[[], None] = lambda: None,
-    progress: Callable[[], int] = lambda: 0,
+    progress: Callable[[], object] = lambda: 0,
 ) -> Any:
     """Await what an environment returned, in a task of its own; ``late`` is called before one that does not end is cancelled.
 
-    While ``progress`` counts up the limit begins again, a few times: on a busy machine everything takes longer.
+    While ``progress`` changes the limit begins again, a few times: on a busy machine everything takes longer.
 
     Raises: what it raises, see `awaited`; it does not end in time → NeverEnded.
     """

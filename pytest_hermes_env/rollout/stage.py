@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -292,11 +293,13 @@ class Stage:
         def late() -> None:
             journal.is_late = self.gate.is_late = True
 
-        def progress() -> int:
-            return len(journal.events) + len(journal.tool_calls) + len(self.mock.journal)
+        limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
+
+        def progress() -> tuple[int, ...]:
+            work = int(time.process_time() / limit_s * 10)  # a process that waits for nothing but a processor is at work
+            return work, len(journal.events), len(journal.tool_calls), len(self.mock.journal)
 
         try:
-            limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
             return await within(limit_s, answer, late=late, progress=progress)
         finally:
             if inspect.iscoroutine(answer) and inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:

@@ -59,7 +59,7 @@ def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
     prompts = {item.error for item in evidence.scenario("items").items}
     if scenario.error in prompts:
         return Verdict.not_exercised(f"format_prompt raised {scenario.error}, which HE204 reports", "HE204")
-    message = f"collect_trajectories raised {scenario.error}"
+    message = f"collect_trajectories {scenario.failure}"
     return Verdict.failed([evidence.finding(message, *METHODS, place=scenario.error_place, scenario=scenario.name)])
 
 
