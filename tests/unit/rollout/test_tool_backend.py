@@ -17,7 +17,9 @@ def test_what_is_not_there_is_told() -> None:
             world.sandbox_of(task).call("terminal", {"command": command})
         line = describe(world)
 
-    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this machine has")
+    assert line == (
+        "an in-memory machine; not available: make (2), python3 (1); --hermes-sandbox local offers the commands of this machine"
+    )
 
 
 def test_nothing_missing_is_no_remark() -> None:
@@ -50,7 +52,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
         "exit_code": 127,
         "error": None,
     }
-    assert "not there: mapfile (1)" in line
+    assert "not available: mapfile (1)" in line
 
 
 @pytest.mark.parametrize("name", ["fake", "local"])
