@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["close_sandbox", "open_sandbox", "result_storage", "sandbox_directory"]
+__all__ = ["close_sandbox", "open_sandbox", "result_storage", "run_uncut", "sandbox_directory"]
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +128,20 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
             temporary = sandbox.get_temp_dir() if hasattr(sandbox, "get_temp_dir") else "/tmp"  # noqa: S108 - in the sandbox
             _storage[task_id] = f"{str(temporary).rstrip('/')}/hermes-{_plain(task_id)}-{uuid.uuid4().hex[:12]}"
         return ResultStorage(sandbox, _storage[task_id])
+
+
+def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
+    """Run a command in hermes' environment of ``task_id`` and return its whole output; None if it fails or there is none yet.
+
+    hermes' terminal tool cuts output; its environments, on every backend, do not.
+    """
+    from tools.terminal_tool import _resolve_container_task_id, get_active_env  # noqa: PLC0415 - hermes is heavy
+
+    sandbox = get_active_env(task_id) if _resolve_container_task_id(task_id) == task_id else None
+    if sandbox is None:
+        return None
+    result = sandbox.execute(command, timeout=timeout)
+    return str(result["output"]) if result.get("returncode") == 0 else None
 
 
 def close_sandbox(task_id: str) -> None:
