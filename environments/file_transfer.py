@@ -92,7 +92,7 @@ class _Limits:
         """Raises: a file of ``size`` bytes exceeds the limit → NotReadable."""
         if size > self.max_bytes:
             raise NotReadable(
-                f"Cannot read {remote}: its {size:,} bytes exceed the limit of {self.max_bytes:,}; max_bytes= raises the limit"
+                f"Cannot read {remote}: it exceeds the limit of {self.max_bytes:,} bytes; max_bytes= raises the limit"
             )
 
     def timed_out(self, remote: str) -> NotReadable:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
-from environments.isolation import close_sandbox, open_sandbox, run_uncut
+from environments.isolation import close_sandbox, in_sandbox, open_sandbox, run_uncut
 
 # isort: split
 from model_tools import handle_function_call
@@ -54,6 +54,17 @@ def _run_in_thread(call: Callable[[], T]) -> T:
         return call()
     context = contextvars.copy_context()
     return agent_loop._tool_executor.submit(context.run, call).result()
+
+
+def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str) -> str:
+    """Run one tool in the sandbox of ``task_id`` and return its result as text; see `_run_in_thread`."""
+
+    def call() -> str:
+        with in_sandbox(task_id):
+            answer = handle_function_call(tool_name, arguments, task_id=task_id)
+        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
+
+    return _run_in_thread(call)
 
 
 class ToolContext:
@@ -170,14 +181,7 @@ class ToolContext:
 
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any registered tool and return its result as text, as the agent would see it."""
-
-
-        def call() -> str:
-            open_sandbox(self.task_id)
-            answer = handle_function_call(tool_name, arguments, task_id=self.task_id)
-            return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
-
-        return _run_in_thread(call)
+        return _run_tool_in_thread(tool_name, arguments, self.task_id)
 
     def cleanup(self) -> None:
         """Release the rollout's processes, sessions and files. Idempotent, never raises."""

@@ -142,7 +142,9 @@ def test_cut_output_is_reported(tmp_path):
 
 def test_size_that_is_no_number_is_reported(tmp_path):
     """A shell that greets its user is told, not parsed."""
-    shell = Shell(terminal=lambda command, timeout: {"exit_code": 0, "output": "Welcome! 7"}, uncut=lambda command, timeout: None)
+    shell = Shell(
+        terminal=lambda command, timeout: {"exit_code": 0, "output": "Welcome! 7"}, uncut=lambda command, timeout: None
+    )
 
     result = file_transfer.download_file(shell, "file", tmp_path / "target", max_bytes=9, timeout=9)
 
@@ -211,7 +213,7 @@ def test_file_above_the_limit_is_an_error(tmp_path):
 
     assert result == {
         "success": False,
-        "error": "Cannot read file: its 1,001 bytes exceed the limit of 1,000; max_bytes= raises the limit",
+        "error": "Cannot read file: it exceeds the limit of 1,000 bytes; max_bytes= raises the limit",
     }
     assert list(tmp_path.iterdir()) == []
 
@@ -221,7 +223,7 @@ def test_limits_hold_for_all_files_of_a_directory_together(tmp_path):
     results = download_dir(Files([b"./a", b"./b", b"./c"], b"x" * 400), "/logs", tmp_path, max_bytes=1_000)
 
     assert [entry["success"] for entry in results] == [True, True, False]
-    assert "exceed the limit of 200" in results[2]["error"]
+    assert "exceeds the limit of 200 bytes" in results[2]["error"]
 
 
 def test_time_limit_ends_a_directory(tmp_path, monkeypatch):

@@ -185,9 +185,8 @@ def test_size_limit_can_be_raised(sandbox, tmp_path):
     refused = sandbox.read_file("large", max_bytes=60_000)
     allowed = sandbox.read_file("large", max_bytes=70_000)
 
-    limit = "exceed the limit of 67,108,864; max_bytes= raises the limit"
-    assert huge == {"error": f"Cannot read huge: its 1,099,511,627,776 bytes {limit}"}
-    assert refused == {"error": "Cannot read large: its 70,000 bytes exceed the limit of 60,000; max_bytes= raises the limit"}
+    assert huge == {"error": "Cannot read huge: it exceeds the limit of 67,108,864 bytes; max_bytes= raises the limit"}
+    assert refused == {"error": "Cannot read large: it exceeds the limit of 60,000 bytes; max_bytes= raises the limit"}
     assert allowed["content"] == "y\n" * 35_000
 
 
@@ -216,7 +215,9 @@ def test_large_file_takes_two_tool_calls(sandbox, monkeypatch):
 
 def test_programs_of_the_agent_do_not_alter_what_is_read(sandbox):
     """A program of the agent that stands first in PATH does not alter what the verifier reads."""
-    sandbox.terminal("yes | head -c 100000 > long.txt; mkdir bin; printf '#!/bin/sh\\nexec cat\\n' > bin/base64; chmod +x bin/base64")
+    sandbox.terminal(
+        "yes | head -c 100000 > long.txt; mkdir bin; printf '#!/bin/sh\\nexec cat\\n' > bin/base64; chmod +x bin/base64"
+    )
     sandbox.terminal('export PATH="$PWD/bin:$PATH"')
 
     assert sandbox.read_file("long.txt")["content"] == "y\n" * 50_000

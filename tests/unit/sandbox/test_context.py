@@ -215,7 +215,7 @@ def test_files_are_copied_out_of_the_machine(machine, ctx, tmp_path):
     assert one == [
         {"success": True, "bytes": 2},
         {"success": False, "error": "Cannot read missing: No such file or directory"},
-        {"success": False, "error": "Cannot read out: Is a directory"},
+        {"success": False, "error": "Cannot read out: it is not a regular file"},
     ]
     assert several == [{"path": "a.bin", "success": True, "bytes": 2}, {"path": "sub/b", "success": True, "bytes": 0}]
     assert ctx.download_dir("missing", str(tmp_path)) == [
