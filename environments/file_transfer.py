@@ -167,20 +167,28 @@ def _read(shell: Shell, remote: str, limits: _Limits) -> bytes:
 
 
 def _read_beginning(shell: Shell, remote: str, limits: _Limits) -> tuple[int, bytes]:
-    """Return a file's size and its first bytes: all of them if they fit one terminal call and hermes did not redact them."""
-    path = _quoted(remote)
-    command = (
-        f"if [ -e {path} ] && [ ! -f {path} ]; then echo {shlex.quote(NOT_REGULAR)}; false; "
-        f"else wc -c < {path} && {_cut(path, 0, DOWNLOAD_BYTES)} | base64; fi"
-    )
-    answer = _run_reading(shell, command, f"Cannot read {remote}", remote, limits)
-    size_text, _, beginning = answer.strip().partition("\n")
+    """Return a file's size and its first bytes: all of them if they fit one command."""
+    length = UNCUT_BYTES
+    answer = shell.uncut(_beginning(remote, length, "command -p "), limits.seconds_left(remote))
+    if answer is None:
+        length = DOWNLOAD_BYTES
+        answer = _run_reading(shell, _beginning(remote, length), remote, limits)
+    size_text, _, encoded = answer.strip().partition("\n")
     if not size_text.strip().isdecimal():
         raise TransferError(f"Cannot read {remote}: its size came back as {size_text[:200]!r}")
     size = int(size_text)
     limits.check_size(remote, size)
-    data = _from_base64(beginning)
-    return size, data if data is not None and len(data) == min(size, DOWNLOAD_BYTES) else b""
+    data = _from_base64(encoded) or b""
+    return size, data if len(data) == min(size, length) else b""
+
+
+def _beginning(remote: str, length: int, prefix: str = "") -> str:
+    """Return the command that prints the size of a regular file, and ``length`` bytes of it. ``prefix``: see `_cut`."""
+    path = _quoted(remote)
+    return (
+        f"if [ -e {path} ] && [ ! -f {path} ]; then echo {shlex.quote(NOT_REGULAR)}; false; "
+        f"else {prefix}wc -c < {path} && {_cut(path, 0, length, prefix)} | {prefix}base64; fi"
+    )
 
 
 def _read_chunk(shell: Shell, remote: str, start: int, left: int, limits: _Limits) -> bytes:
@@ -192,8 +200,7 @@ def _read_chunk(shell: Shell, remote: str, start: int, left: int, limits: _Limit
         return chunk
     for program, decode, most in (("base64", _from_base64, DOWNLOAD_BYTES), ("od -An -v -tx1", _from_hex, HEX_BYTES)):
         length = min(left, most)
-        command = f"{_cut(path, start, length)} | {program}"
-        read = decode(_run_reading(shell, command, f"Cannot read {remote} from byte {start}", remote, limits))
+        read = decode(_run_reading(shell, f"{_cut(path, start, length)} | {program}", remote, limits))
         if read is not None and len(read) == length:
             return read
     raise TransferError(f"Cannot read {remote}: bytes {start} to {start + length} arrived incomplete")
@@ -243,7 +250,7 @@ def _list_files(shell: Shell, remote: str, limits: _Limits) -> list[str]:
     listing = f".hermes-listing-{uuid.uuid4().hex[:12]}"
     try:
         command = f"(CDPATH= cd -- {_quoted(remote)} && find . -type f -print0) > {listing}"
-        _run_reading(shell, command, f"Cannot list {remote}", remote, limits)
+        _run_reading(shell, command, remote, limits, "Cannot list")
         raw = _read(shell, listing, limits)
     finally:
         shell.terminal(f"rm -f -- {listing}", COMMAND_TIMEOUT_S)
@@ -302,14 +309,14 @@ def _run(shell: Shell, command: str, failure: str) -> str:
     return _output(shell.terminal(command, COMMAND_TIMEOUT_S), failure)
 
 
-def _run_reading(shell: Shell, command: str, failure: str, remote: str, limits: _Limits) -> str:
+def _run_reading(shell: Shell, command: str, remote: str, limits: _Limits, failure: str = "Cannot read") -> str:
     """Run a command that reads ``remote`` and return its output. Raises: it took too long, no regular file → NotReadable."""
     result = shell.terminal(command, limits.seconds_left(remote))
     if result.get("exit_code") == TIMED_OUT:
         raise limits.timed_out(remote)
     if str(result.get("output")).strip() == NOT_REGULAR:
-        raise NotReadable(f"{failure}: {NOT_REGULAR}")
-    return _output(result, failure)
+        raise NotReadable(f"{failure} {remote}: {NOT_REGULAR}")
+    return _output(result, f"{failure} {remote}")
 
 
 def _output(result: dict[str, Any], failure: str) -> str:

@@ -26,7 +26,15 @@ from typing import Any
 
 from environments.rollout_processes import kill_processes, mark_commands, now, tag_descendants
 
-__all__ = ["close_sandbox", "in_sandbox", "open_sandbox", "result_storage", "run_uncut", "sandbox_directory"]
+__all__ = [
+    "close_sandbox",
+    "has_run_commands",
+    "in_sandbox",
+    "open_sandbox",
+    "result_storage",
+    "run_uncut",
+    "sandbox_directory",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +55,8 @@ _open: dict[str, _Rollout] = {}
 """task_id -> how the processes of an open sandbox are recognized."""
 _calls: Counter[str] = Counter()
 """task_id -> number of its tool calls that run."""
+_have_run_commands: set[str] = set()
+"""Task ids for which hermes has had an environment."""
 _closing: set[str] = set()
 """Task ids whose sandboxes were closed while a tool call still ran."""
 _lock = threading.Lock()
@@ -147,14 +157,24 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
         return ResultStorage(sandbox, _storage[task_id])
 
 
+def has_run_commands(task_id: str) -> bool:
+    """Whether hermes has had an environment for the open sandbox of ``task_id``: it makes one for the first command or file."""
+    return task_id in _have_run_commands
+
+
+def _environment(task_id: str) -> Any:
+    """Return hermes' environment of ``task_id``; None without one."""
+    from tools.terminal_tool import _resolve_container_task_id, get_active_env  # noqa: PLC0415 - hermes is heavy
+
+    return get_active_env(task_id) if _resolve_container_task_id(task_id) == task_id else None
+
+
 def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
     """Run a command in hermes' environment of ``task_id`` and return its whole output; None if it fails or there is none yet.
 
     hermes' terminal tool cuts output; its environments, on every backend, do not.
     """
-    from tools.terminal_tool import _resolve_container_task_id, get_active_env  # noqa: PLC0415 - hermes is heavy
-
-    sandbox = get_active_env(task_id) if _resolve_container_task_id(task_id) == task_id else None
+    sandbox = _environment(task_id)
     if sandbox is None:
         return None
     with in_sandbox(task_id):
@@ -179,6 +199,7 @@ def close_sandbox(task_id: str) -> None:
         directory = _directories.pop(task_id, None)
         _open.pop(task_id, None)
         _closing.discard(task_id)
+        _have_run_commands.discard(task_id)
     _attempt(_forget_session, task_id)
     if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)
@@ -195,7 +216,10 @@ def in_sandbox(task_id: str) -> Iterator[None]:
         with mark_commands(_open[task_id].mark):
             yield
     finally:
+        has_environment = _environment(task_id) is not None
         with _lock:
+            if has_environment:
+                _have_run_commands.add(task_id)
             _calls[task_id] -= 1
             is_over = not _calls[task_id]
             if is_over:

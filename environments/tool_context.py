@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
 import re
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
-from environments.isolation import close_sandbox, in_sandbox, open_sandbox, run_uncut
+from environments.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
 
 # isort: split
 from model_tools import handle_function_call
@@ -28,6 +29,8 @@ __all__ = ["ToolContext"]
 T = TypeVar("T")
 
 _NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
+_MASK = re.compile(r"\*\*\*|\.\.\.|…|redacted", re.IGNORECASE)
+"""Hermes' replacement for secrets and for the rest of a long line, or text in a file that looks the same."""
 LOG_LINES = 1_000_000
 """Number of output lines to request from a background process: all that hermes stores."""
 BEGIN = "hermes-command-begins"
@@ -97,23 +100,30 @@ class ToolContext:
         is no regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         path = _no_option(path)
-        data, reason = None, ""
+        read = functools.partial(file_transfer.read_bytes, self._shell, path, max_bytes=max_bytes, timeout=timeout)
         try:
-            data = file_transfer.read_bytes(self._shell, path, max_bytes=max_bytes, timeout=timeout)
+            data = (
+                read() if has_run_commands(self.task_id) else None
+            )  # without a command of the agent, nothing can stall hermes
         except file_transfer.NotReadable as error:
             return {"error": str(error)}
-        except file_transfer.TransferError as error:
-            reason = str(error)
+        except file_transfer.TransferError:
+            data = None
         self._forget_earlier_reads()
         page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": 1, "limit": READ_PAGE_LINES}))
         numbered = page.get("content")
         if not isinstance(numbered, str) or page.get("error"):
             return page
-        if data is not None:
-            return {**_whole(page, data), "content": data.decode(errors="replace")}
-        if page.get("truncated"):
-            return {"error": reason}
-        return {**page, "content": _NUMBERED_LINE.sub("", numbered), "numbered_content": numbered}
+        text = _NUMBERED_LINE.sub("", numbered)
+        if data is None and not _is_whole(page, text):
+            try:
+                data = read()
+            except file_transfer.TransferError as error:
+                if page.get("truncated") or isinstance(error, file_transfer.NotReadable):
+                    return {"error": str(error)}
+        if data is None:
+            return {**page, "content": text, "numbered_content": numbered}
+        return {**_whole(page, data), "content": data.decode(errors="replace")}
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """Write a text file; missing directories are created."""
@@ -215,6 +225,8 @@ class ToolContext:
 
     def _uncut(self, command: str, timeout: int) -> str | None:
         """Run a command in hermes' environment of the rollout, if there is one, and return its whole output, or None."""
+        if not has_run_commands(self.task_id):
+            return None
         return _run_in_thread(lambda: run_uncut(self.task_id, command, timeout))
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
@@ -245,6 +257,13 @@ class ToolContext:
         whole = output if isinstance(output, str) and len(output) >= len(end.strip()) else end
         _, begun, after = whole.partition(f"{BEGIN}\n")
         return after if begun else whole.removesuffix(BEGIN)
+
+
+def _is_whole(page: dict[str, Any], text: str) -> bool:
+    """Whether the text of hermes' view is the file's: the view alters long lines and secrets, and may end early."""
+    size = page.get("file_size")
+    same = not isinstance(size, int) or (size == len(text.encode(errors="replace")) and not _MASK.search(text))
+    return same and not page.get("truncated")
 
 
 def _whole(page: dict[str, Any], data: bytes) -> dict[str, Any]:

@@ -160,25 +160,28 @@ def test_small_file_is_one_command(tmp_path):
     assert (result, len(files.commands)) == ({"success": True, "bytes": 33_000}, 1)
 
 
-def test_large_file_comes_uncut_where_hermes_has_an_environment(tmp_path):
-    """One further command brings the rest; its programs are not looked up in a PATH that the agent may have changed."""
+def test_file_comes_uncut_where_hermes_has_an_environment(tmp_path, monkeypatch):
+    """Large chunks, and no terminal call; the programs are not looked up in a PATH that the agent may have changed."""
+    monkeypatch.setattr(file_transfer, "UNCUT_BYTES", 300_000)
     data = bytes(range(256)) * 2000
     ran: list[str] = []
 
     def uncut(command: str, timeout: int) -> str:
         ran.append(command)
-        return base64.b64encode(data[33_000:]).decode()
+        if command.startswith("if [ -e"):
+            return f"{len(data)}\n{base64.b64encode(data[:300_000]).decode()}"
+        return base64.b64encode(data[300_000:]).decode()
 
     files = Files([], data, uncut=uncut)
 
     result = download_file(files, "file", tmp_path / "target")
 
     assert (result, (tmp_path / "target").read_bytes() == data) == ({"success": True, "bytes": 512_000}, True)
-    assert ran == ["command -p tail -c +33001 < file | command -p head -c 479000 | command -p base64"]
-    assert len(files.commands) == 1
+    assert ran[1:] == ["command -p tail -c +300001 < file | command -p head -c 212000 | command -p base64"]
+    assert files.commands == []
 
 
-@pytest.mark.parametrize("uncut", [None, "", "AAAA", "not base64 at all", "QUJD" * 10], ids=str)
+@pytest.mark.parametrize("uncut", [None, "76800\n", "76800\nAAAA", "76800\nnot base64 at all"], ids=str)
 def test_large_file_comes_in_terminal_calls_elsewhere(tmp_path, uncut):
     """A double has no environment, and an uncut answer that is incomplete or odd counts for nothing."""
     data = bytes(range(256)) * 300
