@@ -32,8 +32,8 @@ TICK_S = 0.01
 KILL_GRACE_S = 2.0
 """Seconds that killed processes may take to end."""
 
-_tags: dict[int, int] = {}
-"""Process id of this process -> its value of the limit; a forked process gets its own."""
+_PID_SHIFT = 32
+"""The limit's value is the id of the process that runs the rollouts, shifted by so many bits, plus a random number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +47,13 @@ class _Process:
 
 def tag_descendants() -> None:
     """Make all processes that start from now on recognizable as descendants of this process."""
-    if os.getpid() in _tags or not os.path.isdir("/proc/self"):
+    if _tag() is not None or not os.path.isdir("/proc/self"):
         return
     import resource  # noqa: PLC0415 - does not exist on every system
 
-    tag = secrets.randbits(60)
+    tag = (os.getpid() << _PID_SHIFT) + secrets.randbits(_PID_SHIFT)
     with contextlib.suppress(OSError, ValueError):  # a lower hard limit: then strays are not found
         resource.setrlimit(RLIMIT_LOCKS, (tag, resource.getrlimit(RLIMIT_LOCKS)[1]))
-        _tags[os.getpid()] = tag
 
 
 @contextlib.contextmanager
@@ -110,8 +109,18 @@ def _is_stray(process: _Process, table: dict[int, _Process], first: float, last:
     return MARK.encode() not in names and len(names & ours) < len(ours) / 2 and _has_tag(process.pid)
 
 
+def _tag() -> int | None:
+    """Return this process's value of the limit; None if it has none, or only that of the process that started it."""
+    if not os.path.isdir("/proc/self"):
+        return None
+    import resource  # noqa: PLC0415 - does not exist on every system
+
+    value = resource.getrlimit(RLIMIT_LOCKS)[0]
+    return value if value >> _PID_SHIFT == os.getpid() else None
+
+
 def _has_tag(pid: int) -> bool:
-    tag = _tags.get(os.getpid())
+    tag = _tag()
     with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
         return tag is not None and any(line.split()[3:4] == [str(tag)] for line in file if line.startswith("Max file locks"))
     return False

@@ -22,6 +22,7 @@ from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.detached import kill_all, now, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
@@ -75,6 +76,7 @@ class LocalSandbox:
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
+        self._started = 0.0
 
     @property
     def is_confined(self) -> bool:
@@ -239,6 +241,8 @@ class LocalSandbox:
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         resources.enter_context(changed_variables(self._changes()))
+        tag_descendants()
+        self._started = now()
         resources.callback(self._end_sessions)
 
     def _start_cell(self, layout: CellLayout, resources: contextlib.ExitStack) -> list[str]:
@@ -277,7 +281,7 @@ class LocalSandbox:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
-        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
+        kill_all(str(self.root), mark=f"{MARK}={self.root}", strays_since=self._started)
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
         with self._lock:

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 __all__ = ["LocalMachine"]
@@ -84,7 +85,8 @@ class LocalMachine:
             return answer
         from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
 
-        result = handle_function_call(name, dict(arguments), task_id=self.task_id)
+        with sessions.marked(self.directory):
+            result = handle_function_call(name, dict(arguments), task_id=self.task_id)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def run_long(self, command: str, timeout: int) -> dict[str, Any]:
