@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import shlex
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from environments.leftovers import claim, remove_leftovers
 from environments.rollout_processes import kill_processes, mark_commands, now, tag_descendants
 
 __all__ = [
@@ -49,6 +51,8 @@ class _Rollout:
 
 _directories: dict[str, str] = {}
 """task_id -> working directory that this module created for it."""
+_claims: dict[str, Callable[[], None]] = {}
+"""task_id -> what gives up the claim to its directory."""
 _storage: dict[str, str] = {}
 """task_id -> directory in its sandbox for results that are too long for the conversation."""
 _open: dict[str, _Rollout] = {}
@@ -60,6 +64,8 @@ _have_run_commands: set[str] = set()
 _closing: set[str] = set()
 """Task ids whose sandboxes were closed while a tool call still ran."""
 _lock = threading.Lock()
+
+_remove_leftovers_once = functools.cache(remove_leftovers)
 
 PROCESSES_PER_ROLLOUT = 64
 """Background processes per rollout that hermes remembers, including ended ones; its default limit covers all sessions together."""
@@ -73,6 +79,8 @@ def _remove_leaked_directories() -> None:
     """Remove the directories of rollouts that were never cleaned up, when the process ends."""
     for directory in list(_directories.values()):
         shutil.rmtree(directory, ignore_errors=True)
+    for release in list(_claims.values()):
+        release()
 
 
 def open_sandbox(task_id: str) -> None:
@@ -100,6 +108,9 @@ def open_sandbox(task_id: str) -> None:
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
             overrides["cwd"] = _directories[task_id] = _make_directory(task_id)
+            _remove_leftovers_once()
+            with contextlib.suppress(OSError):  # no room for a note: a leftover would stay
+                _claims[task_id] = claim(_directories[task_id], _open[task_id].mark)
         register_task_env_overrides(task_id, overrides)
 
 
@@ -197,12 +208,15 @@ def close_sandbox(task_id: str) -> None:
             _closing.add(task_id)
             return
         directory = _directories.pop(task_id, None)
+        release = _claims.pop(task_id, None)
         _open.pop(task_id, None)
         _closing.discard(task_id)
         _have_run_commands.discard(task_id)
     _attempt(_forget_session, task_id)
     if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)
+    if release is not None:
+        release()
     _attempt(_forget_processes, task_id)
 
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["MARK", "kill_processes", "mark_commands", "now", "tag_descendants"]
+__all__ = ["MARK", "NO_STRAYS", "kill_processes", "mark_commands", "now", "tag_descendants"]
 
 MARK = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
@@ -28,6 +28,9 @@ RLIMIT_LOCKS = 10
 
 TICK_S = 0.01
 """Resolution of the start times of processes, in seconds."""
+
+NO_STRAYS = (float("inf"), float("-inf"))
+"""The times of strays for `kill_processes` that leave strays alone."""
 
 KILL_GRACE_S = 2.0
 """Seconds that killed processes may take to end."""

@@ -24,6 +24,7 @@ from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.detached import kill_all, now, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
@@ -32,6 +33,9 @@ __all__ = ["LocalRollout", "LocalSandbox"]
 
 LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+
+PREFIX = "pytest-hermes-sandbox-"
+"""How the names of sandbox directories begin."""
 
 MARK = "LOCAL_SANDBOX"
 """The variable that marks every command of a sandbox."""
@@ -232,8 +236,10 @@ class LocalSandbox:
 
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Create everything, and register its removal in ``resources``."""
-        base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
+        remove_leftovers(Path(tempfile.gettempdir()), PREFIX, _remove_leftover)
+        base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         resources.callback(remove_tree, base)
+        resources.callback(claim(base))
         self._layout = CellLayout.prepare(base)
         resources.callback(setattr, self, "_layout", None)
         enter_command = self._start_cell(self._layout, resources)
@@ -302,6 +308,13 @@ class LocalRollout:
             self._world.open(self._task_id or "default")
             return None
         return self._world.answer_scripted(self._task_id, name, arguments)
+
+
+def _remove_leftover(base: Path) -> None:
+    """Remove a sandbox whose test process was killed, and kill its processes."""
+    root = os.path.realpath(base / "world")
+    kill_all(root, mark=f"{MARK}={root}")
+    remove_tree(base)
 
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -16,7 +18,7 @@ import pytest
 from tools import terminal_tool
 from tools.registry import registry
 
-from environments import isolation
+from environments import isolation, leftovers
 from environments.tool_context import ToolContext
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="detached processes are found on Linux")
@@ -160,3 +162,64 @@ def test_tool_that_ends_after_its_rollout_opens_no_shared_session(rollout, monke
     assert set(terminal_tool._active_environments) <= earlier
     assert ctx.task_id not in terminal_tool._task_env_overrides
     assert not os.path.exists(directory)
+
+
+ROLLOUT_OF_ITS_OWN = """\
+import sys, time
+from environments.isolation import sandbox_directory
+from environments.tool_context import ToolContext
+ctx = ToolContext("a-rollout")
+print(ctx.terminal(sys.argv[1])["output"].split()[-1], sandbox_directory("a-rollout"), flush=True)
+time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def other_process(tmp_path: Path) -> Iterator[tuple[int, str]]:
+    """Another process with a rollout: its daemon and its directory. It is killed at the end."""
+    (tmp_path / "daemon.py").write_text(KINDS["daemon"])
+    words = [sys.executable, "-c", ROLLOUT_OF_ITS_OWN, f"{sys.executable} {tmp_path / 'daemon.py'}"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        daemon, directory = process.stdout.readline().split()
+        yield int(daemon), directory
+        process.kill()
+
+
+def test_rollout_of_a_killed_process_is_removed_by_the_next(tmp_path):
+    """Its directory and its daemons, and not while its process runs."""
+    with other_process(tmp_path) as (daemon, directory), other_process(tmp_path):
+        while_it_runs = (runs(daemon), os.path.isdir(directory))
+    after_its_end = (runs(daemon), os.path.isdir(directory))
+
+    with other_process(tmp_path):
+        after_the_next = (runs(daemon), os.path.isdir(directory))
+
+    assert (while_it_runs, after_its_end, after_the_next) == ((True, True), (True, True), (False, False))
+
+
+def test_directory_in_the_place_of_a_leftover_stays(monkeypatch, tmp_path):
+    """Only the noted one is removed; the note is."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with other_process(tmp_path) as (_, directory):
+        os.rename(directory, tmp_path / "moved")
+        os.mkdir(directory)
+
+    leftovers.remove_leftovers()
+
+    assert (os.path.isdir(directory), list(tmp_path.glob(".*"))) == (True, [])
+
+
+def test_file_that_is_no_note_stays(monkeypatch, tmp_path):
+    """A link, a FIFO or another file of such a name is neither followed nor waited for."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "kept").write_text('{"directory": "/", "device": 0, "inode": 0, "mark": "x"}')
+    (tmp_path / ".hermes-rollout-link").symlink_to("kept")
+    os.mkfifo(tmp_path / ".hermes-rollout-fifo")
+    (tmp_path / ".hermes-rollout-text").write_text("not a note")
+    before = sorted(tmp_path.iterdir())
+
+    leftovers.remove_leftovers()
+
+    assert sorted(tmp_path.iterdir()) == before

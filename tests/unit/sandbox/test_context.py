@@ -128,6 +128,34 @@ def test_file_that_was_never_there_stays_an_error(ctx):
     assert errors == ["File not found: b.py"] * 6
 
 
+def test_size_limit_names_itself(ctx, tmp_path):
+    """As in the real context."""
+    ctx.write_file("five", "12345")
+
+    error = "Cannot read five: it exceeds the limit of 4 bytes; max_bytes= raises the limit"
+    assert ctx.read_file("five", max_bytes=4) == {"error": error}
+    assert ctx.download_file("five", str(tmp_path / "x"), max_bytes=4) == {"success": False, "error": error}
+    assert ctx.read_file("five", max_bytes=5)["content"] == "12345"
+
+
+def test_directory_is_no_regular_file(ctx):
+    """As in the real context."""
+    ctx.terminal("mkdir d")
+
+    assert ctx.read_file("d") == {"error": "Cannot read d: it is not a regular file"}
+
+
+def test_limit_holds_for_all_files_of_a_directory_together(machine, tmp_path):
+    """As in the real context."""
+    for name in "abc":
+        machine.files[f"in/{name}"] = "x" * 400
+
+    results = FakeToolContext(machine).download_dir("in", str(tmp_path), max_bytes=1_000)
+
+    assert [entry["success"] for entry in results] == [True, True, False]
+    assert results[2]["error"] == "Cannot read in/c: it exceeds the limit of 200 bytes; max_bytes= raises the limit"
+
+
 def test_name_with_a_dash_is_no_option(machine, ctx):
     """As in the real context."""
     ctx.write_file("-rf", "x")
