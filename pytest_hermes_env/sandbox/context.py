@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
+from pytest_hermes_env.sandbox.coercion import coerced
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
 from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
 
@@ -188,7 +189,7 @@ class FakeToolContext:
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any tool and return its result as text, as the agent would see it."""
         self._in_use("call_tool", tool_name)
-        return self._machine.call(tool_name, arguments)
+        return self._machine.call(tool_name, coerced(tool_name, arguments))
 
     def cleanup(self) -> None:
         """Release the rollout's processes. Idempotent, never raises; what fails is raised by `verify`."""
