@@ -187,9 +187,11 @@ def other_process(tmp_path: Path) -> Iterator[tuple[int, str]]:
         process.kill()
 
 
-def test_rollout_of_a_killed_process_is_removed_by_the_next(tmp_path):
+def test_rollout_of_a_killed_process_is_removed_by_the_next(monkeypatch, tmp_path):
     """Its directory and its daemons, and not while its process runs."""
-    with other_process(tmp_path) as (daemon, directory), other_process(tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with other_process(tmp_path) as (daemon, directory):
+        leftovers.remove_leftovers()
         while_it_runs = (runs(daemon), os.path.isdir(directory))
     after_its_end = (runs(daemon), os.path.isdir(directory))
 
