@@ -14,11 +14,10 @@ from environments.scoring import (
     chat_item,
     did_work,
     group_of,
-    layers_of,
     token_item,
-    too_long,
     transcript,
 )
+from environments.trainer_groups import layers_of, too_long
 
 
 class Letters:
