@@ -142,11 +142,11 @@ def _all_of(server: Any, with_logprobs: list[int], sampled: Sequence[int], finis
     for place, (own, other) in enumerate(zip(with_logprobs, sampled, strict=False)):
         if own != other:
             raise TokenModeError(
-                f"{described(server)} returned the logprob of id {own} for sampled token {place}, but id {other} was sampled. {ADVICE}"
+                f"The logprob of sampled token {place} is that of id {own}, but id {other} was sampled. {ADVICE}"
             )
     matched = finish_reason.get("matched") if isinstance(finish_reason, Mapping) else None
     extra = with_logprobs[len(sampled) :] if sampled else []
-    if extra and extra != [matched]:
+    if extra and (extra != [matched] or sampled[-1] == matched):
         raise TokenModeError(
             f"{described(server)} returned {len(with_logprobs)} logprobs for {len(sampled)} sampled tokens; there must be one for each "
             f"token. {ADVICE}"

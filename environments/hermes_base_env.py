@@ -33,9 +33,10 @@ from pydantic import Field, model_validator
 from environments import command_line, rollout_text, scoring, trainer_groups
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.agent_rollout import AgentRollout
+from environments.answer_checks import TokenModeError
 from environments.concurrency import all_or_none, to_the_end
 from environments.evaluation import Evaluation, Sample, Score, held_out_items, metrics_of, run_each, sample_of
-from environments.exact_tokens import TokenModeError, exact_server_class
+from environments.exact_tokens import exact_server_class
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from environments.exact_tokens import TokenModeError
+from environments.answer_checks import TokenModeError
 from environments.rollout_end import RolloutEnd, RolloutRecord, current_record, recording
 
 __all__ = ["Attempt", "FailedRollouts", "RewardErrors", "last_attempt", "recorded_attempt"]

@@ -33,6 +33,7 @@ from environments.scoring import (
 __all__ = [
     "groups_to_send",
     "has_failed_rollout",
+    "has_only_failed_rollouts",
     "is_failed_item",
     "is_scored",
     "layers_of",
@@ -61,6 +62,12 @@ def is_scored(group: Mapping[str, Any]) -> bool:
 def has_failed_rollout(group: Mapping[str, Any]) -> bool:
     """Return whether a row is left out because its rollout failed."""
     return any(_has_failed(group, row) for row in range(len(group.get("scores") or ())))
+
+
+def has_only_failed_rollouts(group: Any) -> bool:
+    """Return whether every row of a group is left out because its rollout failed."""
+    scores = (group.get("scores") or ()) if isinstance(group, dict) else ()
+    return len(scores) > 0 and all(_has_failed(group, row) for row in range(len(scores)))
 
 
 def is_failed_item(item: Any) -> bool:
