@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.rollout_end import RolloutEnd, end_of_reply
+from environments.rollout_end import RolloutEnd
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
-from pytest_hermes_env.inference import call, fail, garbage, say, turn
+from pytest_hermes_env.inference import call, fail, garbage, say
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rollout-ends.md"
 MODES = ("openai", "vllm", "sglang")
@@ -72,7 +72,9 @@ def raw_reply(text: str, reason: Any, mode: str, encode: Callable[[str], list[in
     return garbage(json.dumps(body))
 
 
-def play(make_env: Any, mode: str, odd: Callable[..., Any] | Any = None, *, breaks: str = "", size: int = 3, **fields: Any) -> Any:
+def play(
+    make_env: Any, mode: str, odd: Callable[..., Any] | Any = None, *, breaks: str = "", size: int = 3, **fields: Any
+) -> Any:
     """Run a group in which one rollout gets ``odd``, a turn or ``(conversation, env) -> turn``.
 
     Returns (environment, group, metrics); the group is the error's type when `collect_trajectories` raised.
@@ -124,7 +126,9 @@ WAYS = {
         says="a reply reaches the limit of tokens",
         odd=lambda talk, env: raw("a long thou", "length")(talk, env) if talk.turn else call("todo"),
     ),
-    RolloutEnd.ABORTED_BY_SERVER: Way(says="a reply is aborted, or its finish reason is null or unknown", odd=raw("so", "abort")),
+    RolloutEnd.ABORTED_BY_SERVER: Way(
+        says="a reply is aborted, or its finish reason is null or unknown", odd=raw("so", "abort")
+    ),
     RolloutEnd.MODEL_FAILED: Way(says="the model server raises, or its answer cannot be used", odd=fail(500)),
     RolloutEnd.TOOL_POOL_FAILED: Way(says="no tool can run", odd=call("read_file", path="a"), breaks="tools"),
     RolloutEnd.REWARD_FAILED: Way(says="`compute_reward` raises, or returns no finite number", breaks="reward"),
@@ -166,12 +170,18 @@ def observed(end: RolloutEnd, mode: str, play_end: Callable[..., Any]) -> dict[s
     assert bool(labels) != masked["overrides"][row].get("set_advantage_to_zero", False)
     dropped = group if isinstance(group, type) else None
     counts = {name: value for name, value in (metrics | masked_metrics).items() if name.startswith("train/") and value}
-    counts = {name for name in counts if name not in ("train/rollouts_finished", "train/rollouts") or end is RolloutEnd.FINISHED}
+    counts = {
+        name for name in counts if name not in ("train/rollouts_finished", "train/rollouts") or end is RolloutEnd.FINISHED
+    }
     counts = {name for name in counts if not name.startswith("train/completion")}
     return {
         "ends so when": WAYS[end].says,
         "runs again": "yes" if env.attempts.count(ODD) > 1 else "no",
-        "reward": "not computed" if ODD not in getattr(env, "results", {}) else "failed" if end is RolloutEnd.REWARD_FAILED else "computed",
+        "reward": "not computed"
+        if ODD not in getattr(env, "results", {})
+        else "failed"
+        if end is RolloutEnd.REWARD_FAILED
+        else "computed",
         "what trains": "nothing" if not labels else _trained(masked, row),
         "its group": "raises the error" if dropped else "is dropped" if group is None else "is trained",
         "counted in `train/`": ", ".join(f"`{name.removeprefix('train/')}`" for name in sorted(counts)),

@@ -338,7 +338,9 @@ def test_split_rollout_is_kept_whole(make_env, mock_server, caplog):
     ids = {override["rollout_id"] for override in group["overrides"]}
     assert everything == given([exchange.response for exchange in mock_server.journal])
     assert len(ids) == 1
-    assert group["overrides"] == [{"rollout_id": next(iter(ids)), "sequence": row, "sequences": 3, "end": "finished"} for row in range(3)]
+    assert group["overrides"] == [
+        {"rollout_id": next(iter(ids)), "sequence": row, "sequences": 3, "end": "finished"} for row in range(3)
+    ]
     assert (group["scores"], group["group_overrides"]) == ([1.0] * 3, {"group_size": 3, "temperature": 1.0})
 
 
