@@ -152,7 +152,7 @@ class ClassContract:
     def _dynamic(self, rule: Rule) -> Verdict | None:
         if rule.dynamic is None or self._failure is None:
             return rule.dynamic(self.evidence) if rule.dynamic is not None else None
-        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}")
+        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}", "HE206")
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""

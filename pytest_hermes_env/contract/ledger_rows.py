@@ -48,11 +48,6 @@ class RowKeeper:
             setattr(report, _ATTRIBUTE, item.stash[ROW])
         return report
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Count a rule whose findings are only warnings as the ledger does: as warned, not as passed."""
-        row = getattr(report, _ATTRIBUTE, None)
-        return ("warned", "w", ("WARNED", {"yellow": True})) if row is not None and row["told"] == "warned" else None
-
     def most_severe_first(self, reports: list[Any]) -> None:
         """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first."""
 

@@ -31,6 +31,8 @@ BLOCKED_S = 0.1
 """Seconds in the environment's code, without a return to the loop, that are recorded."""
 SAMPLE_S = 0.01
 """Seconds between two samples."""
+HUNG_AGAIN_S = 3.0
+"""Seconds that code may block the loop after other code had to be interrupted: one hang is enough to know."""
 THREADS_S = 5.0
 """Seconds that calls in threads get to return when the loop closes."""
 
@@ -95,8 +97,9 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
-            if seconds > self._hang_s * (1 + step.interruptions):
-                step.interruptions += 1
+            if seconds > (step.interrupted_s + HUNG_AGAIN_S if step.interrupted_s else self._hang_s):
+                step.interrupted_s = seconds
+                self._hang_s = min(self._hang_s, HUNG_AGAIN_S)
                 self._interrupt(thread_id)
 
     def _interrupt(self, thread_id: int) -> None:
@@ -115,7 +118,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             del number, frame
-            if self.running is not None and self.running.interruptions:
+            if self.running is not None and self.running.interrupted_s:
                 raise Hung
 
         number = signal.SIGRTMAX - 3
@@ -131,13 +134,13 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
 class _Step(asyncio.Handle):
     """One step of a task, or one callback, which is timed."""
 
-    __slots__ = ("begun_s", "interruptions", "seen", "waited")
+    __slots__ = ("begun_s", "interrupted_s", "seen", "waited")
 
     def __init__(self, callback: Any, args: Any, loop: ScenarioLoop, context: Context | None) -> None:
         super().__init__(callback, args, loop, context)
         self.seen: list[Place] = []
         self.waited = 0
-        self.interruptions = 0
+        self.interrupted_s = 0.0
         self.begun_s = 0.0
 
     def _run(self) -> None:

@@ -83,5 +83,5 @@ def test_findings_that_do_not_fail_the_run_are_warnings():
     entries = (LedgerEntry(rule=B, outcome=Outcome.FAILED, findings=(finding,)), LedgerEntry(rule=A, outcome=Outcome.PASSED))
     strict = tuple(dataclasses.replace(entry, is_strict=True) for entry in entries)
 
-    assert Ledger(subject="env.py:Env", entries=entries).headline() == "2 rules: 1 passed, 1 warned"
+    assert Ledger(subject="env.py:Env", entries=entries).headline() == "2 rules: 2 passed; 1 warning"
     assert Ledger(subject="env.py:Env", entries=strict).headline() == "2 rules: 1 passed, 1 failed"
