@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from environments.hermes_modules import explain_shadowing
-from environments.isolation import open_sandbox, result_storage
+from environments.isolation import in_sandbox, result_storage
 from environments.tool_call_parsers import get_parser
 
 try:
@@ -354,11 +354,11 @@ class HermesAgentLoop:
 
     def _dispatch(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Call hermes from a pool thread, in this rollout's own sandbox."""
-        open_sandbox(self.task_id)
         extra: dict[str, Any] = {}
         if name == "execute_code":  # otherwise hermes uses the tools of the group that resolved its tools last
             extra["enabled_tools"] = sorted(self.valid_tool_names)
-        answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
+        with in_sandbox(self.task_id):
+            answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
         return answer if isinstance(answer, str) else _multimodal_text(answer)
 
     async def _within_result_budget(self, text: str, call: _Call) -> str:

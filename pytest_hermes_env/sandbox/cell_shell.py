@@ -18,6 +18,7 @@ __all__ = ["PASSED_VARIABLES", "check_variables", "write_shell"]
 
 PASSED_VARIABLES = (
     "COLUMNS",
+    "HERMES_UI_SESSION_ID",  # by which a rollout's processes are found
     "LANG",
     "LANGUAGE",
     "LC_ALL",

@@ -23,6 +23,7 @@ from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_large
 from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
@@ -223,10 +224,14 @@ class FakeSandbox:
         with self._lock:
             self._toolbox.machine.processes.kill_all()
 
-    def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: the file does not exist → OSError."""
+    def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Return a file's bytes. Raises: it does not exist → OSError; it is too large → NotReadable."""
+        del timeout  # nothing in memory takes long
         with self._lock:
-            return self.files.read(self._toolbox.machine.resolve(path))
+            data = self.files.read(self._toolbox.machine.resolve(path))
+        if len(data) > max_bytes:
+            raise too_large(path, max_bytes)
+        return data
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create missing directories. Raises: it cannot be written → OSError."""

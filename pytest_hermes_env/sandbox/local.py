@@ -22,7 +22,9 @@ from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.detached import kill_all, now, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
@@ -31,6 +33,9 @@ __all__ = ["LocalRollout", "LocalSandbox"]
 
 LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+
+PREFIX = "pytest-hermes-sandbox-"
+"""How the names of sandbox directories begin."""
 
 MARK = "LOCAL_SANDBOX"
 """The variable that marks every command of a sandbox."""
@@ -75,6 +80,7 @@ class LocalSandbox:
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
+        self._started = 0.0
 
     @property
     def is_confined(self) -> bool:
@@ -230,8 +236,10 @@ class LocalSandbox:
 
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Create everything, and register its removal in ``resources``."""
-        base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
+        remove_leftovers(Path(tempfile.gettempdir()), PREFIX, _remove_leftover)
+        base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         resources.callback(remove_tree, base)
+        resources.callback(claim(base))
         self._layout = CellLayout.prepare(base)
         resources.callback(setattr, self, "_layout", None)
         enter_command = self._start_cell(self._layout, resources)
@@ -239,6 +247,8 @@ class LocalSandbox:
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         resources.enter_context(changed_variables(self._changes()))
+        tag_descendants()
+        self._started = now()
         resources.callback(self._end_sessions)
 
     def _start_cell(self, layout: CellLayout, resources: contextlib.ExitStack) -> list[str]:
@@ -277,7 +287,7 @@ class LocalSandbox:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
-        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
+        kill_all(str(self.root), mark=f"{MARK}={self.root}", strays_since=self._started)
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
         with self._lock:
@@ -298,6 +308,13 @@ class LocalRollout:
             self._world.open(self._task_id or "default")
             return None
         return self._world.answer_scripted(self._task_id, name, arguments)
+
+
+def _remove_leftover(base: Path) -> None:
+    """Remove a sandbox whose test process was killed, and kill its processes."""
+    root = os.path.realpath(base / "world")
+    kill_all(root, mark=f"{MARK}={root}")
+    remove_tree(base)
 
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:

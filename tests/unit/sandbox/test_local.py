@@ -446,3 +446,99 @@ def test_function_that_wants_the_machine_is_refused(result):
         "  seen      answer, which also takes the sandbox, for `web_search`\n"
         "  fix       def answer(arguments): ..."
     )
+
+
+SANDBOX_OF_ITS_OWN = """\
+import time
+from pathlib import Path
+from pytest_hermes_env.sandbox.confinement import UNCONFINED
+from pytest_hermes_env.sandbox.local import LocalSandbox
+sandbox = LocalSandbox(confinement=UNCONFINED).start()
+script = Path(sandbox.root, "daemon.py")
+script.write_text("import subprocess as s; print(s.Popen(['sleep', '60'], start_new_session=True, cwd='/', stdout=-3, stderr=-3).pid)")
+print(sandbox.root, sandbox.machine().call("terminal", {"command": f"python3 {script}"}), flush=True)
+time.sleep(60)
+"""
+
+
+def test_sandbox_of_a_killed_test_process_is_removed_by_the_next(monkeypatch, tmp_path):
+    """With its daemons; a sandbox in use, a directory of another making, and what links lead to stay."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "pytest-hermes-sandbox-other" / "world").mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "owner").touch()
+    (tmp_path / "pytest-hermes-sandbox-link").symlink_to(outside)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SANDBOX_OF_ITS_OWN], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        root, _, answer = process.stdout.readline().partition(" ")
+        daemon = int(json.loads(answer)["output"])
+        (Path(root) / "link").symlink_to(outside)
+        with LocalSandbox(confinement=UNCONFINED):
+            in_use = (os.path.isdir(root), runs(daemon))
+        process.kill()
+    left = (os.path.isdir(root), runs(daemon))
+
+    with LocalSandbox(confinement=UNCONFINED):
+        gone = (os.path.isdir(root), runs(daemon))
+
+    assert (in_use, left, gone) == ((True, True), (True, True), (False, False))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "outside",
+        "pytest-hermes-sandbox-link",
+        "pytest-hermes-sandbox-other",
+    ]
+    assert [path.name for path in outside.iterdir()] == ["owner"]
+
+
+def runs(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+DAEMON = """\
+import os
+ready, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    os.write(write, str(os.getpid()).encode())
+    os.closerange(0, 64)
+    os.execve("/bin/sleep", ["sleep", "60"], {environment})
+os.wait()
+print(os.read(ready, 20).decode())
+"""
+
+
+def daemon(sandbox: LocalSandbox, task_id: str, environment: str) -> int:
+    """Start a daemon that keeps nothing of its rollout, and return its process id."""
+    script = sandbox.root / f"{task_id}.py"
+    script.write_text(DAEMON.format(environment=environment))
+    return int(run(sandbox, f"{sys.executable} {script}", task_id)["output"])
+
+
+@pytest.mark.parametrize("environment", ["os.environ", "{}"])
+def test_daemon_ends_with_the_sandbox(environment):
+    """In another directory and session, without streams, a parent and an environment."""
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        process = daemon(sandbox, "first", environment)
+        ran = runs(process)
+
+    assert (ran, runs(process)) == (True, False)
+
+
+def test_daemon_ends_with_its_rollout():
+    """And that of another rollout runs on."""
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        first, second = (daemon(sandbox, name, "os.environ") for name in ("first", "second"))
+
+        sandbox.machine("first").release()
+
+        assert (runs(first), runs(second)) == (False, True)

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.sandbox import local_machine
 from pytest_hermes_env.sandbox.confinement import UNCONFINED
+from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.local import LocalSandbox
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
+from pytest_hermes_env.sandbox.machine import NotReadable
 
 
 @pytest.fixture(params=["confined", "unconfined"])
@@ -159,3 +162,39 @@ def test_released_machine_leaves_nothing_and_can_be_used_again(machine):
     assert json.loads(machine.call("process", {"action": "list"})) == {"processes": []}
     assert run(machine, 'echo "<$NAME>"; pwd')["output"] == f"<>\n{machine.directory}"
     assert machine.directory != first
+
+
+def test_fifo_is_not_opened(machine, tmp_path):
+    """No writer will come: a read would wait forever."""
+    ctx = FakeToolContext(machine)
+    ctx.terminal("mkfifo pipe; ln -s /dev/zero zero")
+
+    assert [ctx.read_file(name) for name in ("pipe", "zero")] == [
+        {"error": "Cannot read pipe: it is not a regular file"},
+        {"error": "Cannot read zero: it is not a regular file"},
+    ]
+    assert ctx.download_file("pipe", str(tmp_path / "x")) == {
+        "success": False,
+        "error": "Cannot read pipe: it is not a regular file",
+    }
+    assert ctx.download_dir(".", str(tmp_path)) == []
+
+
+def test_reading_is_limited(machine):
+    """A sparse file of a terabyte is not read."""
+    run(machine, "truncate -s 1T huge")
+    machine.write_bytes("five", b"12345")
+
+    assert machine.read_bytes("five", 5) == b"12345"
+    for name, most in (("five", 4), ("huge", 1_000_000)):
+        with pytest.raises(NotReadable, match=f"it exceeds the limit of {most:,} bytes; max_bytes= raises the limit"):
+            machine.read_bytes(name, most)
+
+
+def test_reading_ends_in_time(machine, monkeypatch):
+    """A file whose place a FIFO takes in the last moment."""
+    monkeypatch.setattr(local_machine, "_READ", 'exec head -c "$2" < "$1"')
+    run(machine, "mkfifo pipe")
+
+    with pytest.raises(NotReadable, match=r"it takes longer than 0\.5 seconds; timeout= raises the limit"):
+        machine.read_bytes("pipe", timeout=0.5)

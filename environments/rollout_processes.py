@@ -1,0 +1,160 @@
+"""Finds and kills the processes of a rollout on the local backend, including those that detached themselves from it.
+
+A process belongs to a rollout if it works in the rollout's directory, was started with the rollout's mark in its environment, or
+descends from such a process: a new session, another directory, closed streams and a double fork change none of the three. A
+daemon that emptied its environment as well is a *stray*. Strays are recognized by a resource limit without effect, which every
+process inherits from the one that runs the rollouts.
+
+Linux only: elsewhere only processes that hermes tracks are killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["MARK", "NO_STRAYS", "kill_processes", "mark_commands", "now", "tag_descendants"]
+
+MARK = "HERMES_UI_SESSION_ID"
+"""The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
+
+RLIMIT_LOCKS = 10
+"""A limit that Linux has not enforced since 2.4.25. It survives ``exec``, and an emptied environment."""
+
+TICK_S = 0.01
+"""Resolution of the start times of processes, in seconds."""
+
+NO_STRAYS = (float("inf"), float("-inf"))
+"""The times of strays for `kill_processes` that leave strays alone."""
+
+KILL_GRACE_S = 2.0
+"""Seconds that killed processes may take to end."""
+
+_PID_SHIFT = 32
+"""The limit's value is the id of the process that runs the rollouts, shifted by so many bits, plus a random number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Process:
+    pid: int
+    parent: int
+    started: float
+    directory: str
+    environment: frozenset[bytes]
+
+
+def tag_descendants() -> None:
+    """Make all processes that start from now on recognizable as descendants of this process."""
+    if _tag() is not None or not os.path.isdir("/proc/self"):
+        return
+    import resource  # noqa: PLC0415 - does not exist on every system
+
+    tag = (os.getpid() << _PID_SHIFT) + secrets.randbits(_PID_SHIFT)
+    with contextlib.suppress(OSError, ValueError):  # a lower hard limit: then strays are not found
+        resource.setrlimit(RLIMIT_LOCKS, (tag, resource.getrlimit(RLIMIT_LOCKS)[1]))
+
+
+@contextlib.contextmanager
+def mark_commands(mark: str) -> Iterator[None]:
+    """Start the commands of tool calls in this context with ``mark`` in their environment."""
+    from gateway.session_context import _VAR_MAP  # noqa: PLC0415 - hermes is heavy
+
+    token = _VAR_MAP[MARK].set(mark)
+    try:
+        yield
+    finally:
+        _VAR_MAP[MARK].reset(token)
+
+
+def now() -> float:
+    """Return the time as in the start times of processes: seconds since the machine started."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
+
+
+def kill_processes(*, mark: str, directory: str | None, strays: tuple[float, float]) -> None:
+    """Kill the processes of a rollout, and return when they have ended.
+
+    ``strays``: the first and the last time at which a stray started that is no other rollout's, in terms of `now`.
+    """
+    deadline = time.monotonic() + KILL_GRACE_S
+    while (found := _belonging(mark, directory, strays)) and time.monotonic() < deadline:
+        for process in found:
+            with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _belonging(mark: str, directory: str | None, strays: tuple[float, float]) -> set[int]:
+    table = {process.pid: process for process in _processes()}
+    entry = f"{MARK}={mark}".encode()
+
+    def is_own(pid: int) -> bool:
+        process = table.get(pid)
+        if process is None:
+            return False
+        is_inside = directory is not None and f"{process.directory}/".startswith(f"{directory}/")
+        return is_inside or entry in process.environment or _is_stray(process, table, *strays)
+
+    return {pid for pid in table if _has_ancestor(pid, table, is_own)}
+
+
+def _is_stray(process: _Process, table: dict[int, _Process], first: float, last: float) -> bool:
+    """Whether a descendant of this process is a daemon whose environment is neither ours nor marked."""
+    if not first <= process.started + TICK_S <= last + TICK_S or _has_ancestor(process.pid, table, os.getpid().__eq__):
+        return False
+    names = {entry.partition(b"=")[0] for entry in process.environment}
+    ours = {os.fsencode(name) for name in os.environ}
+    return MARK.encode() not in names and len(names & ours) < len(ours) / 2 and _has_tag(process.pid)
+
+
+def _tag() -> int | None:
+    """Return this process's value of the limit; None if it has none, or only that of the process that started it."""
+    if not os.path.isdir("/proc/self"):
+        return None
+    import resource  # noqa: PLC0415 - does not exist on every system
+
+    value = resource.getrlimit(RLIMIT_LOCKS)[0]
+    return value if value >> _PID_SHIFT == os.getpid() else None
+
+
+def _has_tag(pid: int) -> bool:
+    tag = _tag()
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        return tag is not None and any(line.split()[3:4] == [str(tag)] for line in file if line.startswith("Max file locks"))
+    return False
+
+
+def _has_ancestor(pid: int, table: dict[int, _Process], wanted: Callable[[int], bool]) -> bool:
+    """Whether ``wanted`` holds for a process or one of its ancestors in the table."""
+    while not wanted(pid):
+        if pid not in table:
+            return False
+        pid = table[pid].parent
+    return True
+
+
+def _processes() -> Iterator[_Process]:
+    """Yield the other processes that run and that this process may inspect."""
+    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or belongs to another user
+                yield _process(int(entry))
+
+
+def _process(pid: int) -> _Process:
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        environment = frozenset(file.read().split(b"\0"))
+    return _Process(
+        pid=pid,
+        parent=int(fields[1]),
+        started=int(fields[19]) / os.sysconf("SC_CLK_TCK"),
+        directory=os.readlink(f"/proc/{pid}/cwd"),
+        environment=environment,
+    )
