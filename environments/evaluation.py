@@ -4,7 +4,7 @@ Place in the flow: ``HermesAgentBaseEnv.evaluate_items`` calls `run_each` with `
 `metrics_of` with all samples.
 
 A sample has ``prompt``, ``score`` and, once the agent has run, ``turns``, ``finished``, ``tool_errors`` (a count) and
-``messages``. An item that failed has the score None and an ``error``.
+``messages``. An item that failed has the score None, an ``error``, and the ``end`` of its rollout.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tqdm import tqdm
 from environments.agent_rollout import AgentRollout
 from environments.concurrency import all_or_none
 from environments.nonblocking_calls import bridged
+from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
 
 __all__ = ["Evaluation", "Sample", "Score", "error_text", "held_out_items", "metrics_of", "run_each", "sample_of"]
@@ -113,15 +114,17 @@ async def sample_of(
 ) -> Sample:
     """Return the sample of one item, with an ``error`` when a step of it failed."""
     sample: Sample = {"prompt": None, "score": None}
+    end = RolloutEnd.ENVIRONMENT_FAILED
     try:
         sample.update(item_fields(item) if item_fields else {})
         sample["prompt"] = prompt = format_prompt(item)
         async with rollout_of(item, prompt) as rollout:
             sample.update(_agent_fields(rollout))
+            end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
             sample.update(await bridged(_score_fields)(score, rollout))
     except Exception as error:
         logger.exception("Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
-        sample["error"] = error_text(error)
+        sample |= {"error": error_text(error), "end": end.value}
     return sample
 
 
@@ -138,10 +141,12 @@ def _agent_fields(rollout: AgentRollout) -> Sample:
 async def _score_fields(score: Score, rollout: AgentRollout) -> Sample:
     """Return the score, with the other fields that ``score`` returned.
 
-    Raises: the model server's error when that ended the rollout; ValueError when the score is not a finite number.
+    Raises: the error of the model server or the tools when that ended the rollout; ValueError when the score is not a finite number.
     """
     if rollout.failure is not None:
         raise rollout.failure
+    if rollout.end.is_failure:
+        raise RuntimeError(f"the rollout ended without an answer of the model: {rollout.end}")
     returned: Any = score(rollout)
     value = await returned if inspect.isawaitable(returned) else returned
     fields = dict(value) if isinstance(value, Mapping) else {"score": value}

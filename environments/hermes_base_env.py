@@ -18,9 +18,10 @@ import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
@@ -29,16 +30,20 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
 
-from environments import command_line, rollout_text, scoring
+from environments import command_line, rollout_text, scoring, trainer_groups
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.agent_rollout import AgentRollout
+from environments.answer_checks import TokenModeError
 from environments.concurrency import all_or_none, to_the_end
 from environments.evaluation import Evaluation, Sample, Score, held_out_items, metrics_of, run_each, sample_of
-from environments.exact_tokens import TokenModeError, exact_server_class
+from environments.exact_tokens import exact_server_class
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
-from environments.scoring import SplitRollouts
+from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
+from environments.rollout_end import RolloutEnd, RolloutRecord, current_record
+from environments.sampling_params import sampling_params
+from environments.scoring import SplitRollouts, TruncatedTurns, UnearnedScore
 from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_context import ToolContext
 
@@ -97,8 +102,27 @@ class HermesAgentEnvConfig(BaseEnvConfig):
         "whole conversation again each turn, as a chat server does, which may split a rollout into several.",
     )
     split_rollouts: SplitRollouts = Field(
-        default="keep",
-        description="Token mode: 'keep' trains on every sequence of a split rollout, 'reject' on none.",
+        default="sample",
+        description="Token mode: of a split rollout, 'sample' sends one sequence to the trainer, so that rollouts weigh the same, "
+        "'keep' sends all, and 'reject' trains on none.",
+    )
+    rollout_retries: int = Field(
+        default=1,
+        ge=0,
+        description="How often a rollout is run again, in a new sandbox, that failed for reasons that are not the model's.",
+    )
+    failed_rollouts: FailedRollouts = Field(
+        default="drop_group",
+        description="A rollout that failed in every attempt: 'drop_group' trains nothing of its group, 'mask' goes on without it.",
+    )
+    reward_errors: RewardErrors = Field(
+        default="retry",
+        description="A reward that raises or is no number: 'retry' runs the rollout again and then does as failed_rollouts says, "
+        "'drop_group' drops the group at once, 'zero' scores 0.0.",
+    )
+    truncated_turns: TruncatedTurns = Field(
+        default="mask",
+        description="A reply that was cut by length: 'mask' does not train on it, 'train' does, 'drop' leaves its rollout out.",
     )
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
@@ -139,8 +163,8 @@ class HermesAgentEnvConfig(BaseEnvConfig):
 class HermesAgentBaseEnv(BaseEnv):
     """Collects groups of scored agent rollouts.
 
-    Synchronous `ToolContext` calls in ``compute_reward`` do not block other rollouts. If it raises, or returns a value that is not
-    a finite number, that is logged, scored 0.0 and counted in ``train/reward_errors``.
+    Synchronous `ToolContext` calls in ``compute_reward`` do not block other rollouts. Every rollout ends in one of the ways of
+    `RolloutEnd`, each of which is counted in ``train/rollouts_<end>``; a rollout that failed has no score.
     """
 
     name: str | None = "hermes-agent"
@@ -239,35 +263,129 @@ class HermesAgentBaseEnv(BaseEnv):
     async def collect_trajectories(self, item: Item) -> tuple[ScoredDataGroup | None, list[Item]]:
         """Run one group: ``group_size`` rollouts of ``item`` with the same tools.
 
-        When a rollout raises, the others are cancelled and awaited before the error is re-raised.
+        A rollout that failed in every attempt is left out, or takes the group with it, as ``failed_rollouts`` says; None is a
+        group that is dropped. When a rollout raises and the group is dropped, the others are cancelled and awaited before the
+        error is re-raised.
         """
         token = _group_tools.set((id(self), self._resolve_tools_for_group()))
         try:
-            results = await all_or_none([self.collect_trajectory(item) for _ in range(self.config.group_size)])
+            attempts = await all_or_none([self._rollout_of_group(item) for _ in range(self.config.group_size)])
+        except Exception as error:
+            self._drop_group(f"a rollout raised {type(error).__name__}")
+            raise
         finally:
             _group_tools.reset(token)
-        backlog = [left for _, lefts in results for left in lefts]
-        items = [scored for scored, _ in results if scored is not None]
-        if len(items) < len(results):
+        return self._group_of(attempts), [left for attempt in attempts for left in attempt.backlog]
+
+    async def _rollout_of_group(self, item: Item) -> Attempt:
+        """Run `collect_trajectory`, again if an agent loop in it failed and it was overridden to score the rollout nevertheless."""
+
+        async def attempt() -> Attempt:
+            made, record = await recorded_attempt(lambda: self.collect_trajectory(item))
+            if not made.is_final:
+                self._count(made.end, record)
+            if made.error is not None and record.end is None:
+                raise made.error  # no agent loop ran: what an override raises is not repeated
+            return made
+
+        made = await self._last_of(attempt)
+        if made.error is not None and self.config.failed_rollouts == "drop_group":
+            raise made.error
+        if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):
+            return replace(made, item=scoring.left_out(made.item, made.end))
+        return made
+
+    async def _last_of(self, attempt: Callable[[], Awaitable[Attempt]]) -> Attempt:
+        made, retried = await last_attempt(
+            attempt,
+            retries=self.config.rollout_retries,
+            is_repeated=lambda end: end is not RolloutEnd.REWARD_FAILED or self.config.reward_errors == "retry",
+        )
+        if retried:
+            self._counts["train/rollouts_retried"] += retried
+        return made
+
+    def _group_of(self, attempts: Sequence[Attempt]) -> dict[str, Any] | None:
+        """Join the rollouts of a group; None when it is dropped."""
+        items = [attempt.item for attempt in attempts if attempt.item is not None]
+        if without := sum(attempt.item is None and attempt.error is None for attempt in attempts):
+            logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
+            self._counts["train/groups_dropped"] += 1
+            return None
+        failed = [attempt for attempt in attempts if attempt.error or trainer_groups.is_failed_item(attempt.item)]
+        ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
+        if len(failed) == len(attempts):
+            self._drop_group(f"all of its rollouts failed ({ends})")
+            if not items:
+                raise next(attempt.error for attempt in attempts if attempt.error)
+        elif failed and self._drops_group(failed):
+            self._drop_group(f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
+            return None
+        elif failed:
+            self._counts["train/rollouts_masked"] += len(failed)
             logger.warning(
-                "%d of %d rollouts of a group returned no item; the group is dropped", len(results) - len(items), len(results)
+                "%d of %d rollouts of a group failed (%s); it goes on without them", len(failed), len(attempts), ends
             )
-            return None, backlog
-        return scoring.group_of(items), backlog
+        return scoring.group_of(
+            [
+                attempt.item or scoring.absent_item(items[0], attempt.end or RolloutEnd.ENVIRONMENT_FAILED)
+                for attempt in attempts
+            ]
+        )
+
+    def _drops_group(self, failed: Sequence[Attempt]) -> bool:
+        by_reward = self.config.reward_errors == "drop_group" and any(a.end is RolloutEnd.REWARD_FAILED for a in failed)
+        return self.config.failed_rollouts == "drop_group" or by_reward
+
+    def _drop_group(self, reason: str, count: str = "train/groups_dropped") -> None:
+        self._counts[count] += 1
+        logger.warning("A group is not trained: %s; counted in %s", reason, count)
+
+    def _count(self, end: RolloutEnd | None, record: RolloutRecord) -> None:
+        """Count the end of one attempt, and what was changed in it."""
+        if end is not None:
+            self._counts[f"train/rollouts_{end}"] += 1
+        if record.changed_texts:
+            self._counts["train/texts_made_encodable"] += record.changed_texts
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem, list[Item]]:
         """Run one rollout in its own sandbox, and score it; see `agent_rollout`.
 
-        Raises: TokenModeError when the model server returns no exact tokens; the rollout is not scored then.
+        A rollout that fails is run again, ``rollout_retries`` times. If it fails in every attempt, its item has only masked
+        labels, the score 0.0 and ``overrides.left_out``. Raises: what the environment raised in the last attempt; TokenModeError
+        when the model server returns no exact tokens.
         """
-        try:
-            async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
-                reward = await self._reward_of(item, rollout.result, rollout.ctx)
-        except TokenModeError:
+
+        async def attempt() -> Attempt:
+            made, record = await recorded_attempt(lambda: self._scored_rollout(item))
+            self._count(made.end, record)
+            return made
+
+        made = await self._last_of(attempt)
+        if isinstance(made.error, TokenModeError):
             self._counts["train/token_mode_errors"] += 1
-            raise
+        if made.error is not None:
+            raise made.error
+        if made.end is RolloutEnd.REWARD_FAILED:
+            self._reward_errors += 1
+        return made.item, []
+
+    async def _scored_rollout(self, item: Item) -> tuple[dict[str, Any], list[Item]]:
+        """Run the agent and compute its reward, once. The current record gets the end."""
+        async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
+            end: RolloutEnd = rollout.end
+            reward: float = UnearnedScore()
+            if not end.is_failure:
+                end, reward = await self._reward_of(rollout)
+        current_record().end = end
         self._remember_tool_errors(rollout.result)
-        return self._item_of(rollout.result, reward, rollout.task_id, server), []
+        scored = scoring.described(self._item_of(rollout, reward, server), end, rollout.generation_params)
+        logger.info("Rollout %s ended: %s, score %s", rollout.task_id, end, reward)
+        is_unscored = end.is_failure and not (end is RolloutEnd.REWARD_FAILED and self.config.reward_errors == "zero")
+        is_dropped = end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns == "drop"
+        if is_dropped:
+            self._counts["train/rollouts_left_out"] += 1
+        return (scoring.left_out(scored, end) if is_unscored or is_dropped else scored), []
 
     @asynccontextmanager
     async def agent_rollout(
@@ -290,13 +408,15 @@ class HermesAgentBaseEnv(BaseEnv):
         None takes the prompt from `format_prompt` and each other setting from the configuration; ``system_prompt=""`` sends no
         system message, ``extra_body={}`` no extra body. ``server`` defaults to ``self.server``, which serves chat completions in
         both modes; pass the server of `rollout_server` for exact tokens. A model server that fails ends the agent's run without
-        an exception: ``rollout.failure`` has its error.
+        an exception: ``rollout.failure`` has its error, and ``rollout.end`` names every end.
 
         Raises: TokenModeError when ``server`` fails to return exact tokens.
         """
         config = self.config
         server = self.server if server is None else server
         system_prompt = config.system_prompt if system_prompt is None else system_prompt
+        temperature = config.agent_temperature if temperature is None else temperature
+        extra_body = config.extra_body if extra_body is None else extra_body
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
@@ -307,9 +427,9 @@ class HermesAgentBaseEnv(BaseEnv):
                 valid_tool_names=names,
                 max_turns=config.max_agent_turns if max_turns is None else max_turns,
                 task_id=ctx.task_id,
-                temperature=config.agent_temperature if temperature is None else temperature,
+                temperature=temperature,
                 max_tokens=config.max_token_length if max_tokens is None else max_tokens,
-                extra_body=config.extra_body if extra_body is None else extra_body,
+                extra_body=extra_body,
                 budget_config=config.build_budget_config(),
             )
             system = [{"role": "system", "content": system_prompt}] if system_prompt else []
@@ -317,7 +437,15 @@ class HermesAgentBaseEnv(BaseEnv):
             if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
                 raise token_failure
             failure = getattr(loop, "failure", None)  # a test double of the loop may not have it
-            yield AgentRollout(item=item, prompt=prompt, result=result, ctx=ctx, server=server, failure=failure)
+            yield AgentRollout(
+                item=item,
+                prompt=prompt,
+                result=result,
+                ctx=ctx,
+                server=server,
+                failure=failure,
+                generation_params=sampling_params(temperature, extra_body),
+            )
         finally:
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
@@ -344,31 +472,41 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
             yield server
 
-    def _item_of(self, result: AgentResult, reward: float, rollout_id: str, server: Any) -> dict[str, Any]:
+    def _item_of(self, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
         """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
+        result, policy = rollout.result, self.config.split_rollouts
+        mask_incomplete = rollout.end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns != "train"
+        if mask_incomplete:
+            self._counts["train/truncated_turns_masked"] += 1
         if server is self.server or result.managed_state is None:
-            return scoring.chat_item(self.tokenizer, result.messages, reward)
+            complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
+            return scoring.chat_item(self.tokenizer, result.messages, reward, complete=complete)
         nodes = result.managed_state.get("nodes") or []
-        policy = self.config.split_rollouts
         if len(nodes) > 1:
             self._counts["train/split_rollouts"] += 1
             self._counts["train/split_rollouts_rejected"] += policy == "reject"
         prompt = getattr(server, "prompt_tokens", None) or self.tokenizer.encode(scoring.transcript(result.messages))
         return scoring.token_item(
-            nodes, result.messages, reward, rollout_id=rollout_id, prompt_tokens=prompt, split_rollouts=policy
+            nodes,
+            result.messages,
+            reward,
+            rollout_id=rollout.task_id,
+            prompt_tokens=prompt,
+            split_rollouts=policy,
+            mask_incomplete=mask_incomplete,
         )
 
-    async def _reward_of(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward: 0.0 if the model returned nothing; 0.0, counted as an error, if `compute_reward` fails."""
+    async def _reward_of(self, rollout: AgentRollout) -> tuple[RolloutEnd, float]:
+        """Return the rollout's end and reward: 0.0 if the model returned nothing, or `compute_reward` fails."""
+        result, ctx = rollout.result, rollout.ctx
         if not scoring.did_work(result.messages):
             logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
-            return 0.0
+            return rollout.end, 0.0
         try:
-            return scoring.as_reward(await bridged(self.compute_reward)(item, result, ctx))
+            return rollout.end, scoring.as_reward(await bridged(self.compute_reward)(rollout.item, result, ctx))
         except Exception:
-            logger.exception("compute_reward failed in rollout %s; scored 0.0 and counted as a reward error", ctx.task_id)
-            self._reward_errors += 1
-            return 0.0
+            logger.exception("compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
+            return RolloutEnd.REWARD_FAILED, 0.0
 
     def _remember_tool_errors(self, result: AgentResult) -> None:
         self._tool_error_buffer.extend(
@@ -489,20 +627,54 @@ class HermesAgentBaseEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Send groups to the trainer, in the size that its queue accepts; see `scoring.layers_of`."""
+        """Send groups to the trainer, or write them, as `trainer_groups` prepares them; what is not sent is counted."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
+        groups = [group for group in groups if group is not None and self._may_be_sent(group)]
         if abort_on_any_max_length_exceeded:
-            for group in filter(None, groups):
+            for group in groups:
                 self._warn_if_too_long(group)
         if do_send_to_api:
-            groups = [layer for group in filter(None, groups) for layer in scoring.layers_of(group, self.config.group_size)]
-            if len(groups) != 1 or isinstance(scored_data, list):
-                scored_data = groups
-        await super().handle_send_to_api(scored_data, item, do_send_to_api, abort_on_any_max_length_exceeded)
+            groups = [part for group in groups for part in self._sent_of(group)]
+        is_single = len(groups) == 1 and not isinstance(scored_data, list)
+        await super().handle_send_to_api(
+            groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
+        )
+
+    def _may_be_sent(self, group: dict[str, Any]) -> bool:
+        """Return whether every score of a group was earned; give rows that are left out the mean of the others."""
+        if not all(name in group for name in scoring.PER_ITEM):
+            return True  # atroposlib refuses it, and says so
+        if not trainer_groups.is_scored(group):
+            self._drop_group(
+                f"its scores are not all finite numbers: {str(group['scores'])[:200]}", "train/groups_without_score"
+            )
+            return False
+        rows = range(len(group["scores"]))
+        is_dropped = self.config.failed_rollouts == "drop_group" and trainer_groups.has_failed_rollout(group)
+        if is_dropped or (rows and all(scoring.is_left_out(group, row) for row in rows)):
+            self._drop_group("it has rollouts that failed", "train/groups_not_sent")
+            return False
+        scoring.neutral_scores(group)
+        trainer_groups.tell_sampling(group, sampling_params(self.config.agent_temperature, self.config.extra_body))
+        if self.config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
+            self._counts["train/groups_of_equal_scores"] += 1
+        return True
+
+    def _sent_of(self, group: dict[str, Any]) -> list[dict[str, Any]]:
+        if not all(name in group for name in scoring.PER_ITEM):
+            return [group]
+        policy = self.config.split_rollouts
+        parts = trainer_groups.groups_to_send(group, self.config.group_size, split_rollouts=policy)
+        if not parts:
+            self._drop_group("it has no label to train on", "train/groups_without_labels")
+        elif policy == "sample" and (unsent := len(group["tokens"]) - len(parts[0]["tokens"])):
+            self._counts["train/split_sequences_not_sent"] += unsent
+            logger.info("%d sequences of split rollouts are not sent (split_rollouts=sample)", unsent)
+        return parts
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
         """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""
-        if lengths := scoring.too_long(group, self.max_token_len):
+        if lengths := trainer_groups.too_long(group, self.max_token_len):
             self._counts["train/groups_too_long"] += 1
             logger.warning(
                 "A group is dropped: its sequences of %s tokens are not shorter than the trainer's max_token_len of %d, and every "

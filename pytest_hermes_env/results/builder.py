@@ -119,7 +119,7 @@ class Result:
         history = self._current()
         if not _is_complete(history, layer):
             raise ResultError(_why_incomplete(history, layer))
-        return layer.agent_result(**outcome(history, layer.tool_error))
+        return layer.agent_result(**outcome(history, layer))
 
     def _then(self, step: Callable[..., History], *arguments: Any) -> Result:
         return _result_of(step(self._current(), *arguments), self._layer)
@@ -164,7 +164,7 @@ class _Finished(Result):
         """Return whether the fields still match the history; a copy with replaced fields has no history."""
         if self._history is None:
             return False
-        expected = outcome(self._history, (self._layer or default_layer()).tool_error)
+        expected = outcome(self._history, self._layer or default_layer())
         return all(getattr(self, name) == value for name, value in expected.items())
 
     def __eq__(self, other: object) -> bool:
@@ -193,7 +193,7 @@ def _result_of(history: History, layer: ResultLayer | None) -> Result:
     found = layer or default_layer()
     if not _is_complete(history, found):
         return _Unfinished(history, layer)
-    result: Result = _class_for(found.agent_result)(**outcome(history, found.tool_error))
+    result: Result = _class_for(found.agent_result)(**outcome(history, found))
     vars(result).update(_history=history, _layer=layer)
     return result
 
