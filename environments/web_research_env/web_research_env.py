@@ -228,10 +228,13 @@ class WebResearchEnv(HermesAgentBaseEnv):
 
     # ------------------------------------------------------------------ evaluation
 
+    async def get_eval_items(self) -> list[Question]:
+        """Return the first ``eval_size`` held-out questions."""
+        return self.eval_items[: self.config.eval_size]
+
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Run the agent over held-out questions, greedily, and log metrics and samples; training metrics do not change."""
         await self.evaluate_items(
-            self.eval_items[: self.config.eval_size],
             score=self.score_with_parts,
             metrics=lambda samples: parts_of(samples, count=len(samples), prefix="eval"),
             item_fields=lambda item: {"expected": item["answer"]},
