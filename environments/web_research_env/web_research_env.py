@@ -3,7 +3,7 @@ r"""WebResearchEnv: an agent answers questions from the web, and a model judges 
 Reward: 0.6 x correctness (an LLM judge's score, or the share of expected words if the judge returns none), 0.2 if a web tool
 returned something, 0.2 x efficiency (few tool calls), and 0.1 more for two or more domains; from 0 to 1.
 
-    python web_research_env.py process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
+    python -m environments.web_research_env process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
 
 Source: name, settings and their defaults are those of hermes-agent's former ``environments.web_research_env``.

@@ -81,7 +81,7 @@ def describe(world: Any, not_found: Iterable[str] | None = None) -> str:
     counts = Counter(text.split()[0] if text.split() else text for text in missed)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    hint = "; --hermes-sandbox local has what this machine has" if world.backend == "fake" else ""
+    hint = "; --hermes-sandbox local has the commands of this machine, and no more tools" if world.backend == "fake" else ""
     return f"{world.description}; not there: {shown}{more}{hint}" if counts else str(world.description)
 
 

@@ -17,7 +17,10 @@ def test_what_is_not_there_is_told() -> None:
             world.sandbox_of(task).call("terminal", {"command": command})
         line = describe(world)
 
-    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this machine has")
+    assert line == (
+        "an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has the commands of this machine, and no "
+        "more tools"
+    )
 
 
 def test_nothing_missing_is_no_remark() -> None:
