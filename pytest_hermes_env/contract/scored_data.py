@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.sampling import SampledReply
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["IGNORED", "Row", "groups_of", "is_rejected", "items_of", "rows_of", "sampled_in", "sequence_fault"]
+__all__ = [
+    "IGNORED",
+    "Row",
+    "groups_of",
+    "is_rejected",
+    "items_of",
+    "rows_of",
+    "sampled_in",
+    "sequence_fault",
+    "told_temperatures",
+    "unmarked_rows",
+]
 
 IGNORED = -100
 """The label of a position that nothing is trained on."""
@@ -83,6 +94,32 @@ def is_rejected(scenario: Scenario) -> bool:
     """Tell whether a rollout was kept out of training on purpose, and marked so."""
     overrides = [override for group in groups_of(scenario) for override in _listed(group.get("overrides"))]
     return any(override.get("rejected") for override in overrides if isinstance(override, dict))
+
+
+def unmarked_rows(group: dict[str, Any]) -> list[int]:
+    """Return the rows that have a score of their own: the base marks those of a failed rollout in their overrides and scores."""
+    overrides = _listed(group.get("overrides"))
+    return [
+        number
+        for number, score in enumerate(_listed(group.get("scores")))
+        if type(score).__name__ != "UnearnedScore"
+        and not (number < len(overrides) and isinstance(overrides[number], dict) and overrides[number].get("left_out"))
+    ]
+
+
+def told_temperatures(group: dict[str, Any]) -> set[Any]:
+    """Return the sampling temperatures that a group tells the trainer, in the trainer's order; none if it tells nothing."""
+    common = next(
+        (
+            part["temperature"]
+            for part in (group.get("generation_params"), group.get("group_overrides"))
+            if isinstance(part, dict) and "temperature" in part
+        ),
+        None,
+    )
+    rows = [override for override in _listed(group.get("overrides")) if isinstance(override, dict)]
+    told = [row.get("temperature", common) for row in rows] or [common]
+    return {temperature for temperature in told if temperature is not None}
 
 
 def sequence_fault(scenario: Scenario) -> str:
