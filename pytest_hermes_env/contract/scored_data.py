@@ -35,12 +35,16 @@ IGNORED = -100
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One sequence: ``tokens [T]``, ``masks [T]``, ``logprobs [T]`` or None. ``name`` says where it stands, for messages."""
+    """One sequence: ``tokens [T]``, ``masks [T]``, ``logprobs [T]`` or None. ``name`` says where it stands, for messages.
+
+    ``is_left_out``: the base marked it as one of a rollout that failed and has no score of its own.
+    """
 
     name: str
     tokens: tuple[int, ...]
     masks: tuple[int, ...]
     logprobs: tuple[float | None, ...] | None = None
+    is_left_out: bool = False
 
     @property
     def trained(self) -> tuple[int, ...]:
@@ -68,12 +72,14 @@ def rows_of(scenario: Scenario) -> list[Row]:
 
 def _rows(group: dict[str, Any]) -> Iterator[Row]:
     masks, logprobs = _listed(group.get("masks")), _listed(group.get("inference_logprobs"))
+    scores, scored = _listed(group.get("scores")), unmarked_rows(group)
     for number, tokens in enumerate(_listed(group.get("tokens"))):
         yield Row(
             name=f"sequence {number} of the group",
             tokens=_listed(tokens),
             masks=_listed(masks[number]) if number < len(masks) else (),
             logprobs=_listed(logprobs[number]) if number < len(logprobs) and logprobs[number] is not None else None,
+            is_left_out=number < len(scores) and number not in scored,
         )
 
 
@@ -85,7 +91,13 @@ def _listed(value: Any) -> tuple[Any, ...]:
 def items_of(scenario: Scenario) -> list[Row]:
     """Return the items that collect_trajectory gave, before they were joined; further sequences of an item are not in it."""
     return [
-        Row(name="the item of collect_trajectory", tokens=item.tokens, masks=item.masks, logprobs=item.logprobs)
+        Row(
+            name="the item of collect_trajectory",
+            tokens=item.tokens,
+            masks=item.masks,
+            logprobs=item.logprobs,
+            is_left_out=_is_unearned(item.score),
+        )
         for item in scenario.of(ItemScored)
     ]
 
@@ -102,9 +114,14 @@ def unmarked_rows(group: dict[str, Any]) -> list[int]:
     return [
         number
         for number, score in enumerate(_listed(group.get("scores")))
-        if type(score).__name__ != "UnearnedScore"
+        if not _is_unearned(score)
         and not (number < len(overrides) and isinstance(overrides[number], dict) and overrides[number].get("left_out"))
     ]
+
+
+def _is_unearned(score: object) -> bool:
+    """Tell whether a score is the base's for a failed rollout; the class is found by name, because there are several layers."""
+    return type(score).__name__ == "UnearnedScore"
 
 
 def told_temperatures(group: dict[str, Any]) -> set[Any]:

@@ -40,17 +40,20 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing is not None:
         return missing
     findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence), *_of_failed_rollouts(evidence)]
-    worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
+    worked = sum(
+        not row.is_left_out for scenario in evidence.scenarios(*WORKED) for row in rows_of(scenario) or items_of(scenario)
+    )
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return Verdict.not_exercised("no rollout in which the model worked gave a sequence")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence with a score")
     return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
     for scenario in evidence.scenarios(*WORKED):
         for row in rows_of(scenario) or items_of(scenario):
-            if not row.trained and len(row.masks) == len(row.tokens) and not is_rejected(scenario):
+            is_out = row.is_left_out or is_rejected(scenario)
+            if not row.trained and len(row.masks) == len(row.tokens) and not is_out:
                 yield evidence.finding(
                     f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
                     "collect_trajectory",
