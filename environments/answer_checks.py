@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = [
     "ADVICE",
     "CheckedServer",
+    "SampledIds",
     "TokenModeError",
     "check_prompt",
     "check_prompt_length",
@@ -48,13 +49,26 @@ def described(server: Any) -> str:
     return f"The inference server {getattr(server.config, 'base_url', '')} ({type(server).__name__})"
 
 
+class SampledIds(list[int]):
+    """The ids of a completion, with the text that the server returned for them, if any."""
+
+    text: Any = None
+
+    @classmethod
+    def of(cls, ids: Sequence[int], text: Any) -> SampledIds:
+        """Return the ids with their text."""
+        made = cls(ids)
+        made.text = text
+        return made
+
+
 class CheckedServer:
     """A server whose completions are checked before ManagedServer builds nodes of them.
 
     ``finish_reasons`` are those of the last answer. ManagedServer itself gets "stop" or "length", because it refuses others.
     """
 
-    def __init__(self, server: Any, tokenizer: Any) -> None:
+    def __init__(self, server: Any, tokenizer: Callable[[], Any]) -> None:
         self.server = server
         self.finish_reasons: list[Any] = []
         self._tokenizer = tokenizer
@@ -74,8 +88,9 @@ class CheckedServer:
         if asked is not None and list(prompt) not in (list(asked), list(asked)[1:]):  # a doubled start token is removed
             check_prompt(self.server, asked, prompt)
         for sampled, own in zip(tokens, logprobs, strict=True):
-            check_sampled(self.server, self._tokenizer, sampled, own)
+            check_sampled(self.server, self._tokenizer(), sampled, own)
             _check_echo(self.server, prompt, sampled)
+            check_text(self.server, self._tokenizer(), prompt, sampled, getattr(sampled, "text", None))
         self.finish_reasons = list(reasons)
         kinds = (reason.get("type") if isinstance(reason, dict) else reason for reason in reasons)
         return prompt, tokens, logprobs, ["length" if kind == "length" else "stop" for kind in kinds]
@@ -159,7 +174,7 @@ def check_text(server: Any, tokenizer: Any, prompt: Sequence[int], tokens: Seque
 
     The text may lack what a server strips: special tokens, a stop string at the end, an incomplete character, white space.
     """
-    if not isinstance(text, str) or not tokens or any(not isinstance(token, int) or token < 0 for token in tokens):
+    if not isinstance(text, str):
         return
     sampled, seen = _plain(tokenizer, tokenizer.decode(tokens)), _plain(tokenizer, text)
     if not seen or sampled.startswith(seen):

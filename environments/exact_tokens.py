@@ -19,7 +19,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-from environments.answer_checks import ADVICE, TokenModeError, check_prompt, check_prompt_length, check_text, described
+from environments.answer_checks import ADVICE, SampledIds, TokenModeError, check_prompt, check_prompt_length, described
 
 __all__ = ["ExactSGLangServer", "ExactVLLMServer", "TokenModeError", "exact_server_class"]
 
@@ -46,12 +46,14 @@ class ExactVLLMServer(VLLMServer):
             logged = answer.get("logprobs") or [[]] * len(finish_reasons)
             pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
             ids = [[int(token) for token, _ in row] for row in pairs]
-            tokens = [_all_of(self, own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)]
+            tokens: list[list[int]] = [
+                _all_of(self, own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)
+            ]
             _check_count(self, len(tokens), len(finish_reasons))
             if (seen := answer.get("prompt_token_ids")) is not None:
                 check_prompt(self, prompt, seen)
-            for own, text in zip(tokens, answer.get("text") or (), strict=False):
-                check_text(self, self.tokenizer, prompt, own, text)
+            texts = answer.get("text") or []
+            tokens = [SampledIds.of(row, texts[n] if n < len(texts) else None) for n, row in enumerate(tokens)]
         return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], finish_reasons
 
 
@@ -80,8 +82,7 @@ def _read_sglang(server: Any, prompt: list[int], answer: Mapping[str, Any]) -> t
         )
     if (seen := meta.get("prompt_tokens")) is not None:
         check_prompt_length(server, prompt, seen)
-    check_text(server, server.tokenizer, prompt, ids, answer.get("text"))
-    return ids, [entry[0] for entry in entries], meta.get("finish_reason")
+    return SampledIds.of(ids, answer.get("text")), [entry[0] for entry in entries], meta.get("finish_reason")
 
 
 def _check_count(server: Any, completions: int, finish_reasons: int) -> None:

@@ -715,6 +715,8 @@ class HermesAgentBaseEnv(BaseEnv):
         trainer_groups.tell_sampling(group, sampling_params(self.config.agent_temperature, self.config.extra_body))
         if self.config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
             self._counts["train/groups_of_equal_scores"] += 1
+        if len(group["tokens"]) != group["group_overrides"].get("group_size", self.config.group_size):
+            self._counts["train/groups_of_wrong_size"] += 1
         return True
 
     def _sent_of(self, group: dict[str, Any]) -> list[dict[str, Any]]:

@@ -156,7 +156,7 @@ class RolloutServer(ManagedServer):
 
     def __init__(self, managed: ManagedServer, mode: TokenMode) -> None:
         super().__init__(
-            server=CheckedServer(managed.server, managed.tokenizer),
+            server=managed.server,
             tokenizer=managed.tokenizer,
             track_tree=managed.track_tree,
             tool_parser=managed._tool_parser_name,
@@ -173,6 +173,15 @@ class RolloutServer(ManagedServer):
         self._texts: dict[str, str] = {}
         self._sampled: list[_Sampled] = []  # of the response that is not read yet
         self._template_options: dict[str, Any] = {}
+
+    @property
+    def server(self) -> CheckedServer:
+        """The model server, whose every answer is checked."""
+        return self._checked
+
+    @server.setter
+    def server(self, server: Any) -> None:
+        self._checked = server if isinstance(server, CheckedServer) else CheckedServer(server, lambda: self.tokenizer)
 
     # ------------------------------------------------------------------ one turn
 

@@ -171,18 +171,17 @@ class _Finished(Result):
         """Compare field by field, also with a plain AgentResult."""
         if not isinstance(other, self._plain):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self._field_names())
+        names = [field.name for field in dataclasses.fields(self._plain) if field.compare]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # equality depends on mutable fields
 
     def __repr__(self) -> str:
         if self._history is not None and self._is_unmodified():
             return expression(self._history, layer=self._layer.environment if self._layer else "")
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._field_names())
+        names = [field.name for field in dataclasses.fields(self._plain) if field.repr]
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{self._plain.__qualname__}({fields})"
-
-    def _field_names(self) -> list[str]:
-        return [field.name for field in dataclasses.fields(self._plain)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._plain, dict(vars(self)))

@@ -101,11 +101,12 @@ class LoopStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded:
-    """An agent loop returned; ``error`` is what it raised, if anything."""
+    """An agent loop returned; ``error`` is what it raised, ``end`` the end that its result names, both if any."""
 
     task_id: str
     turns_used: int
     error: str
+    end: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

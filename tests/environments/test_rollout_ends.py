@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from environments.hermes_base_env import HermesAgentBaseEnv
-from environments.rollout_end import RolloutEnd
+from environments.rollout_end import RolloutEnd, end_of_reply
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
 from pytest_hermes_env.inference import call, fail, garbage, say
 
@@ -205,3 +205,152 @@ def test_table_of_ends(play_end, end):
 
     assert rows[0] == rows[1] == rows[2]
     assert f"| `{end}` | {' | '.join(rows[0].values())} |" in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+# ---------------------------------------------------------------------- finish reasons
+
+
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        ("stop", None),
+        ("tool_calls", None),
+        ("STOP", None),
+        ({"type": "stop", "matched": 7}, None),
+        ("length", RolloutEnd.CUT_BY_LENGTH),
+        ("MAX_TOKENS", RolloutEnd.CUT_BY_LENGTH),
+        ({"type": "length", "length": 9}, RolloutEnd.CUT_BY_LENGTH),
+        ("abort", RolloutEnd.ABORTED_BY_SERVER),
+        ({"type": "abort", "message": "out of memory"}, RolloutEnd.ABORTED_BY_SERVER),
+        ("content_filter", RolloutEnd.ABORTED_BY_SERVER),
+        ("error", RolloutEnd.ABORTED_BY_SERVER),
+        ("never heard of", RolloutEnd.ABORTED_BY_SERVER),
+        ({}, RolloutEnd.ABORTED_BY_SERVER),
+        ("", RolloutEnd.ABORTED_BY_SERVER),
+        (None, RolloutEnd.ABORTED_BY_SERVER),
+        (object(), None),
+    ],
+)
+def test_finish_reason_is_read(reason, end):
+    """In the spelling of every server; what no server writes is a double's."""
+    assert end_of_reply(reason) is end
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("reason", ["abort", None, "content_filter"])
+def test_reply_with_an_unusual_reason_is_not_an_answer(make_env, mode, reason):
+    """Also where no tools are offered, where atroposlib itself refuses such a reason."""
+    env, group, metrics = play(make_env, mode, raw("so far", reason), rollout_retries=0, max_agent_turns=1)
+
+    assert group is None
+    assert metrics["train/rollouts_aborted_by_server"] == 1
+    assert ODD not in env.results
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("policy", "trains"), [("mask", False), ("train", True), ("drop", False)])
+def test_half_a_tool_call(make_env, mode, policy, trains):
+    """It is neither a call nor a natural end; whether it trains is a setting."""
+    half = '<tool_call>\n{"name": "todo", "argu'
+    env, group, metrics = play(make_env, mode, raw(half, "length"), truncated_turns=policy)
+
+    row = next(n for n, override in enumerate(group["overrides"]) if override["end"] == "cut_by_length")
+    result = env.results[ODD]
+    assert (result.end, result.finished_naturally, result.turns_used) == (RolloutEnd.CUT_BY_LENGTH, False, 1)
+    assert result.messages[-1]["content"].startswith("<tool_call>")
+    assert any(label != -100 for label in group["masks"][row]) is trains
+    assert group["overrides"][row].get("left_out", False) is (policy == "drop")
+    assert metrics["train/rollouts_cut_by_length"] == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_call_in_a_cut_reply_does_not_run(make_env, mode):
+    """It may be the beginning of another one; each call gets a result that says so, and is a tool error."""
+    whole = '<tool_call>\n{"name": "todo", "arguments": {}}\n</tool_call> and th'
+    env, _, _ = play(make_env, mode, raw(whole, "length"))
+
+    result = env.results[ODD]
+    (error,) = result.tool_errors
+    assert (error.tool_name, error.error) == ("todo", "Not run: the reply with this call is incomplete (cut_by_length)")
+    assert [message["role"] for message in result.messages] == ["user", "assistant", "tool"]
+    assert json.loads(result.messages[-1]["content"]) == {"error": error.error}
+
+
+def test_message_of_null_is_a_failed_model(make_env):
+    """A choice without a message is no empty answer."""
+    choice = {"index": 0, "message": None, "finish_reason": "stop"}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+    _, group, metrics = play(make_env, "openai", garbage(json.dumps(body)), rollout_retries=0)
+
+    assert (group, metrics["train/rollouts_model_failed"]) == (None, 1)
+
+
+# ---------------------------------------------------------------------- text that cannot be encoded
+
+
+@pytest.mark.parametrize("place", ["content", "reasoning", "arguments", "escaped arguments", "name"])
+def test_lone_surrogate_is_replaced_where_it_comes_in(make_env, place, caplog):
+    """The group survives with all its rollouts; the change is logged and counted, and everything can be encoded."""
+    half = "a\ud83d b"
+    function = {"name": "todo", "arguments": "{}"}
+    message: dict[str, Any] = {"role": "assistant", "content": "so"}
+    if place == "content":
+        message["content"] = half
+    elif place == "reasoning":
+        message["reasoning_content"] = half
+    else:
+        function["name"] = half if place == "name" else "todo"
+        escaped = json.dumps({"x": half})
+        function["arguments"] = {"arguments": json.dumps({"x": half}, ensure_ascii=False), "escaped arguments": escaped}.get(
+            place, "{}"
+        )
+        message["tool_calls"] = [{"id": "1", "type": "function", "function": function}]
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+    def odd(conversation: Any, _env: Any) -> Any:
+        return garbage(json.dumps(body)) if conversation.turn == 0 else say("done")
+
+    _, group, metrics = play(make_env, "openai", odd)
+
+    json.dumps(group["messages"], ensure_ascii=False).encode()
+    assert len(group["scores"]) == 3
+    assert metrics["train/texts_made_encodable"] == 1
+    assert "is not encodable as UTF-8; its lone surrogates are replaced by U+FFFD" in caplog.text
+
+
+def test_two_halves_of_a_character_are_joined():
+    """Pieces of a stream may split a character; nothing is lost then."""
+    from environments.encodable_text import encodable, encodable_arguments
+
+    assert encodable("\ud83d\ude42 \udc80", "A text") == "🙂 \ufffd"
+    assert encodable_arguments('{"a": "\\ud83d\\ude42"}', "A text") == '{"a": "\\ud83d\\ude42"}'
+
+
+@pytest.mark.parametrize("mode", ["vllm", "sglang"])
+def test_escaped_surrogate_in_token_mode(make_env, mode):
+    """The sampled call stays in its sequence, and the conversation can be encoded."""
+    text = '<tool_call>\n{"name": "todo", "arguments": {"x": "\\ud83d"}}\n</tool_call>'
+
+    def odd(conversation: Any, env: Any) -> Any:
+        return raw(text, "stop")(conversation, env) if conversation.turn == 0 else say("done")
+
+    _, group, metrics = play(make_env, mode, odd)
+
+    json.dumps(group["messages"], ensure_ascii=False).encode()
+    assert (len(group["tokens"]), metrics["train/texts_made_encodable"]) == (3, 1)
+    assert "train/split_rollouts" not in metrics
+
+
+def test_surrogates_of_tools_and_prompts(make_env, monkeypatch):
+    """File names and data sets have them, too."""
+    from environments import agent_loop
+
+    monkeypatch.setattr(agent_loop, "handle_function_call", lambda *_args, **_kwargs: '{"names": "\udcff"}')
+    monkeypatch.setattr(Env, "format_prompt", lambda self, item: f"\udcff rollout {number.get()}")
+
+    _, group, metrics = play(make_env, "vllm", lambda talk, env: say("done") if talk.turn else call("read_file", path="a"))
+
+    json.dumps(group["messages"], ensure_ascii=False).encode()
+    assert metrics["train/texts_made_encodable"] == 4
