@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from environments.encodable_text import encodable, encodable_arguments, encodable_value
 from environments.hermes_modules import explain_shadowing
-from environments.isolation import in_sandbox, open_sandbox, result_storage
+from environments.isolation import in_sandbox, result_storage
 from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
 from environments.tool_call_parsers import get_parser
 
@@ -402,14 +402,14 @@ class HermesAgentLoop:
 
     def _dispatch(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Call hermes from a pool thread, in this rollout's own sandbox."""
-        try:
-            open_sandbox(self.task_id)
-        except Exception as error:
-            raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
         extra: dict[str, Any] = {}
         if name == "execute_code":  # otherwise hermes uses the tools of the group that resolved its tools last
             extra["enabled_tools"] = sorted(self.valid_tool_names)
-        with in_sandbox(self.task_id):
+        with contextlib.ExitStack() as sandbox:
+            try:
+                sandbox.enter_context(in_sandbox(self.task_id))
+            except Exception as error:
+                raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
             answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
         return encodable(answer if isinstance(answer, str) else _multimodal_text(answer), f"The result of {name}")
 

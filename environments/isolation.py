@@ -75,8 +75,10 @@ KILL_GRACE_S = 2.0
 
 
 @atexit.register
-def _remove_leaked_directories() -> None:
-    """Remove the directories of rollouts that were never cleaned up, when the process ends."""
+def _remove_leaked_rollouts() -> None:
+    """Kill the daemons of rollouts that were never cleaned up, and remove their directories, when the process ends."""
+    for task_id in list(_open):
+        _attempt(_kill_detached, task_id)
     for directory in list(_directories.values()):
         shutil.rmtree(directory, ignore_errors=True)
     for release in list(_claims.values()):
@@ -248,8 +250,8 @@ def _kill_detached(task_id: str) -> None:
         rollout, directory = _open.get(task_id), _directories.get(task_id)
         others = [other.opened for name, other in _open.items() if name != task_id]
     if rollout is not None:
-        strays = (rollout.opened, min(others, default=float("inf")))
-        kill_processes(mark=rollout.mark, directory=directory, strays=strays)
+        strays_until = min(others, default=float("inf"))
+        kill_processes(mark=rollout.mark, directory=directory, since=rollout.opened, strays_until=strays_until)
 
 
 def _attempt(step: Callable[[str], None], task_id: str) -> None:

@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from environments.rollout_processes import NO_STRAYS, kill_processes
+from environments.rollout_processes import kill_processes
 
 __all__ = ["claim", "remove_leftovers"]
 
@@ -62,7 +62,7 @@ def _remove_leftover(path: Path) -> None:
             return
         _lock(handle)
         note = json.loads(os.read(handle, 2**16))
-        kill_processes(mark=note["mark"], directory=note["directory"], strays=NO_STRAYS)
+        kill_processes(mark=note["mark"], directory=note["directory"])
         if _is_same(note):
             shutil.rmtree(note["directory"], ignore_errors=True)
         path.unlink()

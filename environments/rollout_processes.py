@@ -15,10 +15,10 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["MARK", "NO_STRAYS", "kill_processes", "mark_commands", "now", "tag_descendants"]
+__all__ = ["MARK", "kill_processes", "mark_commands", "now", "tag_descendants"]
 
 MARK = "HERMES_UI_SESSION_ID"
 """The variable with a rollout's mark: hermes passes it from the context of a tool call to commands, and uses it for nothing here."""
@@ -28,9 +28,6 @@ RLIMIT_LOCKS = 10
 
 TICK_S = 0.01
 """Resolution of the start times of processes, in seconds."""
-
-NO_STRAYS = (float("inf"), float("-inf"))
-"""The times of strays for `kill_processes` that leave strays alone."""
 
 KILL_GRACE_S = 2.0
 """Seconds that killed processes may take to end."""
@@ -44,8 +41,20 @@ class _Process:
     pid: int
     parent: int
     started: float
-    directory: str
-    environment: frozenset[bytes]
+
+    @property
+    def directory(self) -> str:
+        """Its working directory, or an empty text if it has ended or belongs to another user."""
+        with contextlib.suppress(OSError):
+            return os.readlink(f"/proc/{self.pid}/cwd")
+        return ""
+
+    @property
+    def environment(self) -> frozenset[bytes] | None:
+        """The variables with which it was started, or None if it has ended or belongs to another user."""
+        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/environ", "rb") as file:
+            return frozenset(file.read().split(b"\0"))
+        return None
 
 
 def tag_descendants() -> None:
@@ -76,40 +85,41 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
 
 
-def kill_processes(*, mark: str, directory: str | None, strays: tuple[float, float]) -> None:
+def kill_processes(*, mark: str, directory: str | None, since: float = 0.0, strays_until: float = 0.0) -> None:
     """Kill the processes of a rollout, and return when they have ended.
 
-    ``strays``: the first and the last time at which a stray started that is no other rollout's, in terms of `now`.
+    It began at ``since``, in terms of `now`; strays that started before ``strays_until`` are its own.
     """
     deadline = time.monotonic() + KILL_GRACE_S
-    while (found := _belonging(mark, directory, strays)) and time.monotonic() < deadline:
+    while (found := _belonging(mark, directory, since, strays_until)) and time.monotonic() < deadline:
         for process in found:
             with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.005)
 
 
-def _belonging(mark: str, directory: str | None, strays: tuple[float, float]) -> set[int]:
-    table = {process.pid: process for process in _processes()}
+def _belonging(mark: str, directory: str | None, since: float, strays_until: float) -> set[int]:
+    table = _processes()
     entry = f"{MARK}={mark}".encode()
-
-    def is_own(pid: int) -> bool:
-        process = table.get(pid)
-        if process is None:
-            return False
+    own: set[int] = set()
+    for process in table.values():
+        environment = process.environment if process.started + TICK_S >= since else None
+        if environment is None:
+            continue
         is_inside = directory is not None and f"{process.directory}/".startswith(f"{directory}/")
-        return is_inside or entry in process.environment or _is_stray(process, table, *strays)
+        may_be_stray = process.started < strays_until
+        if is_inside or entry in environment or (may_be_stray and _is_stray(process, environment, table)):
+            own.add(process.pid)
+    return {pid for pid in table if _has_ancestor(pid, table, own)} if own else own
 
-    return {pid for pid in table if _has_ancestor(pid, table, is_own)}
 
-
-def _is_stray(process: _Process, table: dict[int, _Process], first: float, last: float) -> bool:
+def _is_stray(process: _Process, environment: frozenset[bytes], table: dict[int, _Process]) -> bool:
     """Whether a descendant of this process is a daemon whose environment is neither ours nor marked."""
-    if not first <= process.started + TICK_S <= last + TICK_S or _has_ancestor(process.pid, table, os.getpid().__eq__):
-        return False
-    names = {entry.partition(b"=")[0] for entry in process.environment}
+    names = {entry.partition(b"=")[0] for entry in environment}
     ours = {os.fsencode(name) for name in os.environ}
-    return MARK.encode() not in names and len(names & ours) < len(ours) / 2 and _has_tag(process.pid)
+    if MARK.encode() in names or len(names & ours) >= len(ours) / 2:
+        return False
+    return _has_tag(process.pid) and not _has_ancestor(process.pid, table, {os.getpid()})
 
 
 def _tag() -> int | None:
@@ -129,32 +139,23 @@ def _has_tag(pid: int) -> bool:
     return False
 
 
-def _has_ancestor(pid: int, table: dict[int, _Process], wanted: Callable[[int], bool]) -> bool:
-    """Whether ``wanted`` holds for a process or one of its ancestors in the table."""
-    while not wanted(pid):
+def _has_ancestor(pid: int, table: dict[int, _Process], wanted: set[int]) -> bool:
+    """Whether a process or one of its ancestors is wanted."""
+    while pid not in wanted:
         if pid not in table:
             return False
         pid = table[pid].parent
     return True
 
 
-def _processes() -> Iterator[_Process]:
-    """Yield the other processes that run and that this process may inspect."""
+def _processes() -> dict[int, _Process]:
+    """Return the other processes that run, by their ids."""
+    table = {}
     for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or belongs to another user
-                yield _process(int(entry))
-
-
-def _process(pid: int) -> _Process:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        environment = frozenset(file.read().split(b"\0"))
-    return _Process(
-        pid=pid,
-        parent=int(fields[1]),
-        started=int(fields[19]) / os.sysconf("SC_CLK_TCK"),
-        directory=os.readlink(f"/proc/{pid}/cwd"),
-        environment=environment,
-    )
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+                state, parent, *others = file.read().rpartition(b")")[2].split()
+                started = int(others[17]) / os.sysconf("SC_CLK_TCK")
+                if state != b"Z":  # it has ended
+                    table[int(entry)] = _Process(pid=int(entry), parent=int(parent), started=started)
+    return table

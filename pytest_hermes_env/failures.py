@@ -6,6 +6,7 @@ loops and retries swallow exceptions.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,7 +73,13 @@ def _described(problem: Problem, places: Sequence[str]) -> str:
     counted = Counter(place for place in places if place)
     if not counted:
         return problem.text + (f"\n  repeated  {len(places)} times" if len(places) > 1 else "")
-    listed = [place if count == 1 else f"{place} ({count} times)" for place, count in counted.items()]
+    ordered = sorted(counted.items(), key=lambda item: _by_numbers(item[0]))  # rollouts run at once, in any order
+    listed = [place if count == 1 else f"{place} ({count} times)" for place, count in ordered]
     more = f"; and {len(listed) - MAX_PLACES} more" if len(listed) > MAX_PLACES else ""
     headline, *rest = problem.text.split("\n")
     return "\n".join([headline, f"  where     {'; '.join(listed[:MAX_PLACES])}{more}", *rest])
+
+
+def _by_numbers(place: str) -> list[tuple[int, str]]:
+    """Return a sort key with which ``rollout 2`` comes before ``rollout 10``."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", place)]

@@ -152,7 +152,7 @@ def sequence_fault(scenario: Scenario) -> str:
         for reply in scenario.sampled:
             if _begins(row, reply) and _is_doubled(row, reply, scenario.sampled):
                 return (
-                    f"{row.name} has token {reply.output[-1]}, with which a reply ended, twice: at positions "
+                    f"{row.name} has token {reply.output[-1]}, the last one of a reply, twice: at positions "
                     f"{len(reply.sequence) - 1} and {len(reply.sequence)}"
                 )
     return ""
@@ -167,10 +167,10 @@ def _first_lost(replies: Sequence[SampledReply], rows: Sequence[Row]) -> Sampled
 
 
 def _how_lost(reply: SampledReply, rows: Sequence[Row]) -> str:
-    what = f"a reply of {len(reply.output)} tokens behind a prompt of {len(reply.prompt)} is in too few sequences"
+    what = f"a reply of {len(reply.output)} tokens after a prompt of {len(reply.prompt)} tokens is missing from the sequences"
     nearest = max((row for row in rows if not _begins(row, reply)), key=lambda row: _common(row, reply), default=None)
     if nearest is None:
-        return f"{what}: {len(rows)} hold it"
+        return f"{what}: {len(rows)} contain it"
     at = _common(nearest, reply)
     if at == len(nearest.tokens):
         return f"{what}: {nearest.name} ends at {at} tokens"

@@ -39,7 +39,7 @@ WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
 AUTOMATIC: dict[str, str] = {
     TOOLS: "every offered tool is used once, harmlessly",
     WRONG_CONTENT: "right form, wrong content",
-    ECHO: "the prompt is said back",
+    ECHO: "the prompt is repeated",
     NOTHING: "an answer without any work",
 }
 """The cases that are played for every environment, unless its author declares one of the same name."""
@@ -140,5 +140,8 @@ class Rung:
     judge_asked: int = 0
     is_judge_guessed: bool = False
     is_foreign: bool = False
+    again: float | None = None
+    """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
+    again_error: str = ""
     path: str = ""
     line: int = 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.cases import Rung
-from pytest_hermes_env.rollout.journal import Event, SurroundingChanged
+from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.leaks import Left
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
@@ -61,8 +61,8 @@ class Sighting:
 class Scenario:
     """What happened in one scenario.
 
-    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``before`` and ``after`` are pictures of the
-    environment's attributes, ``error`` is what the environment raised, ``requests`` are the bodies that reached the mock model,
+    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``returned`` the type of what it returned ("tuple of 2"), ``before`` and ``after`` are pictures of the
+    environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that the environment's get_eval_items returned.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
@@ -74,13 +74,14 @@ class Scenario:
     unavailable: Unavailable | None = None
     error: str = ""
     error_kind: ErrorKind | None = None
-    error_line: int = 0
+    error_place: Place = field(default_factory=Place)
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
     requests: tuple[dict[str, Any], ...] = ()
     judge_questions: int = 0
     sampled: tuple[SampledReply, ...] = ()
     group: Any = None
+    returned: str = ""
     refusal: str = ""
     before: Snapshot = field(default_factory=dict)
     after: Snapshot = field(default_factory=dict)
@@ -97,12 +98,19 @@ class Scenario:
     probes: RewardProbes | None = None
     """The result of the scenario ``reward_probes``."""
     rungs: tuple[Rung, ...] = ()
-    """The result of the scenario ``cases``."""
+    """The results of the scenario ``cases``."""
+    played: tuple[Scenario, ...] = ()
+    """The record of each rollout of the scenario ``cases``."""
 
     @property
     def happened(self) -> bool:
         """Whether the scenario ran."""
         return self.unavailable is None
+
+    @property
+    def failure(self) -> str:
+        """What the environment did, as the end of a sentence: it raised an error, or never ended."""
+        return f"did not return: {self.error}" if self.error_kind is ErrorKind.NEVER_ENDED else f"raised {self.error}"
 
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""

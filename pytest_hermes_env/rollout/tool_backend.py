@@ -31,7 +31,7 @@ WORLDS = ("fake", "local")
 
 PAGE = "https://example.invalid/page"
 HIT = {"title": "A page", "url": PAGE, "description": "the only page of this web"}
-TOOL_ERROR = "the tool failed, as this scenario asks"
+TOOL_ERROR = "the tool failed, as this scenario requires"
 SHOWN = 5
 """How many missing commands the ledger names."""
 
@@ -81,8 +81,8 @@ def describe(world: Any, not_found: Iterable[str] | None = None) -> str:
     counts = Counter(text.split()[0] if text.split() else text for text in missed)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    hint = "; --hermes-sandbox local has the commands of this machine, and no more tools" if world.backend == "fake" else ""
-    return f"{world.description}; not there: {shown}{more}{hint}" if counts else str(world.description)
+    hint = "; --hermes-sandbox local offers the commands of this machine" if world.backend == "fake" else ""
+    return f"{world.description}; not available: {shown}{more}{hint}" if counts else str(world.description)
 
 
 @dataclass

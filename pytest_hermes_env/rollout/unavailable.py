@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pytest_hermes_env.rollout.journal import Place
+from pytest_hermes_env.rollout.raised import Hung, NeverEnded
 
 __all__ = ["Cause", "ErrorKind", "ItemsEnd", "Unavailable", "kind_of"]
 
@@ -13,8 +16,10 @@ class Cause(enum.Enum):
 
     CANNOT_BUILD = "the environment could not be built: {}"
     SETUP_FAILED = "setup failed: {}"
-    EARLIER_FAILURE = "an earlier scenario failed"
-    NOTHING_TO_TRAIN = "get_next_item returned None: there is nothing to train on"
+    SETUP_NOT_ASYNC = "setup is not async: {}"
+    EARLIER_FAILURE = "an earlier scenario failed: {}"
+    NOTHING_TO_TRAIN = "there is nothing to train on: {}"
+    NO_ITEM = "there was no training item: {}"
     CHAT_MODE = "chat mode has no sampled tokens"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
     NOT_REACHED = "the scenario ended before {}"
@@ -26,6 +31,8 @@ class Unavailable:
 
     cause: Cause
     detail: str = ""
+    place: Place = field(default_factory=Place)
+    """The line of the environment that is the cause, where one is known."""
 
     def __str__(self) -> str:
         return self.cause.value.format(self.detail)
@@ -35,10 +42,10 @@ class ItemsEnd(enum.Enum):
     """Why no further training item was taken. The value is the text; ``{}`` is replaced by the number of items."""
 
     STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
-    NONE = "get_next_item returned None after {} items"
-    REPEATED = "the first item came again after {}"
-    TIME = "stopped after {} items: the time was up"
-    LIMIT = "stopped after {} items, none of which was the first one again"
+    NONE = "get_next_item returned only None after {} items"
+    REPEATED = "the first item was returned again after {}"
+    TIME = "stopped after {} items: time ran out"
+    LIMIT = "stopped after {} items, without the first one being returned again"
 
 
 class ErrorKind(enum.Enum):
@@ -48,11 +55,15 @@ class ErrorKind(enum.Enum):
     """A plain function was awaited."""
     EVALUATE_NEEDS_ARGUMENTS = enum.auto()
     """``evaluate()`` was called without an argument that it requires."""
+    NEVER_ENDED = enum.auto()
+    """A call did not end in time."""
     OTHER = enum.auto()
 
 
 def kind_of(error: BaseException) -> ErrorKind:
     """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
+    if isinstance(error, Hung | NeverEnded):
+        return ErrorKind.NEVER_ENDED
     text = str(error) if isinstance(error, TypeError) else ""
     if "can't be used in 'await' expression" in text:
         return ErrorKind.NOT_AWAITABLE

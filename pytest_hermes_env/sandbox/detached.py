@@ -17,7 +17,6 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 __all__ = ["kill_all", "now", "tag_descendants"]
@@ -40,8 +39,20 @@ class _Process:
     pid: int
     parent: int
     started: float
-    directory: str
-    environment: frozenset[bytes]
+
+    @property
+    def directory(self) -> str:
+        """Its working directory, or an empty text if it has ended or belongs to another user."""
+        with contextlib.suppress(OSError):
+            return os.readlink(f"/proc/{self.pid}/cwd")
+        return ""
+
+    @property
+    def environment(self) -> frozenset[bytes] | None:
+        """The variables with which it was started, or None if it has ended or belongs to another user."""
+        with contextlib.suppress(OSError), open(f"/proc/{self.pid}/environ", "rb") as file:
+            return frozenset(file.read().split(b"\0"))
+        return None
 
 
 def tag_descendants() -> None:
@@ -60,40 +71,40 @@ def now() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else 0.0
 
 
-def kill_all(directory: str, *, mark: str = "", strays_since: float | None = None) -> None:
+def kill_all(directory: str, *, mark: str = "", strays_since: float = float("inf")) -> None:
     """Kill every process that works in ``directory`` or has the variable ``mark`` (``NAME=value``), and wait for their end.
 
     ``strays_since``: also kill strays that started at this time, in terms of `now`, or later.
     """
     deadline = time.monotonic() + KILL_GRACE_S
-    while (found := _belonging(directory, mark, strays_since)) and time.monotonic() < deadline:
+    while (found := _belonging(directory, mark.encode(), strays_since)) and time.monotonic() < deadline:
         for process in found:
             with contextlib.suppress(OSError):  # it ended meanwhile
                 os.kill(process, signal.SIGKILL)
         time.sleep(0.005)
 
 
-def _belonging(directory: str, mark: str, strays_since: float | None) -> set[int]:
-    table = {process.pid: process for process in _processes()}
-    entry = mark.encode()
-
-    def is_own(pid: int) -> bool:
-        process = table.get(pid)
-        if process is None:
-            return False
+def _belonging(directory: str, mark: bytes, strays_since: float) -> set[int]:
+    table = _processes()
+    own: set[int] = set()
+    for process in table.values():
+        environment = process.environment
+        if environment is None:
+            continue
+        may_be_stray = process.started + TICK_S >= strays_since
         is_inside = bool(directory) and f"{process.directory}/".startswith(f"{directory}/")
-        return is_inside or (mark and entry in process.environment) or _is_stray(process, table, strays_since)
+        if is_inside or (mark and mark in environment) or (may_be_stray and _is_stray(process, environment, table)):
+            own.add(process.pid)
+    return {pid for pid in table if _has_ancestor(pid, table, own)} if own else own
 
-    return {pid for pid in table if _has_ancestor(pid, table, is_own)}
 
-
-def _is_stray(process: _Process, table: dict[int, _Process], since: float | None) -> bool:
+def _is_stray(process: _Process, environment: frozenset[bytes], table: dict[int, _Process]) -> bool:
     """Whether a descendant of this process is a daemon whose environment is not ours."""
-    if since is None or process.started + TICK_S < since or _has_ancestor(process.pid, table, os.getpid().__eq__):
-        return False
-    names = {entry.partition(b"=")[0] for entry in process.environment}
+    names = {entry.partition(b"=")[0] for entry in environment}
     ours = {os.fsencode(name) for name in os.environ}
-    return len(names & ours) < len(ours) / 2 and _has_tag(process.pid)
+    if len(names & ours) >= len(ours) / 2:
+        return False
+    return _has_tag(process.pid) and not _has_ancestor(process.pid, table, {os.getpid()})
 
 
 def _tag() -> int | None:
@@ -113,32 +124,23 @@ def _has_tag(pid: int) -> bool:
     return False
 
 
-def _has_ancestor(pid: int, table: dict[int, _Process], wanted: Callable[[int], bool]) -> bool:
-    """Whether ``wanted`` holds for a process or one of its ancestors in the table."""
-    while not wanted(pid):
+def _has_ancestor(pid: int, table: dict[int, _Process], wanted: set[int]) -> bool:
+    """Whether a process or one of its ancestors is wanted."""
+    while pid not in wanted:
         if pid not in table:
             return False
         pid = table[pid].parent
     return True
 
 
-def _processes() -> Iterator[_Process]:
-    """Yield the other processes that run and that this process may inspect."""
+def _processes() -> dict[int, _Process]:
+    """Return the other processes that run, by their ids."""
+    table = {}
     for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it ended, or belongs to another user
-                yield _process(int(entry))
-
-
-def _process(pid: int) -> _Process:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        environment = frozenset(file.read().split(b"\0"))
-    return _Process(
-        pid=pid,
-        parent=int(fields[1]),
-        started=int(fields[19]) / os.sysconf("SC_CLK_TCK"),
-        directory=os.readlink(f"/proc/{pid}/cwd"),
-        environment=environment,
-    )
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+                state, parent, *others = file.read().rpartition(b")")[2].split()
+                started = int(others[17]) / os.sysconf("SC_CLK_TCK")
+                if state != b"Z":  # it has ended
+                    table[int(entry)] = _Process(pid=int(entry), parent=int(parent), started=started)
+    return table

@@ -187,9 +187,11 @@ def other_process(tmp_path: Path) -> Iterator[tuple[int, str]]:
         process.kill()
 
 
-def test_rollout_of_a_killed_process_is_removed_by_the_next(tmp_path):
+def test_rollout_of_a_killed_process_is_removed_by_the_next(monkeypatch, tmp_path):
     """Its directory and its daemons, and not while its process runs."""
-    with other_process(tmp_path) as (daemon, directory), other_process(tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with other_process(tmp_path) as (daemon, directory):
+        leftovers.remove_leftovers()
         while_it_runs = (runs(daemon), os.path.isdir(directory))
     after_its_end = (runs(daemon), os.path.isdir(directory))
 
@@ -197,6 +199,18 @@ def test_rollout_of_a_killed_process_is_removed_by_the_next(tmp_path):
         after_the_next = (runs(daemon), os.path.isdir(directory))
 
     assert (while_it_runs, after_its_end, after_the_next) == ((True, True), (True, True), (False, False))
+
+
+def test_rollout_that_nobody_cleaned_up_ends_with_the_process(tmp_path):
+    """Its daemons, too."""
+    (tmp_path / "daemon.py").write_text(KINDS["daemon without environment"])
+    script = ROLLOUT_OF_ITS_OWN.replace("time.sleep(60)", "")
+    words = [sys.executable, "-c", script, f"{sys.executable} {tmp_path / 'daemon.py'}"]
+
+    ran = subprocess.run(words, capture_output=True, check=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+
+    daemon, directory = ran.stdout.split()
+    assert (runs(int(daemon)), os.path.isdir(directory), list(tmp_path.glob(".*"))) == (False, False, [])
 
 
 def test_directory_in_the_place_of_a_leftover_stays(monkeypatch, tmp_path):

@@ -139,9 +139,9 @@ WAYS = {
 @pytest.fixture
 def play_end(make_env: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """``play_end(end, mode, **fields)``: a group in which one rollout ends so."""
-    from environments import agent_loop
+    from environments import isolation
 
-    open_sandbox = agent_loop.open_sandbox
+    open_sandbox = isolation.open_sandbox
 
     def play_it(end: RolloutEnd, mode: str, **fields: Any) -> Any:
         way = WAYS[end]
@@ -151,7 +151,7 @@ def play_end(make_env: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
                 raise OSError("No space left on device")
             return open_sandbox(task_id)
 
-        monkeypatch.setattr(agent_loop, "open_sandbox", opened)
+        monkeypatch.setattr(isolation, "open_sandbox", opened)
         return play(make_env, mode, way.odd, breaks=way.breaks, **fields)
 
     return play_it

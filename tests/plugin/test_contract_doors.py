@@ -173,7 +173,7 @@ class TestTerminal:
     ("waivers", "message"),
     [
         ('{"HE999": "why"}', "expected_failures: there is no rule 'HE999'."),
-        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why a violation is accepted"),
+        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why the violation is accepted"),
     ],
 )
 def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:

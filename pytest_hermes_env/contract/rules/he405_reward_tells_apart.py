@@ -1,7 +1,7 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: Where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
+What: Where the environment's author declares transcripts of known quality (a file of cases beside it), their rewards are
 in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
 Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
@@ -40,7 +40,7 @@ from pytest_hermes_env.source.finding import Finding, Severity
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
 NO_GOLD = "gold is not declared: hermes-env init"
-NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)"
+NEEDS_A_CASE = "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -55,12 +55,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     if findings:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
-        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports")
+        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports", "HE404")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return Verdict.not_exercised("; ".join(without))
+        return Verdict.not_exercised("; ".join(without), "HE401", "HE403", "HE301", "HE511")
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        return Verdict.not_seen(reason or "compute_reward returned no finite number")
+        reported = ("HE401", "HE403", "HE301", "HE511", "HE204")
+        return Verdict.not_seen(reason or "compute_reward returned no finite number", *reported)
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
@@ -72,7 +73,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
     if any(rung.is_unfilled for rung in rungs):
-        return Verdict.not_exercised("; ".join(open_ones))
+        return Verdict.not_exercised("; ".join(open_ones), is_excused=True)
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
     return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
@@ -138,7 +139,7 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
     if high.reward is None or low.reward is None or high.reward - low.reward >= gap - TINY:
         return
     relation = "below" if high.reward < low.reward else "the same as" if high.reward == low.reward else "hardly above"
-    expected = f"at least {gap:g} more was expected" if gap else "it must not be below"
+    expected = f"at least {gap:g} more was expected" if gap else "it must not score lower"
     message = (
         f"{high.name} of {high.item} scored {high.reward:g}, {relation} {low.name}, which scored {low.reward:g}: {expected}"
     )
@@ -153,7 +154,7 @@ def _played(rung: Rung) -> str:
     """Return how a case went, for a finding."""
     parts = [f"{rung.name}: {' / '.join(rung.transcript)}"] if rung.transcript else []
     parts += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
-    parts += [f"not there: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
+    parts += [f"not available: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
     return "; ".join(parts)
 
 
@@ -174,7 +175,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
             [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
         )
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, is_excused=True)
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:

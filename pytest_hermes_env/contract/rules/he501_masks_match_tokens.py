@@ -28,7 +28,7 @@ from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent")
+SCENARIOS = ("happy", "silent", "unequal_rewards")
 IGNORED = -100
 
 
@@ -40,8 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
-        reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
+        return evidence.no_group(ran)
     findings = findings or list(_beside_the_sampled(evidence, ran))
     return Verdict.of(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
 
@@ -58,9 +57,9 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
             if wrong and row.trained:
                 position = wrong[0]
                 how = (
-                    "is not trained, and the model sampled it"
+                    "is masked although the model sampled it"
                     if position in sampled
-                    else "is trained, and the model never sampled it"
+                    else "is trained although the model never sampled it"
                 )
                 yield evidence.finding(
                     f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
@@ -76,7 +75,7 @@ def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         for item in scenario.of(ItemScored):
             if fault := _fault(item.tokens, item.masks):
                 yield evidence.finding(
-                    f"collect_trajectory gave an item with {fault}", "collect_trajectory", scenario=scenario.name
+                    f"collect_trajectory returned an item with {fault}", "collect_trajectory", scenario=scenario.name
                 )
 
 

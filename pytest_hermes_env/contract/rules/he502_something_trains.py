@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import LoopEnded
 from pytest_hermes_env.source.finding import Finding, Severity
 
-WORKED = ("happy", "silent", "drifting")
+WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"
 LATER = "server_error_later"
 SCENARIOS = (*WORKED, DEAD, LATER)
@@ -45,8 +45,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     )
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return Verdict.not_exercised("no rollout in which the model worked gave a sequence with a score")
-    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence with a score", "HE511")
+    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that generated nothing have none")
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
         for row in rows_of(scenario) or items_of(scenario):
             if row.trained and row.has_matching_masks:
                 yield evidence.finding(
-                    f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model said none of them",
+                    f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, none of which the model generated",
                     "collect_trajectory",
                     "collect_trajectories",
                     scenario=scenario.name,

@@ -29,7 +29,7 @@ from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -39,10 +39,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
-        return Verdict.not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
     if not items:
-        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports")
+        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports", "HE503")
     return Verdict.of(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
 
 
@@ -54,9 +54,9 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         if sent and not kept:
             how = "has no inference_logprobs"
         elif any(item.logprobs not in kept for item in sent if not _is_lost(item, rows, scenario)):
-            how = "has other inference_logprobs than the items"
+            how = "has inference_logprobs that differ from the items'"
         elif any(_is_beside_another(item, rows) for item in sent):
-            how = "has the inference_logprobs of the items beside the tokens of others"
+            how = "pairs the items' inference_logprobs with other tokens"
         else:
             how = _other_temperature(scenario)
         if how:

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -36,14 +36,16 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+        return Verdict.not_exercised(
+            "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
+        )
     findings = [
         evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
         for scenario in ran
         if not scenario.error and (fault := sequence_fault(scenario))
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
-    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, even where token ids drift")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -32,6 +32,7 @@ from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, roll
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
@@ -112,8 +113,10 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
         return None
     doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
-        return Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
-    message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
+        return Doubt(
+            line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up after the loop, but its code cannot be read"
+        )
+    message = "evaluate runs a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return finding_at(loops[0].function, loops[0].node, message)
 
 
@@ -137,7 +140,7 @@ def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if cleaning:
         cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
         where = f"outside a finally (line {cleaned})"
-        message = f"{function.name} cleans its ToolContext up {where}: an exception before it leaks"
+        message = f"{function.name} cleans up its ToolContext {where}: an exception before it leaks"
         return finding_at(function, node, message)
     escape = _escape(frame, opened)
     if escape:
@@ -147,7 +150,7 @@ def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
 
 def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     callers = {edge: caller for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame}
-    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is returned to a caller outside this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
     told = [_check(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
@@ -273,7 +276,7 @@ def _risk(statement: ast.stmt, covered: set[ast.Try], words: frozenset[str] | No
         if isinstance(node, (ast.Raise, ast.Assert, ast.Call)) and not is_safe:
             return f"line {node.lineno} can raise before the try that cleans it up"
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
-            return f"line {node.lineno} leaves before the try that cleans it up"
+            return f"line {node.lineno} returns or breaks before the try that cleans it up"
         pending.extend(ast.iter_child_nodes(node))
     return ""
 
@@ -305,7 +308,7 @@ def _escape(frame: Frame, opened: ast.AST) -> str:
         return "is yielded to a caller"
     for call in frame.calls:
         if any(_holds(values, opened) for values in call.every_argument) and not _is_known(call):
-            return f"is handed to {call.name}(...), which cannot be read"
+            return f"is passed to {call.name}(...), which cannot be read"
     parents = frame.function.parents
     around = parents.get(opened)
     if isinstance(around, (ast.Dict, ast.Set, ast.List, ast.ListComp, ast.DictComp)):
@@ -344,7 +347,7 @@ SCENARIOS = (
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: list[Finding] = []
@@ -387,4 +390,4 @@ def _times(count: int) -> str:
     return "never cleaned up" if count == 0 else f"cleaned up {count} times"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -26,6 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
 from pytest_hermes_env.source.finding import Severity
 
@@ -58,7 +59,7 @@ def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop."""
     starts = [frame for name in _STARTS if (frame := data_flow(source).method(name)) is not None]
     if not starts:
-        return Verdict.not_applicable("no method that runs beside rollouts can be read")
+        return Verdict.not_applicable("no method that runs alongside rollouts can be read")
     findings = sorted_findings(
         finding_at(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
         for frame in _on_the_loop(starts)
@@ -105,7 +106,7 @@ SCENARIOS = ("happy", "silent", "concurrent_groups", "evaluate", "evaluate_twice
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the steps of the event loop that stood in the environment for too long."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     longest: dict[Place, tuple[float, str]] = {}
@@ -114,11 +115,11 @@ def dynamic(evidence: Evidence) -> Verdict:
             longest[event.place] = max(longest.get(event.place, (0.0, "")), (event.seconds, scenario.name))
     findings = [
         finding_in(
-            name, place, f"the event loop stood still for {seconds:.1f} s in {place.function}: every other rollout waited"
+            name, place, f"the event loop was blocked for {seconds:.1f} s in {place.function}: every other rollout waited"
         )
         for place, (seconds, name) in longest.items()
     ]
     return Verdict.of(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

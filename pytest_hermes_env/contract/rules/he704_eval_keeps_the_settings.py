@@ -40,12 +40,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
     findings = one_per_place(
         evidence.recorded_finding(
-            f"evaluate() runs another agent than was configured: {text}",
+            f"evaluate() runs the agent with other settings than configured: {text}",
             loop.place,
             "evaluate",
             scenario="evaluate_with_settings",
@@ -60,7 +60,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
     prompt = SETTINGS["system_prompt"]
     if prompt not in (loop.system_prompt or "") and (training is None or training.system_prompt != loop.system_prompt):
-        yield "the system prompt is not its first message" if loop.system_prompt is None else "its system prompt is another one"
+        yield "the system prompt is not its first message" if loop.system_prompt is None else "it has a different system prompt"
     for name, setting in _NUMBERS.items():
         given = getattr(loop, name)
         allowed = [SETTINGS[setting], *own, *([] if training is None else [getattr(training, name)])]

@@ -27,6 +27,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     UNKNOWN,
@@ -66,7 +67,7 @@ def static(source: ClassSource) -> Verdict:
     if not logs and not evaluations:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
@@ -185,12 +186,18 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evaluation.happened:
         return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
+    if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
+        return Verdict.not_exercised("evaluate cannot be called without arguments, which HE102 reports", "HE102")
+    if evaluation.error_kind is ErrorKind.NOT_AWAITABLE and not evaluation.error_place.line:
+        return Verdict.not_exercised(f"evaluate() raised {evaluation.error}", "HE102")
+    if evaluation.error:
+        message = f"evaluate() {evaluation.failure}" + (", after it had logged" if logged else "")
+        place = evaluation.error_place
+        return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
     if not logged:
-        if evaluation.error:
-            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return Verdict.not_exercised("evaluate() never asked the model (HE701)")
-        return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
+            return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
+        return Verdict.failed([_finding(evidence, "evaluate() never called evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")

@@ -58,7 +58,7 @@ async def _words(runner: RewardRunner, start: Any, item: Any, prompt: str, base:
         result = start.say(text)
         trial = await runner.trial(result)
         if trial.number is not None and base.number is not None:
-            name = "the expected answer" if is_answer else "the prompt, said back" if text == prompt else f"the claim {text!r}"
+            name = "the expected answer" if is_answer else "the prompt, repeated" if text == prompt else f"the claim {text!r}"
             yield Canary(
                 kind="words", name=name, expression=repr(result), base=base.number, reward=trial.number, is_answer=is_answer
             )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
-from pytest_hermes_env.rollout.case_player import play_item
+from pytest_hermes_env.rollout.case_player import PlayedCase, play_item
 from pytest_hermes_env.rollout.cases import GOLD, ItemCases, Rung
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES
@@ -40,15 +40,19 @@ async def played_cases(stage: Stage) -> None:
     chosen, missing = _chosen(declared, given, trouble)
     if not chosen and not missing:
         if not given:
-            stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
+            stage.skip(stage.without_item or Unavailable(Cause.NOT_REACHED, "an item"))
             return
         chosen = [(None, given[0], "training item 0")]
-    rungs: list[Rung] = list(missing)
+    played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
     world = stage.world
     for entry, item, label in chosen:
-        rungs += await play_item(stage, entry, item, label)
+        played += await play_item(stage, entry, item, label)
     stage.world = world
-    stage.scenarios[CASES] = Scenario(name=CASES, rungs=tuple(rungs))
+    stage.scenarios[CASES] = Scenario(
+        name=CASES,
+        rungs=tuple(case.rung for case in played),
+        played=tuple(record for case in played for record in case.records),
+    )
 
 
 async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any]) -> None:
@@ -81,7 +85,7 @@ def _chosen(
         elif entry.kind == "index" and entry.which < len(given):
             chosen.append((entry, given[entry.which], entry.label))
         elif entry.kind == "index":
-            problem = f"there is no training item {entry.which}: get_next_item gives {len(given)} different ones"
+            problem = f"there is no training item {entry.which}: get_next_item returns {len(given)} different ones"
         else:
             indexed = {other.which for other in declared if other.kind == "index"}
             try:
@@ -93,7 +97,7 @@ def _chosen(
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""
             if not fits and not problem:
-                problem = f"{entry.label} fits none of the first {len(given)} training items"
+                problem = f"{entry.label} matches none of the first {len(given)} training items"
             chosen += fits[:FEW]
         if problem:
             blank = Rung(name=GOLD, item=entry.label, is_automatic=False, path=entry.path, line=entry.line)

@@ -32,13 +32,15 @@ TURNS = 3
         "setup": "setup() is called and the first training item is taken",
         "happy": "a group is collected while the model uses every tool once and then answers",
         "silent": "a group is collected while the model answers at once, without a tool",
-        "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
+        "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn",
+        "drifting": "token mode: as happy, and the model samples ids that differ from those its text would be encoded to",
     }
 )
 async def healthy_groups(stage: Stage) -> None:
     """Collect one group after the other."""
     await stage.collect("happy")
     await stage.collect("silent", policy=silent_policy)
+    await stage.collect("unequal_rewards", policy=brief_policy, fault="rewards_differ")
     if stage.has_tokens:
         await stage.collect("drifting", policy=drifting(stage.thorough))
     else:
@@ -81,8 +83,8 @@ def _few_turns(config: Any) -> Iterator[None]:
 
 @family(
     {
-        "garbage_judge": "a group is collected while the judge answers with text that holds no score",
-        "failing_judge": "a group is collected while every question to the judge fails",
+        "garbage_judge": "a group is collected while the judge answers with text that contains no score",
+        "failing_judge": "a group is collected while every request to the judge fails",
     }
 )
 async def judged_groups(stage: Stage) -> None:

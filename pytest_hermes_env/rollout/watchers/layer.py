@@ -59,7 +59,8 @@ def watching_layer(layer: Layer) -> Iterator[None]:
 
 
 def _cleaned(real: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
-    note(Cleaned(number=getattr(context, "_hermes_env_number", 0), task_id=str(context.task_id)))
+    number, task_id = getattr(context, "_hermes_env_number", 0), str(context.task_id)
+    note(Cleaned(number=number, task_id=task_id, in_reward=current_rollout.get() == (task_id, "reward")))
     return real(context, *args, **kwargs)
 
 
@@ -98,7 +99,7 @@ def _recorded_end(journal: Journal, task_id: str) -> Iterator[list[Any]]:
 async def _after_the_loop() -> None:
     faults = current_faults()
     if faults.fails("loop_raises"):
-        raise InjectedFault("the agent loop failed, as this scenario asks")
+        raise InjectedFault("the agent loop failed, as this scenario requires")
     if faults.fault == "loop_hangs":
         faults.reached.set()
         await asyncio.Event().wait()

@@ -378,7 +378,7 @@ PLAIN = "def get_eval_items(self):\n    return list(self.held_out)  # <- here\n"
 @pytest.mark.parametrize("evaluate", ASKS)
 def test_held_out_items_are_those_of_get_eval_items(judge, evaluate):
     """They are self.eval_items, unless the class has a get_eval_items of its own."""
-    shared = "shares rows with self.train, which get_next_item draws from"
+    shared = "shares rows with self.train, from which get_next_item takes training items"
     kept = evaluate.format("")
 
     check(judge, "HE203", sound("default", env(SPLIT.format(held="eval_items", start="1:"), kept)))
@@ -388,14 +388,14 @@ def test_held_out_items_are_those_of_get_eval_items(judge, evaluate):
         broken(
             "default, shared",
             env(SPLIT.format(held="eval_items", start=":2"), evaluate.format("  # <- here")),
-            f"evaluate goes through self.eval_items, which {shared}",
+            f"evaluate iterates over self.eval_items, which {shared}",
         ),
     )
     for own in (OWN, PLAIN):
         sound_source = env(SPLIT.format(held="held_out", start="1:"), own.replace("  # <- here", ""), kept)
         check(judge, "HE203", sound("own", sound_source))
         shared_source = env(SPLIT.format(held="held_out", start=":2"), own, kept)
-        check(judge, "HE203", broken("own, shared", shared_source, f"evaluate goes through self.held_out, which {shared}"))
+        check(judge, "HE203", broken("own, shared", shared_source, f"evaluate iterates over self.held_out, which {shared}"))
 
 
 def test_items_that_are_given_to_evaluate_items_count(judge):
@@ -404,7 +404,11 @@ def test_items_that_are_given_to_evaluate_items_count(judge):
         "async def evaluate(self):\n    await self.evaluate_items(self.train)  # <- here\n",
     )
 
-    check(judge, "HE203", broken("given", source, "evaluate goes through self.train, which get_next_item draws from"))
+    check(
+        judge,
+        "HE203",
+        broken("given", source, "evaluate iterates over self.train, from which get_next_item takes training items"),
+    )
 
 
 def test_a_score_that_cleans_up_is_seen(judge):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 
@@ -23,7 +23,7 @@ def env(body: str, more: str = "") -> str:
 
 def unseeded(what: str) -> str:
     """Return the message about a shuffle."""
-    return f"{what} has no seed: the split is another one in every run"
+    return f"{what} has no seed: the split differs in every run"
 
 
 CASES = (
@@ -46,12 +46,12 @@ CASES = (
     broken(
         "the module's list",
         env("random.Random(1).shuffle(ROWS)  # <- here"),
-        "shuffle() changes ROWS, a list of the module, in place",
+        "shuffle() shuffles the module-level list ROWS in place",
     ),
     broken(
         "the module's list, by another name",
         env("mine = ROWS\nrandom.Random(1).shuffle(mine)  # <- here"),
-        "shuffle() changes ROWS, a list of the module, in place",
+        "shuffle() shuffles the module-level list ROWS in place",
     ),
     sound("a generator with a seed", env("random.Random(42).shuffle(rows)")),
     sound("a generator behind a name", env("rng = np.random.default_rng(7)\nrng.shuffle(rows)")),
@@ -84,6 +84,7 @@ def again(first: dict[str, str], second: dict[str, str], error: str = ""):
     }
     return SimpleNamespace(
         scenario=scenarios.__getitem__,
+        without_items=lambda: None if first else Verdict.not_applicable("none"),
         finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=3, **rest),
     )
 

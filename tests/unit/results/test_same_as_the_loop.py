@@ -192,7 +192,7 @@ def answering(gives: list[Any]) -> Iterator[None]:
             raise value
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
-    with mock.patch.multiple(agent_loop, handle_function_call=handle, open_sandbox=lambda _task_id: None):
+    with mock.patch.multiple(agent_loop, handle_function_call=handle, in_sandbox=contextlib.nullcontext):
         yield
 
 

@@ -18,8 +18,7 @@ def test_what_is_not_there_is_told() -> None:
         line = describe(world)
 
     assert line == (
-        "an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has the commands of this machine, and no "
-        "more tools"
+        "an in-memory machine; not available: make (2), python3 (1); --hermes-sandbox local offers the commands of this machine"
     )
 
 
@@ -53,7 +52,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
         "exit_code": 127,
         "error": None,
     }
-    assert "not there: mapfile (1)" in line
+    assert "not available: mapfile (1)" in line
 
 
 @pytest.mark.parametrize("name", ["fake", "local"])
