@@ -15,7 +15,7 @@ __all__ = ["AgentRollout"]
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRollout:
-    """One run of the agent on one item. ``ctx`` is its sandbox, which is released when the ``async with`` block ends."""
+    """One run of the agent on one item. ``ctx`` is its sandbox, which is released when the ``async with`` block ends; then it raises."""
 
     item: Any
     prompt: str

@@ -35,8 +35,20 @@ from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_po
 from environments.agent_rollout import AgentRollout
 from environments.answer_checks import TokenModeError
 from environments.concurrency import all_or_none, to_the_end
-from environments.evaluation import Evaluation, Sample, Score, held_out_items, metrics_of, run_each, sample_of
+from environments.evaluation import (
+    Evaluation,
+    MoreMetrics,
+    Score,
+    check_function,
+    further_metrics,
+    held_out_items,
+    item_list,
+    metrics_of,
+    run_each,
+    sample_of,
+)
 from environments.exact_tokens import exact_server_class
+from environments.limits import check_number, check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
@@ -408,10 +420,18 @@ class HermesAgentBaseEnv(BaseEnv):
         None takes the prompt from `format_prompt` and each other setting from the configuration; ``system_prompt=""`` sends no
         system message, ``extra_body={}`` no extra body. ``server`` defaults to ``self.server``, which serves chat completions in
         both modes; pass the server of `rollout_server` for exact tokens. A model server that fails ends the agent's run without
-        an exception: ``rollout.failure`` has its error, and ``rollout.end`` names every end.
+        an exception: ``rollout.failure`` has its error, and ``rollout.end`` names every end. ``rollout.ctx`` raises
+        ContextClosedError after the block.
 
-        Raises: TokenModeError when ``server`` fails to return exact tokens.
+        Raises: TokenModeError when ``server`` fails to return exact tokens; TypeError or ValueError for a setting that is none.
         """
+        check_sampling(
+            temperature=temperature,
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            extra_body=extra_body,
+            system_prompt=system_prompt,
+        )
         config = self.config
         server = self.server if server is None else server
         system_prompt = config.system_prompt if system_prompt is None else system_prompt
@@ -447,6 +467,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 generation_params=sampling_params(temperature, extra_body),
             )
         finally:
+            ctx.close()
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     @asynccontextmanager
@@ -522,7 +543,10 @@ class HermesAgentBaseEnv(BaseEnv):
     # ------------------------------------------------------------------ evaluation
 
     async def get_eval_items(self) -> Sequence[Item]:
-        """Return the held-out items: ``self.eval_items``, where `setup` sets it. An override may be a plain function."""
+        """Return the held-out items: ``self.eval_items``, where `setup` sets it.
+
+        An override may be a plain function, or a generator, asynchronous or not.
+        """
         items = getattr(self, "eval_items", None)
         return [] if items is None else items
 
@@ -531,7 +555,7 @@ class HermesAgentBaseEnv(BaseEnv):
         items: Sequence[Item] | None = None,
         *,
         score: Score | None = None,
-        metrics: Callable[[list[Sample]], Mapping[str, Any]] | None = None,
+        metrics: MoreMetrics | None = None,
         item_fields: Callable[[Item], Mapping[str, Any]] | None = None,
         pass_score: float | None = 1.0,
         max_concurrent: int | None = None,
@@ -547,16 +571,27 @@ class HermesAgentBaseEnv(BaseEnv):
             items: The items to evaluate; `get_eval_items` by default.
             score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
                 Its synchronous tool calls do not block the event loop.
-            metrics: Returns further metrics of the samples that were scored; not called when every item failed.
+            metrics: Returns further metrics of the samples that were scored; not called when every item failed. If it fails, the
+                evaluation is logged without them.
             item_fields: Returns further fields of an item's sample, from the item alone.
             pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
             max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
             temperature: The sampling temperature.
-            **settings: Further arguments of `agent_rollout`.
+            **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
+                from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
 
-        Raises: ValueError when there are no items.
+        Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
+            RuntimeError when ``metrics`` failed, after the rest was logged.
         """
-        inspect.signature(self.agent_rollout).bind(None, **settings)  # a misspelt setting is not a failure of each item
+        self._check_evaluation(settings, temperature)
+        for name, function, argument in (
+            ("score", score, "the rollout"),
+            ("metrics", metrics, "the samples"),
+            ("item_fields", item_fields, "the item"),
+        ):
+            check_function(name, function, argument)
+        if pass_score is not None:
+            check_number("pass_score", pass_score)
         evaluate_item = functools.partial(
             sample_of,
             format_prompt=self.format_prompt,
@@ -566,23 +601,45 @@ class HermesAgentBaseEnv(BaseEnv):
         )
         start_time = time.time()
         samples = await run_each(
-            await held_out_items(self) if items is None else list(items),
+            await held_out_items(self) if items is None else item_list(items, "items must be the items to evaluate"),
             evaluate_item,
             max_concurrent=self.config.max_eval_workers if max_concurrent is None else max_concurrent,
         )
         evaluation = Evaluation(
-            metrics=metrics_of(samples, pass_score=pass_score, more=metrics),
+            metrics=metrics_of(samples, pass_score=pass_score),
             samples=samples,
             start_time=start_time,
             end_time=time.time(),
         )
+        failure: Exception | None = None
+        try:
+            evaluation.metrics.update(await further_metrics(metrics, samples))
+        except Exception as error:  # noqa: BLE001 - raised below, after the log
+            failure = error
         logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
         generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
         await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
+        if failure is not None:
+            raise RuntimeError(
+                f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
+                f"{len(samples)} items is finished and was logged, without its metrics"
+            ) from failure
         return evaluation
 
+    def _check_evaluation(self, settings: dict[str, Any], temperature: float) -> None:
+        """Check the arguments for `agent_rollout`: a misspelt setting is not a failure of each item."""
+        if "prompt" in settings:
+            raise TypeError(
+                "evaluate_items takes no prompt: each item's is that of format_prompt. Override format_prompt(item)"
+            )
+        inspect.signature(self.agent_rollout).bind(None, **settings)
+        names = inspect.signature(check_sampling).parameters
+        check_sampling(**{name: value for name, value in settings.items() if name in names})
+        check_number("temperature", temperature)
+        check_sampling(temperature=temperature)
+
     async def _reward_of_rollout(self, rollout: AgentRollout) -> float:
-        return await self.compute_reward(rollout.item, rollout.result, rollout.ctx)
+        return scoring.as_reward(await self.compute_reward(rollout.item, rollout.result, rollout.ctx))
 
     # ------------------------------------------------------------------ logging
 
@@ -658,6 +715,8 @@ class HermesAgentBaseEnv(BaseEnv):
         trainer_groups.tell_sampling(group, sampling_params(self.config.agent_temperature, self.config.extra_body))
         if self.config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
             self._counts["train/groups_of_equal_scores"] += 1
+        if len(group["tokens"]) != group["group_overrides"].get("group_size", self.config.group_size):
+            self._counts["train/groups_of_wrong_size"] += 1
         return True
 
     def _sent_of(self, group: dict[str, Any]) -> list[dict[str, Any]]:

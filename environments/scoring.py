@@ -86,17 +86,20 @@ _JOINED = {*PER_ITEM, *OPTIONAL, "group_overrides", "generation_params", MORE_RO
 _NUMPY_BOOLS = frozenset({"bool", "bool_"})
 
 
-def as_reward(value: object) -> float:
-    """Return ``value`` as a float. Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity."""
+def as_reward(value: object, source: str = "compute_reward") -> float:
+    """Return ``value``, which ``source`` returned, as a float.
+
+    Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity.
+    """
     what = f"{type(value).__name__} {str(value)[:80]!r}"
     if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
-        raise ValueError(f"compute_reward must return a number, got {what}")
+        raise ValueError(f"{source} must return a number, got {what}")
     try:
         number = float(value)
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"compute_reward must return one number, got {what}: {error}") from error
+        raise ValueError(f"{source} must return one number, got {what}: {error}") from error
     if not math.isfinite(number):
-        raise ValueError(f"compute_reward must return a finite number, got {number}")
+        raise ValueError(f"{source} must return a finite number, got {number}")
     return number
 
 

@@ -24,7 +24,7 @@ from environments.isolation import close_sandbox, has_run_commands, in_sandbox, 
 # isort: split
 from model_tools import handle_function_call
 
-__all__ = ["ToolContext"]
+__all__ = ["ContextClosedError", "ToolContext"]
 
 T = TypeVar("T")
 
@@ -70,12 +70,18 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
     return _run_in_thread(call)
 
 
+class ContextClosedError(RuntimeError):
+    """The ToolContext of an ``agent_rollout`` was used after its block."""
+
+
 class ToolContext:
     """Unrestricted access to a rollout's tools, for the code that verifies the rollout.
 
     All calls share the rollout's session: its files, working directory, background processes. Results are dicts; a result
     that is not JSON becomes ``{"exit_code": -1, "output": text}`` (terminal) or ``{"error": text}`` (the other tools).
     """
+
+    _is_closed = False
 
     def __init__(self, task_id: str) -> None:
         """Attach to the sandbox of ``task_id``; no process is started before the first call."""
@@ -191,7 +197,19 @@ class ToolContext:
 
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any registered tool and return its result as text, as the agent would see it."""
+        self._check_open(tool_name)
         return _run_tool_in_thread(tool_name, arguments, self.task_id)
+
+    def close(self) -> None:
+        """Refuse further calls, which would open a new, empty sandbox that nobody releases. `cleanup` still works."""
+        self._is_closed = True
+
+    def _check_open(self, tool_name: str) -> None:
+        if self._is_closed:
+            raise ContextClosedError(
+                f"ctx of rollout {self.task_id} was used (tool {tool_name!r}) after its agent_rollout block, which released the "
+                "sandbox and its files. Use rollout.ctx inside the block: compute the reward there, and keep the result"
+            )
 
     def cleanup(self) -> None:
         """Release the rollout's processes, sessions and files. Idempotent, never raises."""
@@ -213,6 +231,7 @@ class ToolContext:
         """Return the session's directory for ``.``: without ripgrep, hermes 0.19 excludes hidden names, and ``.`` is one."""
         from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
 
+        self._check_open("search_files")
         open_sandbox(self.task_id)
         return (get_session_cwd(self.task_id) or path) if path == "." else path
 
@@ -225,6 +244,7 @@ class ToolContext:
 
     def _uncut(self, command: str, timeout: int) -> str | None:
         """Run a command in hermes' environment of the rollout, if there is one, and return its whole output, or None."""
+        self._check_open("terminal")
         if not has_run_commands(self.task_id):
             return None
         return _run_in_thread(lambda: run_uncut(self.task_id, command, timeout))

@@ -90,7 +90,7 @@ def too_long(group: Mapping[str, Any], max_token_len: int) -> list[int]:
 
 def tell_sampling(group: Group, params: Mapping[str, Any]) -> None:
     """Add the sampling parameters to a group that does not name its temperature."""
-    overrides = group.get("group_overrides") or {}
+    overrides = group["group_overrides"] = group.get("group_overrides") or {}
     if not group.get("generation_params") and "temperature" not in overrides:
         group["generation_params"] = dict(params)
         group["group_overrides"] = {**params, **overrides}

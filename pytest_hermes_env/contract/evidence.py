@@ -175,6 +175,10 @@ class Evidence:
         path, line = (place.path, place.line) if place is not None and place.line else self.at_method(*methods)
         return Finding(message=message, path=path, line=line, scenario=scenario, seen=seen, severity=severity)
 
+    def recorded_finding(self, message: str, place: Place, *methods: str, scenario: str) -> Finding:
+        """Return a finding at a place that a scenario recorded; without a line of the environment, at the first of ``methods``."""
+        return finding_in(scenario, place, message) if place.line else self.finding(message, *methods, scenario=scenario)
+
     def finding_of_reward(self, value: object, message: str, *, scenario: str, seen: str = "") -> Finding:
         """Return a finding at the return statement of compute_reward that gave ``value``, else at compute_reward."""
         path, line = self._at_return("compute_reward", value)

@@ -139,10 +139,12 @@ class UnknownRead:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationLogged:
-    """evaluate_log was awaited."""
+    """evaluate_log was awaited. ``failed`` samples have an error, or the score None; ``error`` is the first of these errors."""
 
     metrics: dict[str, Any]
     samples: int
+    failed: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

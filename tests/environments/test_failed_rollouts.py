@@ -265,6 +265,15 @@ def test_group_without_a_number_as_score_is_not_sent(make_env, score):
     assert env._counts["train/groups_without_score"] == 1
 
 
+def test_what_atropos_drops_is_counted(make_env):
+    """Groups of equal scores, and groups of another size than the configured one."""
+    env, group = collect(make_env, failing(0))
+    few = {name: column[:3] if isinstance(column, list) else column for name, column in group.items()}
+
+    assert send(env, {**group, "scores": [1.0] * 4}) == send(env, few) == []
+    assert (env._counts["train/groups_of_equal_scores"], env._counts["train/groups_of_wrong_size"]) == (1, 1)
+
+
 def test_exception_of_an_override_without_a_loop_is_not_repeated(make_env):
     """It is the environment's own business; the error leaves the group."""
 

@@ -158,7 +158,11 @@ def test_stand_in_has_the_temperature_of_its_tokens():
             {"generation_params": {"temperature": 0.7}, "group_overrides": {"temperature": 0.7, "group_size": 2}},
         ),
         ({"group_overrides": {"temperature": 1.0}}, {"group_overrides": {"temperature": 1.0}}),
-        ({"generation_params": {"temperature": 0.2}}, {"generation_params": {"temperature": 0.2}}),
+        ({"generation_params": {"temperature": 0.2}}, {"generation_params": {"temperature": 0.2}, "group_overrides": {}}),
+        (
+            {"group_overrides": None, "generation_params": {"top_p": 0.2}},
+            {"generation_params": {"top_p": 0.2}, "group_overrides": {}},
+        ),
     ],
 )
 def test_group_of_an_environment_learns_its_temperature(given, told):

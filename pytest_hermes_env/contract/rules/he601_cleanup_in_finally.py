@@ -2,8 +2,8 @@
 Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
 `ToolContext` in a `finally`.
 
-What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack or by the caller of
-the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
+What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack that is closed, or by
+the caller of the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
 one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
 counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
 up. The base cleans up the context that it passes to `compute_reward`.
@@ -359,6 +359,16 @@ def dynamic(evidence: Evidence) -> Verdict:
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)
         findings += [
+            evidence.recorded_finding(
+                "the sandbox of the agent_rollout entered here was never released",
+                event.place,
+                "evaluate",
+                scenario=scenario.name,
+            )
+            for event in scenario.of(ContextOpened)
+            if event.by_layer and event.number not in cleaned
+        ]
+        findings += [
             finding_in(scenario.name, event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}")
             for event in contexts
             if cleaned[event.number] != 1
@@ -369,7 +379,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             for event in loops
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
-    if not opened:
+    if not opened and not findings:
         return Verdict.not_applicable(
             "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
         )

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
@@ -223,7 +223,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     findings = one_per_place(
-        finding_in("evaluate", loop.place, f"an agent loop of evaluate() sampled at temperature {loop.temperature}")
+        evidence.recorded_finding(
+            f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
+            loop.place,
+            "evaluate",
+            scenario="evaluate",
+        )
         for loop in loops
         if loop.temperature != 0
     )

@@ -211,7 +211,68 @@ NEVER = (
         ),
         "evaluate calls agent_rollout without `async with`: the agent never runs",
     ),
-    open_("entered by hand", env("async def evaluate(self):\n    rollout = await self.agent_rollout(1).__aenter__()\n")),
+    broken(
+        "entered by hand",
+        env("async def evaluate(self):\n    rollout = await self.agent_rollout(1).__aenter__()  # <- here\n"),
+        "evaluate enters agent_rollout by hand and never exits it: its sandbox is never released",
+    ),
+    open_(
+        "entered and exited by hand",
+        env(
+            "async def evaluate(self):\n    run = self.agent_rollout(1)\n    await run.__aenter__()\n"
+            "    await run.__aexit__(None, None, None)\n"
+        ),
+    ),
+    broken(
+        "a stack that is kept and never closed",
+        env(
+            "async def setup(self):\n    self.stack = AsyncExitStack()\n",
+            "async def evaluate(self):\n    await self.stack.enter_async_context(self.agent_rollout(1))  # <- here\n",
+        ),
+        "evaluate enters agent_rollout on self.stack, which is never closed: its sandbox is never released",
+    ),
+    broken(
+        "a local stack that is never closed",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n"
+            "    await stack.enter_async_context(self.agent_rollout(1))  # <- here\n"
+        ),
+        "evaluate enters agent_rollout on stack, which is never closed: its sandbox is never released",
+    ),
+    open_(
+        "a stack that is closed elsewhere",
+        env(
+            "async def setup(self):\n    self.stack = AsyncExitStack()\n",
+            "async def evaluate(self):\n    await self.stack.enter_async_context(self.agent_rollout(1))\n"
+            "    await self.stack.aclose()\n",
+        ),
+    ),
+    open_(
+        "a local stack that is closed by hand",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n"
+            "    try:\n        await stack.enter_async_context(self.agent_rollout(1))\n    finally:\n        await stack.aclose()\n"
+        ),
+    ),
+    open_(
+        "the stack of a caller",
+        env("async def one(self, stack):\n    return await stack.enter_async_context(self.agent_rollout(1))\n"),
+    ),
+    sound(
+        "a stack that is entered later",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n    async with stack:\n"
+            "        await stack.enter_async_context(self.agent_rollout(1))\n"
+        ),
+    ),
+    sound(
+        "a stack of an outer function",
+        env(
+            "async def evaluate(self):\n    async with AsyncExitStack() as stack:\n        async def one(item):\n"
+            "            return await stack.enter_async_context(self.agent_rollout(item))\n"
+            "        await asyncio.gather(one(1), one(2))\n"
+        ),
+    ),
     open_("kept", env("async def evaluate(self):\n    self.runs = [self.agent_rollout(1)]\n")),
     sound(
         "a coroutine that returns it",
