@@ -380,9 +380,7 @@ class Files(MutableMapping[str, str]):
         """Set a path to what the current writer makes of it now, or at ``changed_ns``."""
         self._changes += 1
         changed_ns = changed_ns or time.time_ns()
-        node = Node(
-            kind=kind, changed_ns=changed_ns, writer=self.writer, party=self.party, changed_at=self._changes, **fields
-        )
+        node = Node(kind=kind, changed_ns=changed_ns, writer=self.writer, party=self.party, changed_at=self._changes, **fields)
         self._set(path, node)
 
     def _set(self, path: str, node: Node) -> None:

@@ -8,6 +8,8 @@ Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the sta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pytest_hermes_env.errors import UnsupportedSyntax
 from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, PROGRAMS
 from pytest_hermes_env.sandbox.bash.compounds import run_compound
@@ -50,6 +52,15 @@ class Shell:
         self.answer = answer
         self.knows = knows
         self._variables = first_variables(self.cwd)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The exported variables."""
+        return dict(self._variables)
+
+    def resume(self, cwd: str, variables: Mapping[str, str]) -> None:
+        """Go on where another shell stopped."""
+        self.cwd, self._variables = cwd, dict(variables)
 
     def copy(self, files: Files) -> Shell:
         """Return a session in the same state on other files, with the same answers."""
