@@ -26,6 +26,7 @@ from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["Policy", "Stage"]
 
@@ -65,6 +66,8 @@ class Stage:
     """What happened while the environment was built; the record of `setup` starts with it."""
     cases: Cases | None = None
     """What the author declared, if anything."""
+    real_tools: RealToolsUse = "confined"
+    """When in-memory machines may run real programs."""
 
     @property
     def has_tokens(self) -> bool:

@@ -17,6 +17,7 @@ class Cause(enum.Enum):
     NOTHING_TO_TRAIN = "get_next_item returned None: there is nothing to train on"
     CHAT_MODE = "chat mode has no sampled tokens"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 
 

@@ -26,10 +26,11 @@ from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
-from pytest_hermes_env.sandbox.real_lines import Cells, RealLines, RealToolsUse
+from pytest_hermes_env.sandbox.real_lines import Cells, RealLines
 from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["AnsweredCall", "FakeSandbox", "Party"]
 
@@ -57,8 +58,6 @@ class FakeSandbox:
 
     backend = "fake"
     """The value of TERMINAL_ENV while this sandbox answers."""
-
-    description = "an in-memory machine"
 
     def __init__(
         self,
@@ -244,6 +243,11 @@ class FakeSandbox:
     def real_tools(self) -> RealToolsUse:
         """When real programs may run."""
         return self._toolbox.machine.real.cells.use
+
+    @property
+    def description(self) -> str:
+        """The machine, as a line for reports."""
+        return "an in-memory machine" if self.is_confined else "an in-memory machine whose real tools are not confined"
 
     @property
     def is_confined(self) -> bool:

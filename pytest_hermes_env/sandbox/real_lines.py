@@ -13,16 +13,13 @@ import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Entry, Ran, RealShell
+from pytest_hermes_env.types import RealToolsUse
 
-__all__ = ["Cells", "Place", "RealLines", "RealProcess", "RealToolsUse", "Refusal"]
-
-RealToolsUse = Literal["never", "confined", "always"]
-"""When real programs may run: never, only in a confined cell, or also where this machine cannot confine them."""
+__all__ = ["Cells", "Place", "RealLines", "RealProcess", "Refusal"]
 
 MOST_CELLS = 16
 """Cells that the machines of one sandbox keep warm."""

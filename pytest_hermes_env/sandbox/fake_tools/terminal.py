@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax, shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
@@ -53,6 +53,9 @@ class RefusedLine:
 
     line: str
     refusal: Refusal
+
+    def __str__(self) -> str:
+        return f"`{shorten(self.line)}`, but {self.refusal.reason}: {self.refusal.fix}"
 
 
 class Fault(Exception):
