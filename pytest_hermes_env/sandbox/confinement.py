@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout, hidden_paths
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 
 __all__ = ["UNCONFINED", "Confinement", "available", "probe"]
 
@@ -45,12 +45,11 @@ class Confinement:
             return f"local sandbox: confined by {self.kind} (no network, file system read-only but the sandbox)"
         return f"local sandbox: NOT confined ({self.reason})"
 
-    def cell(self, layout: CellLayout) -> Cell | None:
-        """Return a cell on ``layout``, not yet started, or None without confinement."""
+    def cell(self, plan: CellPlan) -> Cell | None:
+        """Return a cell for ``plan``, not yet started, or None without confinement."""
         if self.kind == "none":
             return None
-        bwrap = (shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else ""
-        return Cell(layout, bwrap=bwrap, hidden=hidden_paths(os.environ, Path.cwd(), layout.writable))
+        return Cell(plan, bwrap=(shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else "")
 
 
 UNCONFINED = Confinement(kind="none", reason="not asked for")
