@@ -94,7 +94,7 @@ def describe(world: Any, not_found: Iterable[str] | None = None, refused: Iterab
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     missing = f"; not there: {shown}{more}" if counts else ""
-    return f"{world.description}{missing}{_of_refused(tuple(world.refused if refused is None else refused))}"
+    return f"{world.description}{missing}{_of_refused(tuple(getattr(world, "refused", ()) if refused is None else refused))}"
 
 
 def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
@@ -104,7 +104,7 @@ def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
     shown = ", ".join(f"`{shorten(line, LONGEST_LINE)}`" for line in list(lines)[:SHOWN])
     more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
     refusal = refused[0].refusal
-    return f"; refused: {shown}{more}, since {refusal.reason}: {refusal.fix}"
+    return f"; refused: {shown}{more}, since real bash {refusal.reason}: {refusal.fix}"
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,12 +43,12 @@ class Cells:
     def refusal(self) -> Refusal | None:
         """Why no line runs for real, or None."""
         if self.use == "never":
-            return Refusal(reason="real tools are switched off", fix="--hermes-real-tools=confined or real_tools='confined'")
+            return Refusal(reason="is switched off: real_tools='never'", fix="--hermes-real-tools=confined")
         if self.use == "always" or available().is_in_force:
             return None
         return Refusal(
-            reason=f"this machine cannot confine commands ({available().reason})",
-            fix="--hermes-real-tools=always or real_tools='always' runs it without confinement",
+            reason=f"cannot be confined on this machine ({available().reason})",
+            fix="--hermes-real-tools=always, which runs it without confinement",
         )
 
     def open(self, lines: RealLines) -> RealShell:
@@ -86,7 +85,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Why a line does not run for real, and what to do about it."""
+    """Why a line does not run for real: ``reason`` says it of real bash; ``fix`` is what changes that."""
 
     reason: str
     fix: str
@@ -134,7 +133,6 @@ class RealLines:
     running: list[RealProcess] = field(default_factory=list)
     _links: dict[str, Node] = field(default_factory=dict)
     _there: dict[str, Node] = field(default_factory=dict)
-    _programs: set[tuple[str, str]] = field(default_factory=set)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def copy(self, files: Files) -> RealLines:
@@ -155,18 +153,6 @@ class RealLines:
             ran = shell.run(command, cwd=place.cwd, variables=place.variables, changed=changed, timeout=timeout)
             self._take_over(ran)
         return ran
-
-    def has_program(self, name: str, place: Place) -> bool:
-        """Return whether bash finds a program of that name; of a path, bash itself says what is wrong. Raises: as `run`."""
-        if "/" in name:
-            return True
-        key = name, place.variables.get("PATH", "")
-        if key not in self._programs:
-            found = self.run(f"type -P -- {shlex.quote(name)}", place, timeout=SHORT_S).exit_code == 0
-            if not found:
-                return False
-            self._programs.add(key)
-        return True
 
     def start(self, command: str, place: Place) -> RealProcess:
         """Start a background process. Raises: as `run`."""

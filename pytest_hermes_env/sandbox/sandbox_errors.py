@@ -45,14 +45,16 @@ def nearest(wanted: str, candidates: Sequence[str]) -> list[str]:
 def unscripted_command(command: str, line: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
     """Return the problem of a command that is nowhere. ``line``: the whole line; ``reason``, ``fix``: why no real program ran."""
     within = f"  line      {shorten(line)}\n" if line.strip() != command else ""
-    lacks = f"neither scripted nor built in, and {reason}" if reason else "neither scripted, nor built in, nor installed"
+    lacks = "neither scripted nor built in" if reason else "neither scripted, nor built in, nor installed"
+    real = f"  real bash {reason}\n" if reason else ""
     return Problem(
         error=UnexpectedToolCall,
         text=f"the sandbox was asked to run a command that is {lacks}.\n"
         f"  command   {shorten(command)}\n"
         f"{within}"
         f"  scripted  {_listing(command, scripted)}\n"
-        f"  fix       sandbox.on({_matcher(command)}, output='...'){f'; {fix}' if fix else ''}",
+        f"{real}"
+        f"  fix       sandbox.on({_matcher(command)}, output='...'){f', or {fix}' if fix else ''}",
     )
 
 
@@ -60,10 +62,11 @@ def unscripted_line(line: str, what: str, reason: str, fix: str, scripted: Seque
     """Return the problem of a line that the in-memory shell does not know because of ``what``, and why it does not run for real."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"this line needs real bash because of {shorten(what)}, and {reason}.\n"
+        text=f"the sandbox's own shell does not know {shorten(what)}, and this line does not run in real bash.\n"
         f"  line      {shorten(line)}\n"
         f"  scripted  {_listing(line, scripted)}\n"
-        f"  fix       script the whole line: sandbox.on({_matcher(line.strip())}, output='...'){f'; {fix}' if fix else ''}",
+        f"  real bash {reason}\n"
+        f"  fix       script the whole line: sandbox.on({_matcher(line.strip())}, output='...'){f', or {fix}' if fix else ''}",
     )
 
 

@@ -22,7 +22,7 @@ __all__ = ["Process", "Processes"]
 FIRST_PID = 4001
 TERMINATED = -15
 POLL_S = 0.02
-END_OF_INPUT = "\x04"
+END_OF_INPUT = ""
 _ACTIONS = ("poll", "log", "wait", "kill", "write", "submit", "close")
 
 
@@ -83,10 +83,10 @@ class Processes:
         twin._sessions = {identity: replace(session) for identity, session in held.items()}
         return twin
 
-    def start(self, command: str, **fields: Any) -> Process:
-        """Take a session. ``fields``: those of `Process` besides its names."""
+    def start(self, command: str, *, pid: int | None = None, **fields: Any) -> Process:
+        """Take a session. ``pid``: of a real process; ``fields``: those of `Process` besides its names."""
         number = len(self._sessions)
-        session = Process(identity=f"proc_{number + 1:012x}", pid=FIRST_PID + number, command=command, **fields)
+        session = Process(identity=f"proc_{number + 1:012x}", pid=pid or FIRST_PID + number, command=command, **fields)
         self._sessions[session.identity] = session
         return session
 

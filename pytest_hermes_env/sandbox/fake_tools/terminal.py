@@ -37,6 +37,7 @@ _COMPOSED = re.compile(r"[;&|<>()\n`$]")
 _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
+_NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -55,7 +56,7 @@ class RefusedLine:
     refusal: Refusal
 
     def __str__(self) -> str:
-        return f"`{shorten(self.line)}`, but {self.refusal.reason}: {self.refusal.fix}"
+        return f"`{shorten(self.line)}`, and real bash {self.refusal.reason}: {self.refusal.fix}"
 
 
 class Fault(Exception):
@@ -163,6 +164,7 @@ class Terminal:
         session = self._machine.processes.start(
             command,
             cwd=run.shell.cwd,
+            pid=run.process.number if run.process else None,
             output=without_escapes(output),
             exit_code=None if run.process else exit_code,
             real=run.process,
@@ -209,15 +211,15 @@ class Terminal:
         exact = [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
             return self._answer(run, whole if is_simple else exact, text, shell_words(text))
-        refusal = self._machine.real.cells.refusal
-        if self._machine.files.is_plain or (whole and is_simple) or refusal:
+        cells = self._machine.real.cells
+        if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
             met = self._in_memory(run)
         else:
             met = UnsupportedSyntax(run.line, "links and unusual modes")
         while not isinstance(met, Outcome):
             if whole:
                 return self._answer(run, whole, text, shell_words(text))
-            if refusal is None:
+            if (refusal := cells.refusal) is None:
                 return self._for_real(run, met)
             if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
                 self.refused.append(refused)
@@ -250,9 +252,7 @@ class Terminal:
         place = Place(cwd=session.cwd, variables=session.variables)
         if part := self._scripted_part(run.line):
             what = unknown.what if isinstance(unknown, UnsupportedSyntax) else unknown.text
-            return self._not_run(run, what, Refusal(reason=f"`{part}` in it is scripted", fix=""))
-        if isinstance(unknown, UnknownCommand) and not real.has_program(unknown.words[0], place):
-            self._note_missing(run, unknown, None)
+            return self._not_run(run, what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
         if run.arguments.get("background"):
             run.process = real.start(run.line, place)
             return Outcome(output="")
@@ -261,6 +261,8 @@ class Terminal:
         if ran.timed_out:
             raise Fault(timed_out=output)
         session.resume(ran.cwd, ran.variables)
+        for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
+            self._note_missing(run, UnknownCommand((name,), name), None)
         return Outcome(output=output, exit_code=ran.exit_code)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:

@@ -14,8 +14,8 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 @pytest.fixture
 def sandbox() -> FakeSandbox:
-    """An empty machine."""
-    return FakeSandbox()
+    """An empty machine without real tools."""
+    return FakeSandbox(real_tools="never")
 
 
 @pytest.fixture
