@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -113,10 +112,11 @@ class Cell:
             if isinstance(error, OSError):
                 raise CellError(f"{error.filename or 'pidfd_open'}: {error.strerror}") from error
             raise
-        self._enter_command = self._words_to_enter(target, limits)
+        values = json.dumps(limits)
+        self._enter_command = [*boot(sys.executable, PACKAGE_ROOT, "enter"), str(target), values]
 
     def enter_command(self) -> list[str]:
-        """Return the words that, before a command line, run it in the cell, in the root directory."""
+        """Return the words that, before a directory and the words of a command, run it in the cell."""
         return list(self._enter_command)
 
     def ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
@@ -143,11 +143,6 @@ class Cell:
             self._first = -1
         process.kill()  # it waits for its child, which waits for commands that the host may never reap
         process.wait()
-
-    def _words_to_enter(self, target: int, limits: Mapping[str, int]) -> list[str]:
-        nsenter = shutil.which("nsenter")
-        namespaces = ("--user", "--mount", "--pid", "--net", "--ipc")
-        return [nsenter, "--target", str(target), "--preserve-credentials", *namespaces, "--"] if nsenter else []
 
     def _wait_until_all_are_dead(self) -> None:
         """Wait for the end of the first process, which ends last, or until the others are dead but not yet reaped.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.view import inner_base, inner_library, real_view
+from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
 
 __all__ = ["Entry", "Ran", "RealShell"]
 
@@ -138,7 +137,7 @@ class RealShell:
         plan = CellPlan(
             steps=real_view(self._limits),
             user=0,
-            interpreter=f"{inner_base()}/bin/python{sys.version_info.major}.{sys.version_info.minor}",
+            interpreter=inner_interpreter(),
             variables={"LD_LIBRARY_PATH": library} if library else {},
             limits=self._limits,
             has_tree=True,

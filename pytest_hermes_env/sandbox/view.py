@@ -17,10 +17,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
 from pytest_hermes_env.sandbox.limits import Limits
 
-__all__ = ["DEVICES", "HOST_NAME", "KIT", "PYTHON", "SCRATCH", "Step", "boot", "inner_base", "inner_library", "local_view", "real_view"]
+__all__ = [
+    "DEVICES",
+    "HOST_NAME",
+    "KIT",
+    "PYTHON",
+    "Project",
+    "Step",
+    "boot",
+    "inner_interpreter",
+    "inner_library",
+    "local_view",
+    "python_directories",
+    "real_view",
+]
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """The devices that a command sees: no disk, and no terminal but its own."""
@@ -84,6 +98,14 @@ class Step:
     size: int = 0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Project:
+    """A directory of the machine that commands may read, and the copy of it that they see at its path."""
+
+    path: Path
+    copy: Path
+
+
 def real_view(limits: Limits) -> list[Step]:
     """Return the root directory of a real shell: a private file system in memory, all of it writable but the machine's programs."""
     return [
@@ -97,14 +119,17 @@ def real_view(limits: Limits) -> list[Step]:
     ]
 
 
-def local_view(writable: Path, limits: Limits, *, user: int) -> list[Step]:
+def local_view(writable: Path, limits: Limits, *, user: int, project: Project | None = None) -> list[Step]:
     """Return the root directory of a local sandbox: only ``writable``, which has the machine's path, and ``/tmp`` can be written."""
+    shown = [Step(kind="bind", path=str(project.path), source=str(project.copy))] if project else []
+    own = str(project.path) if project else ""
     return [
         Step(kind="tmpfs", path="/", size=SMALL),
         *_machine(user=user, name="user", home=str(writable / "home")),
         Step(kind="tmpfs", path="/tmp", size=limits.disk_bytes, mode=0o1777),  # noqa: S108
-        *(Step(kind="bind", path=path, source=path) for path in _python_directories()),
-        *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages())),
+        *shown,
+        *(Step(kind="bind", path=path, source=path) for path in python_directories()),
+        *(Step(kind="tmpfs", path=path, size=4096) for path in _unusable_distributions(_packages(), own)),
         *_own_programs(),
         Step(kind="writable", path=str(writable), source=str(writable)),
         Step(kind="seal", path="/"),
@@ -168,11 +193,11 @@ def _moved_python() -> Iterator[Step]:
     packages = [f"{PYTHON}/packages/{at}" for at, _ in enumerate(_packages())]
     for inner, outer in zip(packages, _packages(), strict=True):
         yield Step(kind="bind", path=inner, source=outer)
-        for hidden in _unusable_distributions([outer]):
+        for hidden in _unusable_distributions([outer], ""):
             yield Step(kind="tmpfs", path=f"{inner}/{os.path.basename(hidden)}", size=4096)
     added = "".join(f"import site; site.addsitedir({path!r})\n" for path in packages)
     yield Step(kind="file", path=f"{PYTHON}/lib/python{version}/site-packages/machine.pth", source=added, mode=0o644)
-    interpreter, real = f"{PYTHON}/bin/python3", f"{base}/bin/python{version}"
+    interpreter, real = f"{PYTHON}/bin/python3", inner_interpreter()
     library = inner_library()
     if library:
         wrapper = f'#!/bin/bash\nLD_LIBRARY_PATH={library} exec -a {interpreter} {real} "$@"\n'
@@ -197,6 +222,11 @@ def inner_base() -> str:
     return sys.base_prefix if _is_system(sys.base_prefix) else f"{PYTHON}/base"
 
 
+def inner_interpreter() -> str:
+    """Return the path of the interpreter in a real shell."""
+    return os.path.join(inner_base(), os.path.relpath(os.path.realpath(sys.executable), sys.base_prefix))
+
+
 def inner_library() -> str:
     """Return the directory of the interpreter's shared library, if it was moved: the program itself names the machine's."""
     moved = inner_base() != sys.base_prefix
@@ -215,7 +245,7 @@ def _scripts() -> Iterator[tuple[str, str]]:
                 yield path.name, "".join(lines[3:])
 
 
-def _python_directories() -> list[str]:
+def python_directories() -> list[str]:
     """Return what the interpreter of the tests needs, at its own paths."""
     whole = [sys.base_prefix] if sys.base_prefix == sys.prefix else [sys.base_prefix, *_environment(sys.prefix)]
     found = [path for path in (*whole, *_packages()) if os.path.exists(path) and not _is_system(path)]
@@ -234,27 +264,29 @@ def _packages() -> list[str]:
     return [path for path in dict.fromkeys(map(os.path.realpath, own + user)) if os.path.isdir(path)]
 
 
-def _unusable_distributions(directories: Iterable[str]) -> list[str]:
+def _unusable_distributions(directories: Iterable[str], project: str) -> list[str]:
     """Return the metadata of packages that a cell cannot import, or must not: pytest would try to load their plugins.
 
-    That is this kit itself, and each package that is installed in place, whose files are the project's.
+    That is this kit itself, and each package that is installed in place, unless its files are those of ``project``.
     """
     found = []
     for directory in directories:
         for name in os.listdir(directory):
             if name.endswith(".dist-info"):
                 path = f"{directory}/{name}"
-                if name.startswith(OWN_DISTRIBUTION) or _is_in_place(path):
+                if name.startswith(OWN_DISTRIBUTION) or _is_in_place(path, project):
                     found.append(path)
     return sorted(found)
 
 
-def _is_in_place(metadata: str) -> bool:
+def _is_in_place(metadata: str, project: str) -> bool:
     try:
         with open(f"{metadata}/direct_url.json", encoding="utf-8") as file:
-            return bool(json.load(file).get("dir_info", {}).get("editable"))
+            origin = json.load(file)
     except (OSError, ValueError):
         return False
+    place = unquote(urlsplit(origin.get("url", "")).path)
+    return bool(origin.get("dir_info", {}).get("editable")) and not (project and f"{place}/".startswith(f"{project}/"))
 
 
 def _is_system(path: str) -> bool:

@@ -9,19 +9,30 @@ import contextlib
 import ctypes
 import errno
 import os
-import platform
 import resource
+import signal
 import struct
 from collections.abc import Iterator, Mapping
 
-__all__ = ["bind", "drop_capabilities", "give_up_rights", "limit_resources", "mount", "naming_step", "raise_on_error", "set_flags"]
+__all__ = [
+    "bind",
+    "drop_capabilities",
+    "end_with_parent",
+    "give_up_rights",
+    "limit_resources",
+    "make_unreadable",
+    "mount",
+    "naming_step",
+    "raise_on_error",
+    "set_flags",
+]
 
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x1000, 0x4000, 0x4_0000
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 SYS_MOUNT_SETATTR = 442
 """The same number on every architecture; glibc has a function for it since 2.36 only."""
-PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 SECCOMP_MODE_FILTER = 2
 CAPABILITY_VERSION = 0x2008_0522
 MOST_CAPABILITIES = 64
@@ -99,9 +110,19 @@ def give_up_rights() -> None:
     No program gains rights by setuid, no other process may read this one's memory, and system calls that could lead out of a
     cell are refused.
     """
-    _prctl(PR_SET_DUMPABLE, 0)
+    make_unreadable()
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     _filter_system_calls()
+
+
+def make_unreadable() -> None:
+    """Keep other processes of the same user from reading this one's memory, descriptors and variables."""
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def end_with_parent() -> None:
+    """End this process when its parent does, whatever it runs by then."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def drop_capabilities() -> None:
@@ -131,7 +152,7 @@ def limit_resources(limits: Mapping[str, int]) -> None:
 
 def _filter_system_calls() -> None:
     """Refuse the forbidden system calls, and what another architecture's numbers would let through."""
-    program = b"".join(_filter(platform.machine()))
+    program = b"".join(_filter(os.uname().machine))
     buffer = ctypes.create_string_buffer(program, len(program))
     described = _Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     with naming_step("seccomp"):

@@ -26,6 +26,8 @@ from pytest_hermes_env.sandbox.inside.tree import Tree
 __all__ = ["main", "receive", "send"]
 
 SCRATCH = "/run"
+NOTICE = "/run/limit"
+"""Where a limit that was hit is written: commands that joined the cell are told by it."""
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
 MOST_EXPORTS = 1 << 20
@@ -238,6 +240,8 @@ class _Server:
         elif memory > self._limits["memory_bytes"]:
             self._hit = f"memory: at most {self._limits['memory_bytes']} bytes"
         if self._hit:
+            with open(NOTICE, "w", encoding="utf-8") as notice:
+                notice.write(self._hit)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
 
