@@ -94,7 +94,8 @@ def describe(world: Any, not_found: Iterable[str] | None = None, refused: Iterab
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     missing = f"; not there: {shown}{more}" if counts else ""
-    return f"{world.description}{missing}{_of_refused(tuple(getattr(world, "refused", ()) if refused is None else refused))}"
+    lines = getattr(world, "refused", ()) if refused is None else refused
+    return f"{world.description}{missing}{_of_refused(tuple(lines))}"
 
 
 def _of_refused(refused: tuple[RefusedLine, ...]) -> str:

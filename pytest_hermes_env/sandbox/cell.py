@@ -165,7 +165,9 @@ class Cell:
                 words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
             else:
                 words = [*boot(sys.executable, PACKAGE_ROOT, "init"), str(plan)]
-            pipe = subprocess.PIPE  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
+            pipe = (
+                subprocess.PIPE
+            )  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
             self._process = subprocess.Popen(
                 words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=passed, start_new_session=True
             )

@@ -75,7 +75,9 @@ def _become_first(plan: Mapping[str, Any]) -> None:
 
 
 def _build_root(steps: list[dict[str, Any]]) -> None:
-    sources = {step["source"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] in {"bind", "writable", "device"}}
+    sources = {
+        step["source"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] in {"bind", "writable", "device"}
+    }
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     for step in steps:
         path = NEW_ROOT + step["path"].rstrip("/")

@@ -179,7 +179,13 @@ def _filter(machine: str) -> list[bytes]:
         program += [step(equal, call, 0, 1), refuse(errno.EPERM)]
     program += [step(equal, _CLONE3, 0, 1), refuse(errno.ENOSYS)]  # its flags are in memory; the C library then uses clone
     program += [step(equal, clone, 0, 3), step(load, first), step(has_bit, NEW_NAMESPACES, 0, 1), refuse(errno.EPERM)]
-    program += [step(load, number), step(equal, ioctl, 0, 3), step(load, second), step(equal, TIOCSTI, 0, 1), refuse(errno.EPERM)]
+    program += [
+        step(load, number),
+        step(equal, ioctl, 0, 3),
+        step(load, second),
+        step(equal, TIOCSTI, 0, 1),
+        refuse(errno.EPERM),
+    ]
     program += [step(load, number), step(equal, socket, 0, len(FAMILIES) + 2), step(load, first)]
     program += [step(equal, family, len(FAMILIES) - at) for at, family in enumerate(FAMILIES)]
     return [*program, refuse(errno.EAFNOSUPPORT), step(answer, 0x7FFF_0000)]
