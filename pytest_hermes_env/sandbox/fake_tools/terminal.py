@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import HermesEnvError, NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
@@ -186,13 +186,13 @@ class Terminal:
             run.shell.knows = lambda text, words: self._is_answered(run, text, words)
             try:
                 return run.shell.run(run.line)
-            except (UnknownCommand, UnsupportedSyntax) as error:
+            except (NotKnown, UnknownCommand) as error:
                 self._machine.files.restore(files)
                 self._scripts.restore(counts)
                 run.shell = session
                 if whole:
                     return self._answer(run, whole, text, shell_words(text))
-                if isinstance(error, UnsupportedSyntax) and self._missed is not None:
+                if isinstance(error, NotKnown) and self._missed is not None:
                     self._missed.append(run.line)
                     return Outcome(output=f"{SHELL}: {error.what}: not available on this machine\n", exit_code=NOT_FOUND)
                 self._miss(run, error)
@@ -224,9 +224,9 @@ class Terminal:
             reason, code = "cannot execute: required file not found", NOT_FOUND
         return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
 
-    def _miss(self, run: _Run, error: UnknownCommand | UnsupportedSyntax) -> None:
+    def _miss(self, run: _Run, error: NotKnown | UnknownCommand) -> None:
         """Note an unknown command, so the line runs again without it. Raises: unknown commands are refused → UnexpectedToolCall."""
-        if isinstance(error, UnsupportedSyntax):
+        if isinstance(error, NotKnown):
             raise unscripted_line(run.line, error.what, self._names()).exception() from None
         name = error.words[0]
         if self._missed is None or sum(run.missing.values()) >= MOST_MISSING:
