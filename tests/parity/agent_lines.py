@@ -7,7 +7,9 @@ from __future__ import annotations
 
 __all__ = ["AGENT_LINES"]
 
-GIT = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.c; git init -q -b main . && "
+GIT = (
+    "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.c GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.c; git init -q -b main . && "
+)
 COMMIT = f"{GIT}git add -A && git commit -qm first && "
 
 AWK = [
@@ -29,7 +31,7 @@ AWK = [
 
 PYTHON = [
     "python3 -c 'print(1 + 1)'",
-    'python3 - <<\'EOF\'\nimport json\nprint(json.dumps({"a": [1, 2]}))\nEOF',
+    "python3 - <<'EOF'\nimport json\nprint(json.dumps({\"a\": [1, 2]}))\nEOF",
     "python3 -c 'import sys; sys.exit(3)'",
     "python3 sub/deep/d.py",
     "echo 'print(\"hi\")' > t.py && python3 t.py",
@@ -42,8 +44,8 @@ PYTHON = [
     "printf 'import unittest\\nclass T(unittest.TestCase):\\n    def test_a(self): self.assertEqual(1, 1)\\n' > test_a.py\n"
     "python3 -B -m unittest -q test_a 2>&1 | tail -1",
     "python3 -c '1/0' 2>&1 | grep -c ZeroDivision",
-    'test "$(python3 -c \'print(42)\')" = 42 && echo same',
-    "python3 -c 'import os; os.symlink(\"a.txt\", \"l\"); os.chmod(\"b.txt\", 0o600)'; cat l; stat -c %a b.txt",
+    "test \"$(python3 -c 'print(42)')\" = 42 && echo same",
+    'python3 -c \'import os; os.symlink("a.txt", "l"); os.chmod("b.txt", 0o600)\'; cat l; stat -c %a b.txt',
     "python3 -c 'import shutil; shutil.rmtree(\"sub\")' && ls",
 ]
 
@@ -71,8 +73,8 @@ TAR = [
 ]
 
 JQ = [
-    "echo '{\"a\": {\"b\": [1, 2]}}' | jq -c .a.b",
-    "echo '{\"name\": \"x\"}' > p.json; jq -r .name p.json",
+    'echo \'{"a": {"b": [1, 2]}}\' | jq -c .a.b',
+    'echo \'{"name": "x"}\' > p.json; jq -r .name p.json',
     "printf '1\\n2\\n' | jq -s add",
     "echo '{' | jq . > /dev/null 2>&1; echo $?",
 ]
@@ -117,8 +119,8 @@ PROCESS_SUBSTITUTION = [
 
 ARRAYS = [
     "a=(1 2 3); echo ${a[1]} ${#a[@]} ${a[-1]}",
-    "declare -A m=([k]=v [l]=w); echo ${m[k]} ${#m[@]}; for k in \"${!m[@]}\"; do echo $k; done | sort",
-    "a=(x 'y z'); for f in \"${a[@]}\"; do echo \"<$f>\"; done; a+=(w); echo \"${a[@]:1:2}\"",
+    'declare -A m=([k]=v [l]=w); echo ${m[k]} ${#m[@]}; for k in "${!m[@]}"; do echo $k; done | sort',
+    'a=(x \'y z\'); for f in "${a[@]}"; do echo "<$f>"; done; a+=(w); echo "${a[@]:1:2}"',
     "mapfile -t l < a.txt; echo ${l[2]} ${#l[@]}",
     "IFS=, read -ra p <<< '1,2,3'; echo ${p[2]}; printf '%s;' \"${p[@]}\"",
     "files=(*.txt); echo ${#files[@]} ${files[0]}; unset 'files[0]'; echo \"${files[*]}\"",
@@ -127,13 +129,13 @@ ARRAYS = [
 
 STRICT = [
     "set -euo pipefail; echo a; false; echo b",
-    "set -euo pipefail\nfor f in *.txt; do\n  wc -l < \"$f\"\ndone",
+    'set -euo pipefail\nfor f in *.txt; do\n  wc -l < "$f"\ndone',
     "set -euo pipefail; cat nope | head -1; echo no",
     "set -o pipefail; false | true; echo $?",
     "set -e; f() { false; echo x; }; f || echo caught; f && echo ran",
     "set -u; echo ${nope:-default}; echo $nope; echo no",
     "set -x; echo a b; set +x",
-    "set -eu; x=$(cat b.txt); [ \"$x\" = beta ] && echo ok",
+    'set -eu; x=$(cat b.txt); [ "$x" = beta ] && echo ok',
 ]
 
 TRAPS = [

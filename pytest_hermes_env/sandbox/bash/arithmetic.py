@@ -1,256 +1,137 @@
-"""Arithmetic as bash does it: whole numbers of 64 bits, C's operators, variables by name."""
+"""Arithmetic of the shell: whole numbers of 64 bits.
+
+Source: bash 5.2, expr.c.
+"""
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 
-from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.state import State
+from pytest_hermes_env.sandbox.bash.words import COMPUTED
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["ArithmeticProblem", "Unbound", "evaluated"]
+__all__ = ["evaluated"]
 
-TOKEN = re.compile(
-    r"\s*(?:(?P<number>[0-9]+#[0-9a-zA-Z@_]+|0[xX][0-9a-fA-F]+|[0-9]+[0-9a-zA-Z_]*)|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
-    r"|(?P<operator>\*\*|<<=|>>=|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&^|]=|[-+*/%<>=!~&^|?:,()]))"
-)
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ@_"
-ASSIGNING = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "^=", "|="})
-LEVELS = (
-    ("||",),
-    ("&&",),
-    ("|",),
-    ("^",),
-    ("&",),
-    ("==", "!="),
-    ("<", ">", "<=", ">="),
-    ("<<", ">>"),
-    ("+", "-"),
-    ("*", "/", "%"),
-)
-OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": lambda left, right: left << (right & 63),
-    ">>": lambda left, right: left >> (right & 63),
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
+TOKEN = re.compile(r"\s*([0-9]+|[A-Za-z_][A-Za-z0-9_]*|\*\*|<=|>=|==|!=|&&|\|\||\+\+|--|\+=|-=|\*=|[-+*/%<>=!()?:&|^~,])")
+NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def _divided(left: int, right: int) -> int:
+    if not right:
+        raise NotExact("a division by zero")
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _to_power(left: int, right: int) -> int:
+    if not 0 <= right <= 64:  # noqa: PLR2004 - bits
+        raise NotExact("this exponent")
+    return int(left**right)
+
+
+BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    "==": (3, operator.eq),
+    "!=": (3, operator.ne),
+    "<": (4, operator.lt),
+    ">": (4, operator.gt),
+    "<=": (4, operator.le),
+    ">=": (4, operator.ge),
+    "+": (5, operator.add),
+    "-": (5, operator.sub),
+    "*": (6, operator.mul),
+    "/": (6, _divided),
+    "%": (6, lambda left, right: left - right * _divided(left, right)),
 }
-DEEPEST = 64
+"""Operator → how strongly it binds, and what it does. The operators with a right side that may be skipped are `NotExact`."""
 
 
-class ArithmeticProblem(Exception):
-    """An expression that has no value; the text is bash's."""
+def evaluated(text: str, variables: MutableMapping[str, str]) -> int:
+    """Return the value of an expression, and make its assignments. Raises: an error, or anything rare → NotExact."""
+    if plain := NUMBER.fullmatch(text.strip()):
+        return int(plain[0])
+    return _Evaluation(text, variables).whole()
 
 
-class Unbound(Exception):
-    """A variable without a value, under ``set -u``."""
+class _Evaluation:
+    """Reads and evaluates at once. Every operand is evaluated, so what would skip one is refused."""
 
+    def __init__(self, text: str, variables: MutableMapping[str, str]) -> None:
+        self.variables = variables
+        self.tokens: list[str] = []
+        at, text = 0, text.rstrip()
+        while at < len(text):
+            found = TOKEN.match(text, at)
+            if not found:
+                raise NotExact(f"the arithmetic {text}")
+            self.tokens.append(found[1])
+            at = found.end()
+        self.tokens.append("")
+        self.at = 0
 
-def evaluated(text: str, state: State, depth: int = 0) -> int:
-    """Return the value of an expression; assignments in it happen. Raises: ArithmeticProblem, Unbound."""
-    if depth > DEEPEST:
-        raise ArithmeticProblem(f'{text}: expression recursion level exceeded (error token is "{text}")')
-    return _Expression(text, state, depth).value()
+    def whole(self) -> int:
+        value = self._assignment()
+        if self.tokens[self.at]:
+            raise NotExact(f"{self.tokens[self.at]} in arithmetic")
+        return value
 
+    def _assignment(self) -> int:
+        name, sign = self.tokens[0], self.tokens[1] if len(self.tokens) > 1 else ""
+        if not name.isidentifier() or sign not in {"=", "+=", "-=", "*=", "++", "--"}:
+            return self._binary(0)
+        self.at = 2
+        before = self._value_of(name)
+        if sign in {"++", "--"}:
+            self._set(name, before + (1 if sign == "++" else -1))
+            return before
+        right = self._binary(0)
+        return self._set(name, {"=": right, "+=": before + right, "-=": before - right, "*=": before * right}[sign])
 
-def _wrapped(number: int) -> int:
-    return (number + 2**63) % 2**64 - 2**63
+    def _set(self, name: str, value: int) -> int:
+        self.variables[name] = str(_in_range(value))
+        return value
 
-
-class _Expression:
-    def __init__(self, text: str, state: State, depth: int) -> None:
-        self._text = text
-        self._state = state
-        self._depth = depth
-        self._at = 0
-        self._kind, self._token, self._start = "", "", 0
-        self._skips = 0
-
-    def value(self) -> int:
-        self._next()
-        if self._kind == "end":
-            return 0
-        number = self._comma()
-        if self._kind != "end":
-            raise self._problem("syntax error in expression")
-        return number
-
-    def _next(self) -> None:
-        found = TOKEN.match(self._text, self._at)
-        rest = self._text[self._at :].lstrip()
-        self._start = len(self._text) - len(rest)
-        if found:
-            self._kind = found.lastgroup or ""
-            self._token = found.group(self._kind)
-            self._at = found.end()
-        elif not rest:
-            self._kind, self._token = "end", ""
-        else:
-            raise self._problem(
-                "syntax error: operand expected" if not self._kind else "syntax error: invalid arithmetic operator"
-            )
-
-    def _problem(self, said: str) -> ArithmeticProblem:
-        token = self._text[self._start :] or self._text[max(len(self._text.rstrip()) - 1, 0) :]
-        return ArithmeticProblem(f'{self._text.lstrip()}: {said} (error token is "{token}")')
-
-    def _takes(self, *operators: str) -> str:
-        if self._kind == "operator" and self._token in operators:
-            token = self._token
-            self._next()
-            return token
-        return ""
-
-    def _comma(self) -> int:
-        number = self._conditional()
-        while self._takes(","):
-            number = self._conditional()
-        return number
-
-    def _conditional(self) -> int:
-        number = self._binary(0)
-        if not self._takes("?"):
-            return number
-        first = self._skipping(number == 0, self._comma)
-        if not self._takes(":"):
-            raise self._problem("`:' expected for conditional expression")
-        second = self._skipping(number != 0, self._conditional)
-        return first if number else second
-
-    def _skipping(self, skips: bool, part: Callable[[], int]) -> int:
-        self._skips += skips
-        try:
-            return part()
-        finally:
-            self._skips -= skips
-
-    def _binary(self, level: int) -> int:
-        if level == len(LEVELS):
-            return self._power()
-        number = self._binary(level + 1)
-        while operator := self._takes(*LEVELS[level]):
-            if operator in {"||", "&&"}:
-                decided = bool(number) if operator == "||" else not number
-                right = self._skipping(decided, lambda: self._binary(level + 1))
-                number = int(bool(number) or bool(right)) if operator == "||" else int(bool(number) and bool(right))
-            else:
-                start = self._start
-                number = self._applied(operator, number, self._binary(level + 1), start)
-        return number
-
-    def _power(self) -> int:
-        number = self._unary()
-        if self._takes("**"):
-            start = self._start
-            exponent = self._power()
-            if exponent < 0:
-                self._start = start + 1  # as bash does, behind the sign
-                raise self._problem("exponent less than 0")
-            return _wrapped(pow(number, exponent, 2**64))
-        return number
+    def _binary(self, least: int) -> int:
+        left = self._unary()
+        while (found := BINARY.get(self.tokens[self.at])) and found[0] > least:
+            self.at += 1
+            left = _in_range(int(found[1](left, self._binary(found[0]))))
+        return left
 
     def _unary(self) -> int:
-        if operator := self._takes("++", "--"):
-            if self._kind != "name":
-                return self._unary()  # two signs
-            name = self._token
-            self._next()
-            return self._assign(name, self._variable(name) + (1 if operator == "++" else -1))
-        if operator := self._takes("!", "~", "-", "+"):
-            number = self._unary()
-            return {"!": int(not number), "~": ~number, "-": _wrapped(-number), "+": number}[operator]
-        return self._operand()
+        token = self.tokens[self.at]
+        self.at += 1
+        if token in {"-", "+", "!"}:
+            value = self._unary()
+            return {"-": -value, "+": value, "!": int(not value)}[token]
+        value = self._operand(token)
+        if self.tokens[self.at] != "**":
+            return value
+        self.at += 1
+        return _in_range(_to_power(value, self._unary()))
 
-    def _operand(self) -> int:
-        if self._takes("("):
-            number = self._comma()
-            if not self._takes(")"):
-                raise self._problem("missing `)'")
-            return number
-        if self._kind == "number":
-            number = self._number(self._token)
-            self._next()
-            return number
-        if self._kind == "name":
-            return self._named()
-        raise self._problem("syntax error: operand expected")
+    def _operand(self, symbol: str) -> int:
+        if symbol == "(":
+            value = self._binary(0)
+            if self.tokens[self.at] != ")":
+                raise NotExact("a syntax error in arithmetic")
+            self.at += 1
+            return value
+        if symbol.isidentifier():
+            return self._value_of(symbol)
+        if not NUMBER.fullmatch(symbol):
+            raise NotExact(f"{symbol} in arithmetic")
+        return int(symbol)
 
-    def _named(self) -> int:
-        name = self._token
-        if self._text.startswith("[", self._at):
-            raise UnsupportedSyntax(self._text, "an array")
-        self._next()
-        if self._kind == "operator" and self._token in ASSIGNING:
-            operator, start = self._token, self._start
-            self._next()
-            start = self._start
-            number = self._conditional()
-            if operator != "=":
-                number = self._applied(operator[:-1], self._variable(name), number, start)
-            return self._assign(name, number)
-        if operator := self._takes("++", "--"):
-            number = self._variable(name)
-            self._assign(name, number + (1 if operator == "++" else -1))
-            return number
-        return self._variable(name)
+    def _value_of(self, name: str) -> int:
+        value = self.variables.get(name, "").strip() or "0"
+        if not NUMBER.fullmatch(value) or COMPUTED.fullmatch(name):
+            raise NotExact(f"the value of {name} in arithmetic")
+        return int(value)
 
-    def _assign(self, name: str, number: int) -> int:
-        number = _wrapped(number)
-        if not self._skips:
-            if name in self._state.readonly:
-                raise ArithmeticProblem(f"{name}: readonly variable")
-            self._state.variables[name] = str(number)
-        return number
 
-    def _variable(self, name: str) -> int:
-        if self._skips:
-            return 0
-        if "u" in self._state.options and name not in self._state.variables:
-            raise Unbound(name)
-        text = self._state.variables.get(name, "")
-        if re.fullmatch(r"\s*-?(0|[1-9][0-9]*)\s*", text):
-            return _wrapped(int(text))
-        return evaluated(text, self._state, self._depth + 1)
-
-    def _number(self, text: str) -> int:
-        base, hash_, digits = text.partition("#")
-        radix = 10
-        if hash_:
-            radix = int(base)
-            digits = digits if radix > 36 else digits.lower()  # noqa: PLR2004 - beyond it capitals are digits of their own
-            if not 2 <= radix <= 64:  # noqa: PLR2004
-                raise self._problem("invalid arithmetic base")
-        elif text[:2] in {"0x", "0X"}:
-            radix, digits = 16, text[2:].lower()
-        elif text.startswith("0") and len(text) > 1:
-            radix, digits = 8, text[1:]
-        else:
-            digits = text
-        number = 0
-        for digit in digits:
-            value = DIGITS.find(digit)
-            if not 0 <= value < radix:
-                raise self._problem("value too great for base")
-            number = number * radix + value
-        return _wrapped(number)
-
-    def _applied(self, sign: str, left: int, right: int, start: int) -> int:
-        if sign in {"/", "%"}:
-            if not right:
-                if self._skips:
-                    return 0
-                self._start = start
-                raise self._problem("division by 0")
-            quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-            return _wrapped(quotient) if sign == "/" else left - quotient * right
-        return _wrapped(int(OPERATIONS[sign](left, right)))
+def _in_range(value: int) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise NotExact("an overflow")
+    return value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax, shorten
+from pytest_hermes_env.errors import HermesEnvError, NotKnown, UnknownCommand, shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
@@ -215,7 +215,7 @@ class Terminal:
         if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
             met = self._in_memory(run)
         else:
-            met = UnsupportedSyntax(run.line, "links and unusual modes")
+            met = NotKnown(run.line, "links and unusual modes")
         while not isinstance(met, Outcome):
             if whole:
                 return self._answer(run, whole, text, shell_words(text))
@@ -223,27 +223,26 @@ class Terminal:
                 return self._for_real(run, met)
             if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
                 self.refused.append(refused)
-            if isinstance(met, UnsupportedSyntax):
+            if isinstance(met, NotKnown):
                 return self._not_run(run, met.what, refusal)
             self._note_missing(run, met, refusal)
             met = self._in_memory(run)
         return met
 
-    def _in_memory(self, run: _Run) -> Outcome | UnknownCommand | UnsupportedSyntax:
+    def _in_memory(self, run: _Run) -> Outcome | UnknownCommand | NotKnown:
         """Return the outcome of the in-memory shell, or what it does not know; then nothing of the line had an effect."""
-        files, counts, session = self._machine.files.copy(), self._scripts.counts(), run.shell
+        counts, session = self._scripts.counts(), run.shell
         run.shell = session.copy(self._machine.files)
         run.shell.answer = lambda text, words: self._command(run, text, words)
         run.shell.knows = lambda text, words: self._is_answered(run, text, words)
         try:
             return run.shell.run(run.line)
-        except (UnknownCommand, UnsupportedSyntax) as error:
-            self._machine.files.restore(files)
+        except (UnknownCommand, NotKnown) as error:
             self._scripts.restore(counts)
             run.shell = session
             return error
 
-    def _for_real(self, run: _Run, unknown: UnknownCommand | UnsupportedSyntax) -> Outcome:
+    def _for_real(self, run: _Run, unknown: UnknownCommand | NotKnown) -> Outcome:
         """Run a line in real bash, in the same directory with the same variables.
 
         Raises: a command that is nowhere, or a scripted command in the line → UnexpectedToolCall; Fault.
@@ -251,7 +250,7 @@ class Terminal:
         real, session = self._machine.real, run.shell
         place = Place(cwd=session.cwd, variables=session.variables)
         if part := self._scripted_part(run.line):
-            what = unknown.what if isinstance(unknown, UnsupportedSyntax) else unknown.text
+            what = unknown.what if isinstance(unknown, NotKnown) else unknown.text
             return self._not_run(run, what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
         if run.arguments.get("background"):
             run.process = real.start(run.line, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.shell import Shell
 
@@ -153,7 +153,7 @@ def result(line: str) -> object:
     shell = Shell(files)
     try:
         told: object = shell.run(line)
-    except (UnknownCommand, UnsupportedSyntax) as refused:
+    except (NotKnown, UnknownCommand) as refused:
         told = (type(refused), str(refused))
     return told, shell.cwd, {path: files.read(path) for path in files}, [files.changed_at(path) for path in files]
 

@@ -1,0 +1,404 @@
+"""Reads a command line into its parts.
+
+What the in-memory shell does not run exactly as bash does, syntax errors included, raises `NotExact`.
+
+Source: bash 5.2, parse.y.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+
+from pytest_hermes_env.sandbox.bash.syntax import (
+    ASSIGNMENT,
+    AndOr,
+    ArithmeticCommand,
+    Assignment,
+    Combination,
+    Condition,
+    For,
+    Group,
+    If,
+    Node,
+    Pipeline,
+    Redirect,
+    Script,
+    Simple,
+    Test,
+    While,
+    Word,
+)
+from pytest_hermes_env.sandbox.bash.words import WordReader, braces_expanded
+from pytest_hermes_env.sandbox.not_exact import NotExact
+
+__all__ = ["Parsed", "parse"]
+
+BLANKS = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
+RESERVED = re.compile(
+    r"(if|then|elif|else|fi|for|while|until|do|done|case|esac|in|select|function|time|coproc|\{|\}|!|\[\[|\]\])(?=[ \t\n;&|<>()]|$)"
+)
+REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
+ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
+CONNECTOR = re.compile(r"&&|\|\|")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+UNARY = re.compile(r"-[defhknrstuwxzLpSbcgGON](?=[ \t])")
+BINARY = re.compile(r"(==|=|!=|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
+
+
+class Parsed:
+    """A parsed line: its script, and every simple command in it in the order of the source."""
+
+    def __init__(self, script: Script, simples: tuple[Simple, ...]) -> None:
+        self.script = script
+        self.simples = simples
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Parsed:
+    """Return the parsed line. Raises: the shell does not know a construct → NotExact."""
+    parser = _Parser(text)
+    script = parser.script()
+    return Parsed(script, tuple(parser.simples))
+
+
+class _Parser(WordReader):
+    """Reads from left to right; ``at`` is the next character."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.simples: list[Simple] = []
+        self._documents: list[tuple[Redirect, str, bool, bool]] = []
+
+    def script(self) -> Script:
+        """Read everything."""
+        script = self._list(frozenset(), may_be_empty=True)
+        if self.at < len(self.text) or self._documents:
+            raise NotExact("a syntax error")
+        return script
+
+    def inner_script(self, text: str) -> Script:
+        """Read the text between backquotes."""
+        parser = _Parser(text)
+        script = parser.script()
+        self.simples += parser.simples
+        return script
+
+    def substituted_script(self) -> Script:
+        """Read what follows ``$(``, to its end."""
+        if self._documents:
+            raise NotExact("a substitution behind a here-document")
+        script = self._list(frozenset(")"), may_be_empty=True)
+        if self._documents:
+            raise NotExact("a here-document without its text")
+        self._expect(")")
+        return script
+
+    # Blanks and words
+
+    def _blanks(self) -> str:
+        """Skip blanks and a comment; return the next character, or ``""``."""
+        found = BLANKS.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+        return self.text[self.at : self.at + 1]
+
+    def _newlines(self) -> None:
+        while self._blanks() == "\n":
+            self.at += 1
+            self._read_documents()
+
+    def _expect(self, text: str) -> None:
+        self._blanks()
+        if not self.text.startswith(text, self.at):
+            raise NotExact("a syntax error")
+        self.at += len(text)
+
+    def _reserved(self) -> str:
+        found = RESERVED.match(self.text, self.at)
+        return found[1] if found else ""
+
+    def _expect_reserved(self, *names: str) -> str:
+        self._newlines()
+        found = self._reserved()
+        if found not in names:
+            raise NotExact("a syntax error")
+        self.at += len(found)
+        return found
+
+    def _next_word(self) -> Word:
+        self._blanks()
+        start = self.at
+        word = self.word()
+        if self.at == start:
+            raise NotExact("a syntax error")
+        return word
+
+    # Lists
+
+    def _list(self, ends: frozenset[str], *, may_be_empty: bool = False) -> Script:
+        nodes: list[Node] = []
+        while True:
+            self._newlines()
+            letter = self.text[self.at : self.at + 1]
+            if not letter or letter == ")" or self._reserved() in ends:
+                break
+            nodes.append(self._and_or())
+            letter = self._blanks()
+            if letter == ";" and not self.text.startswith(";;", self.at):
+                self.at += 1
+            elif letter == "&":
+                raise NotExact("& (a background job)")
+            elif letter != "\n":
+                break
+        if not nodes and not may_be_empty:
+            raise NotExact("a syntax error")
+        return Script(nodes=tuple(nodes))
+
+    def _and_or(self) -> Node:
+        first = self._pipeline()
+        rest: list[tuple[str, Node]] = []
+        while True:
+            self._blanks()
+            found = CONNECTOR.match(self.text, self.at)
+            if found is None:
+                return AndOr(first=first, rest=tuple(rest)) if rest else first
+            self.at = found.end()
+            self._newlines()
+            rest.append((found[0], self._pipeline()))
+
+    def _pipeline(self) -> Node:
+        self._blanks()
+        negated = self._reserved() == "!"
+        if negated:
+            self.at += 1
+            self._blanks()
+        commands = [self._command()]
+        while self._blanks() == "|" and not self.text.startswith("||", self.at):
+            if self.text.startswith("|&", self.at):
+                raise NotExact("|&")
+            self.at += 1
+            self._newlines()
+            commands.append(self._command())
+        if len(commands) == 1 and not negated:
+            return commands[0]
+        return Pipeline(commands=tuple(commands), negated=negated)
+
+    # Commands
+
+    def _command(self) -> Node:
+        name = self._reserved()
+        if name:
+            if name in {"if", "while", "until", "for", "{", "[["}:
+                self.at += len(name)
+                return {"if": self._if, "for": self._for, "{": self._braces, "[[": self._condition}.get(
+                    name, lambda: self._while(is_until=name == "until")
+                )()
+            raise NotExact(f"{name} command")
+        if self.text.startswith("((", self.at):
+            self.at += 2
+            return ArithmeticCommand(word=self.arithmetic_word(), redirects=self._redirects())
+        if self.text.startswith("(", self.at):
+            self.at += 1
+            body = self._list(frozenset(")"))
+            self._expect(")")
+            return Group(body=body, is_subshell=True, redirects=self._redirects())
+        return self._simple()
+
+    def _braces(self) -> Node:
+        body = self._list(frozenset("}"))
+        self._expect_reserved("}")
+        return Group(body=body, is_subshell=False, redirects=self._redirects())
+
+    def _if(self) -> Node:
+        branches: list[tuple[Script | None, Script]] = []
+        name = "if"
+        while name in {"if", "elif"}:
+            condition = self._list(frozenset({"then"}))
+            self._expect_reserved("then")
+            branches.append((condition, self._list(frozenset({"elif", "else", "fi"}))))
+            name = self._expect_reserved("elif", "else", "fi")
+        if name == "else":
+            branches.append((None, self._list(frozenset({"fi"}))))
+            self._expect_reserved("fi")
+        return If(branches=tuple(branches), redirects=self._redirects())
+
+    def _while(self, *, is_until: bool) -> Node:
+        condition = self._list(frozenset({"do"}))
+        return While(condition=condition, body=self._loop_body(), is_until=is_until, redirects=self._redirects())
+
+    def _loop_body(self) -> Script:
+        self._expect_reserved("do")
+        body = self._list(frozenset({"done"}))
+        self._expect_reserved("done")
+        return body
+
+    def _for(self) -> Node:
+        self._blanks()
+        found = NAME.match(self.text, self.at)
+        if not found:
+            raise NotExact("for ((")
+        self.at = found.end()
+        self._expect_reserved("in")
+        words: list[Word] = []
+        while self._blanks() not in {"", ";", "\n"}:
+            words += braces_expanded(self._next_word())
+        if self._blanks() == ";":
+            self.at += 1
+        return For(name=self.checked_name(found[0]), words=tuple(words), body=self._loop_body(), redirects=self._redirects())
+
+    def _simple(self) -> Simple:
+        place = len(self.simples)
+        assignments: list[Assignment] = []
+        words: list[Word] = []
+        redirects: list[Redirect] = []
+        pieces: list[tuple[int, int]] = []
+        while True:
+            letter = self._blanks()
+            if redirect := self._redirect():
+                redirects.append(redirect)
+                continue
+            if letter in {"", "\n", ";", "&", "|", ")"}:
+                break
+            start = self.at
+            found = None if words else ASSIGNMENT.match(self.text, start)
+            if not words and ELEMENT.match(self.text, start):
+                raise NotExact("an element of an array")
+            if found:
+                self.at = found.end()
+                value = self.word(is_value=True)
+                if found[0] != "IFS=" or value.parts:
+                    self.checked_name(found[1])
+                assignments.append(Assignment(name=found[1], value=value, appends=bool(found[2])))
+            else:
+                words += braces_expanded(self._next_word())
+            pieces.append((start, self.at))
+        if not pieces and not redirects:
+            raise NotExact("a syntax error")
+        if any(one.name == "IFS" for one in assignments) and not (words and words[0].plain == "read"):
+            raise NotExact("the variable IFS")
+        node = Simple(
+            assignments=tuple(assignments), words=tuple(words), redirects=tuple(redirects), text=self._text_of(pieces)
+        )
+        self.simples.insert(place, node)
+        return node
+
+    def _text_of(self, pieces: list[tuple[int, int]]) -> str:
+        """Return the source of the pieces: as it stands if nothing but blanks is between them."""
+        if not pieces:
+            return ""
+        whole = self.text[pieces[0][0] : pieces[-1][1]]
+        between = (self.text[end:start] for (_, end), (start, _) in pairwise(pieces))
+        return whole if all(gap.isspace() for gap in between) else " ".join(self.text[start:end] for start, end in pieces)
+
+    # Redirections
+
+    def _redirects(self) -> tuple[Redirect, ...]:
+        found: list[Redirect] = []
+        while True:
+            self._blanks()
+            redirect = self._redirect()
+            if redirect is None:
+                return tuple(found)
+            found.append(redirect)
+
+    def _redirect(self) -> Redirect | None:
+        found = REDIRECTION.match(self.text, self.at)
+        if found is None:
+            return None
+        operator = found[2] or found[3]
+        self.at = found.end()
+        if self.text.startswith("(", self.at):
+            raise NotExact("a process substitution")
+        fd = int(found[1]) if found[1] else 0 if operator[0] == "<" else 1
+        if fd > 2 or operator in {"<>", "<&"}:  # noqa: PLR2004 - standard error
+            raise NotExact(f"the redirection {found[0]}")
+        target = self._next_word()
+        if operator == ">&" and (target.plain is None or target.plain not in {"1", "2"}):
+            raise NotExact(f"the redirection {found[0]}{target.raw}")
+        redirect = Redirect(fd=fd, operator=operator, target=target)
+        if operator in {"<<", "<<-"}:
+            if re.search(r"[$`\n]", target.raw):
+                raise NotExact("this end of a here-document")
+            end = re.sub(r"\\(.)|['\"]", r"\1", target.raw)
+            self._documents.append((redirect, end, end == target.raw, operator == "<<-"))
+            redirect.target = None
+        return redirect
+
+    def _read_documents(self) -> None:
+        """Read the texts of the here-documents of the line that ended."""
+        documents, self._documents = self._documents, []
+        for redirect, end, expands, strips in documents:
+            lines = []
+            while True:
+                if self.at >= len(self.text):
+                    raise NotExact("a here-document without its end")
+                stop = self.text.find("\n", self.at)
+                stop = len(self.text) if stop < 0 else stop
+                line = self.text[self.at : stop]
+                self.at = min(stop + 1, len(self.text))
+                line = line.lstrip("\t") if strips else line
+                if line == end:
+                    break
+                lines.append(line)
+            redirect.target = self._document("".join(f"{line}\n" for line in lines), expands=expands)
+
+    def _document(self, text: str, *, expands: bool) -> Word:
+        if not expands:
+            return self.quoted_word(text)
+        parser = _Parser(text)
+        word = parser.document()
+        self.simples += parser.simples
+        return word
+
+    # Conditions
+
+    def _condition(self) -> Node:
+        test = self._disjunction()
+        self._expect("]]")
+        return Condition(test=test, redirects=self._redirects())
+
+    def _disjunction(self) -> Test | Combination:
+        return self._combined("||", lambda: self._combined("&&", self._negation))
+
+    def _combined(self, operator: str, read: Callable[[], Test | Combination]) -> Test | Combination:
+        parts = [read()]
+        while self._blanks() == operator[0] and self.text.startswith(operator, self.at):
+            self.at += 2
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else Combination(operator=operator, parts=tuple(parts))
+
+    def _negation(self) -> Test | Combination:
+        letter = self._blanks()
+        if letter == "!" and self._reserved() == "!":
+            self.at += 1
+            return Combination(operator="!", parts=(self._negation(),))
+        if letter == "(":
+            self.at += 1
+            inner = self._disjunction()
+            self._expect(")")
+            return inner
+        return self._test()
+
+    def _test(self) -> Test:
+        unary = UNARY.match(self.text, self.at)
+        if unary:
+            self.at = unary.end()
+            return Test(left=None, operator=unary[0], right=self._operand())
+        left = self._operand()
+        self._blanks()
+        if self._reserved() == "]]" or self.text.startswith(("&&", "||", ")"), self.at):
+            return Test(left=None, operator="", right=left)
+        binary = BINARY.match(self.text, self.at)
+        if binary is None:
+            raise NotExact("this test in [[ ]]")
+        self.at = binary.end()
+        return Test(left=left, operator=binary[0], right=self._operand())
+
+    def _operand(self) -> Word:
+        self._blanks()
+        if self._reserved() == "]]":
+            raise NotExact("a syntax error in [[ ]]")
+        return self._next_word()
