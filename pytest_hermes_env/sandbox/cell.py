@@ -34,7 +34,7 @@ POLL_S = 0.02
 """Seconds between two checks of them."""
 REASON_LIMIT = 120
 """Most characters of a reason; bubblewrap appends advice."""
-PACKAGE_ROOT = str(Path(__file__).parents[2])
+PROGRAMS = str(Path(__file__).parent)
 
 
 class CellError(Exception):
@@ -112,8 +112,8 @@ class Cell:
             if isinstance(error, OSError):
                 raise CellError(f"{error.filename or 'pidfd_open'}: {error.strerror}") from error
             raise
-        values = json.dumps(limits)
-        self._enter_command = [*boot(sys.executable, PACKAGE_ROOT, "enter"), str(target), values]
+        interpreter = os.path.realpath(sys.executable)
+        self._enter_command = [*boot(interpreter, PROGRAMS, "enter"), str(target), *map(str, limits.values())]
 
     def enter_command(self) -> list[str]:
         """Return the words that, before a directory and the words of a command, run it in the cell."""
@@ -164,7 +164,7 @@ class Cell:
             if self._bwrap:
                 words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
             else:
-                words = [*boot(sys.executable, PACKAGE_ROOT, "init"), str(plan)]
+                words = [*boot(sys.executable, PROGRAMS, "init"), str(plan)]
             pipe = subprocess.PIPE  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
             self._process = subprocess.Popen(
                 words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=passed, start_new_session=True

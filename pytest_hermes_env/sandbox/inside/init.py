@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_hermes_env.sandbox.inside import kernel
+from . import kernel
 
 __all__ = ["main"]
 

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_hermes_env.sandbox.inside import kernel
-from pytest_hermes_env.sandbox.inside.tree import Tree
+from . import kernel
+from .tree import Tree
 
 __all__ = ["main", "receive", "send"]
 
@@ -240,8 +240,8 @@ class _Server:
         elif memory > self._limits["memory_bytes"]:
             self._hit = f"memory: at most {self._limits['memory_bytes']} bytes"
         if self._hit:
-            with open(NOTICE, "w", encoding="utf-8") as notice:
-                notice.write(self._hit)
+            with open(os.open(NOTICE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644), "w", encoding="utf-8") as notice:
+                notice.write(f"\n{self._hit}")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(-1, signal.SIGKILL)
 
