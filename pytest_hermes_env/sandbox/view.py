@@ -189,7 +189,7 @@ def _moved_python() -> Iterator[Step]:
     yield Step(kind="tmpfs", path=PYTHON, size=SMALL)
     if base != sys.base_prefix:
         yield Step(kind="bind", path=base, source=sys.base_prefix)
-    yield Step(kind="file", path=f"{PYTHON}/pyvenv.cfg", source=f"home = {base}/bin\n", mode=0o644)
+    yield Step(kind="file", path=f"{PYTHON}/pyvenv.cfg", source=f"home = {base}/bin\ninclude-system-site-packages = false\n", mode=0o644)
     packages = [f"{PYTHON}/packages/{at}" for at, _ in enumerate(_packages())]
     for inner, outer in zip(packages, _packages(), strict=True):
         yield Step(kind="bind", path=inner, source=outer)
