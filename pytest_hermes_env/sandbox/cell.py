@@ -45,7 +45,8 @@ class CellError(Exception):
 class CellPlan:
     """What a cell shows, who its user is, and what runs in it.
 
-    ``user``: the id of the only user, whom the user of the tests is. ``interpreter`` and ``variables`` start its first process.
+    ``user``: the id of the only user, whom the user of the tests is. ``interpreter`` and ``variables`` start its first process,
+    which follows the changes of the whole file system if it ``has_tree``, and counts the bytes in ``directory``.
     """
 
     steps: Sequence[Step]
@@ -54,6 +55,7 @@ class CellPlan:
     variables: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     has_tree: bool = False
+    directory: str = ""
 
     @property
     def command(self) -> list[str]:
@@ -104,7 +106,7 @@ class Cell:
             self._first = os.pidfd_open(target)
             self._namespace = os.readlink(f"/proc/{target}/ns/pid")
             limits = asdict(self._plan.limits)
-            self.ask({"do": "begin", "limits": limits, "tree": self._plan.has_tree}, [])
+            self.ask({"do": "begin", "limits": limits, "has_tree": self._plan.has_tree, "directory": self._plan.directory}, [])
         except BaseException as error:
             self.stop()
             if isinstance(error, EOFError):
@@ -165,7 +167,9 @@ class Cell:
                 words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
             else:
                 words = [*boot(sys.executable, PROGRAMS, "init"), str(plan)]
-            pipe = subprocess.PIPE  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
+            pipe = (
+                subprocess.PIPE
+            )  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside
             self._process = subprocess.Popen(
                 words, bufsize=0, stdin=pipe, stdout=pipe, stderr=pipe, env={}, pass_fds=passed, start_new_session=True
             )

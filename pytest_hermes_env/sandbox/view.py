@@ -165,7 +165,9 @@ def _machine(*, user: int, name: str, home: str) -> Iterator[Step]:
 def _etc(*, user: int, name: str, home: str) -> Iterator[Step]:
     root = "" if user == 0 else "root:x:0:0:root:/root:/usr/sbin/nologin\n"
     nobody = "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-    yield Step(kind="file", path="/etc/passwd", source=f"{root}{name}:x:{user}:{user}:{name}:{home}:/bin/bash\n{nobody}", mode=0o644)
+    yield Step(
+        kind="file", path="/etc/passwd", source=f"{root}{name}:x:{user}:{user}:{name}:{home}:/bin/bash\n{nobody}", mode=0o644
+    )
     groups = f"{'' if user == 0 else 'root:x:0:' + chr(10)}{name}:x:{user}:\nnogroup:x:65534:\n"
     yield Step(kind="file", path="/etc/group", source=groups, mode=0o644)
     yield Step(kind="file", path="/etc/nsswitch.conf", source="passwd: files\ngroup: files\nhosts: files\n", mode=0o644)
@@ -189,7 +191,12 @@ def _moved_python() -> Iterator[Step]:
     yield Step(kind="tmpfs", path=PYTHON, size=SMALL)
     if base != sys.base_prefix:
         yield Step(kind="bind", path=base, source=sys.base_prefix)
-    yield Step(kind="file", path=f"{PYTHON}/pyvenv.cfg", source=f"home = {base}/bin\ninclude-system-site-packages = false\n", mode=0o644)
+    yield Step(
+        kind="file",
+        path=f"{PYTHON}/pyvenv.cfg",
+        source=f"home = {base}/bin\ninclude-system-site-packages = false\n",
+        mode=0o644,
+    )
     packages = [f"{PYTHON}/packages/{at}" for at, _ in enumerate(_packages())]
     for inner, outer in zip(packages, _packages(), strict=True):
         yield Step(kind="bind", path=inner, source=outer)
@@ -241,7 +248,9 @@ def _scripts() -> Iterator[tuple[str, str]]:
             lines = path.read_bytes().decode(errors="surrogateescape").splitlines(keepends=True)
             if lines and lines[0].startswith(f"#!{directory}/python"):
                 yield path.name, "".join(lines[1:])
-            elif lines[1:] and lines[0] == "#!/bin/sh\n" and lines[1].startswith("'''exec' "):  # the path is too long for a first line
+            elif (
+                lines[1:] and lines[0] == "#!/bin/sh\n" and lines[1].startswith("'''exec' ")
+            ):  # the path is too long for a first line
                 yield path.name, "".join(lines[3:])
 
 

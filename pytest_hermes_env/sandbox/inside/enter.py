@@ -30,7 +30,7 @@ DEFAULT, IGNORE = 0, 1
 def main() -> None:
     """Run the command and end as it does."""
     first, cpu_s, memory_bytes, processes, disk_bytes, directory, *words = sys.argv[1:]
-    os.closerange(3, 1024)
+    os.closerange(3, 65536)
     try:
         kernel.make_unreadable()
         _join(first)
@@ -39,7 +39,12 @@ def main() -> None:
     except OSError as error:
         sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
     if process == 0:
-        limits = {"cpu_s": int(cpu_s), "memory_bytes": int(memory_bytes), "processes": int(processes), "disk_bytes": int(disk_bytes)}
+        limits = {
+            "cpu_s": int(cpu_s),
+            "memory_bytes": int(memory_bytes),
+            "processes": int(processes),
+            "disk_bytes": int(disk_bytes),
+        }
         _become_command(limits, directory, words)
     _on_signals(IGNORE, SIGHUP, SIGINT, SIGQUIT, SIGTERM)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -72,7 +77,7 @@ def _become_command(limits: dict[str, int], directory: str, words: list[str]) ->
                 pass
         _on_signals(DEFAULT, SIGINT, SIGPIPE, SIGXFSZ)
         kernel.end_with_parent()
-        os.execve(words[0], words, {**os.environ, "PWD": os.getcwd()})
+        os.execve(words[0], words, {**os.environ, "PWD": os.getcwd()})  # noqa: S606
     except OSError as error:
         os.write(2, f"{words[0]}: {error}\n".encode(errors="surrogateescape"))
     finally:

@@ -67,15 +67,17 @@ def _become_first(plan: Mapping[str, Any]) -> None:
             socket.sethostname(plan["host_name"])
         _build_root(plan["steps"])
         kernel.drop_capabilities()
-        os.closerange(3, 1024)
-        os.execve(plan["command"][0], plan["command"], plan["variables"])
+        os.closerange(3, 65536)
+        os.execve(plan["command"][0], plan["command"], plan["variables"])  # noqa: S606
     except OSError as error:
         os.write(2, f"{_reason(error)}\n".encode())
         os._exit(1)
 
 
 def _build_root(steps: list[dict[str, Any]]) -> None:
-    sources = {step["source"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] in {"bind", "writable", "device"}}
+    sources = {
+        step["source"]: os.open(step["source"], os.O_PATH) for step in steps if step["kind"] in {"bind", "writable", "device"}
+    }
     kernel.mount("", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     for step in steps:
         path = NEW_ROOT + step["path"].rstrip("/")

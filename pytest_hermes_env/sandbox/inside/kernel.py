@@ -148,8 +148,8 @@ def limit_resources(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         hard = resource.getrlimit(kind)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _filter_system_calls() -> None:
@@ -181,7 +181,13 @@ def _filter(machine: str) -> list[bytes]:
         program += [step(equal, call, 0, 1), refuse(errno.EPERM)]
     program += [step(equal, _CLONE3, 0, 1), refuse(errno.ENOSYS)]  # its flags are in memory; the C library then uses clone
     program += [step(equal, clone, 0, 3), step(load, first), step(has_bit, NEW_NAMESPACES, 0, 1), refuse(errno.EPERM)]
-    program += [step(load, number), step(equal, ioctl, 0, 3), step(load, second), step(equal, TIOCSTI, 0, 1), refuse(errno.EPERM)]
+    program += [
+        step(load, number),
+        step(equal, ioctl, 0, 3),
+        step(load, second),
+        step(equal, TIOCSTI, 0, 1),
+        refuse(errno.EPERM),
+    ]
     program += [step(load, number), step(equal, socket, 0, len(FAMILIES) + 2), step(load, first)]
     program += [step(equal, family, len(FAMILIES) - at) for at, family in enumerate(FAMILIES)]
     return [*program, refuse(errno.EAFNOSUPPORT), step(answer, 0x7FFF_0000)]
