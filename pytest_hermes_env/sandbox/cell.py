@@ -34,7 +34,7 @@ POLL_S = 0.02
 """Seconds between two checks of them."""
 REASON_LIMIT = 120
 """Most characters of a reason; bubblewrap appends advice."""
-PACKAGE_ROOT = str(Path(__file__).parents[2])
+PROGRAMS = str(Path(__file__).parent)
 
 
 class CellError(Exception):
@@ -45,7 +45,8 @@ class CellError(Exception):
 class CellPlan:
     """What a cell shows, who its user is, and what runs in it.
 
-    ``user``: the id of the only user, whom the user of the tests is. ``interpreter`` and ``variables`` start its first process.
+    ``user``: the id of the only user, whom the user of the tests is. ``interpreter`` and ``variables`` start its first process,
+    which follows the changes of the whole file system if it ``has_tree``, and counts the bytes in ``directory``.
     """
 
     steps: Sequence[Step]
@@ -54,6 +55,7 @@ class CellPlan:
     variables: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     has_tree: bool = False
+    directory: str = ""
 
     @property
     def command(self) -> list[str]:
@@ -104,7 +106,7 @@ class Cell:
             self._first = os.pidfd_open(target)
             self._namespace = os.readlink(f"/proc/{target}/ns/pid")
             limits = asdict(self._plan.limits)
-            self.ask({"do": "begin", "limits": limits, "tree": self._plan.has_tree}, [])
+            self.ask({"do": "begin", "limits": limits, "has_tree": self._plan.has_tree, "directory": self._plan.directory}, [])
         except BaseException as error:
             self.stop()
             if isinstance(error, EOFError):
@@ -112,8 +114,8 @@ class Cell:
             if isinstance(error, OSError):
                 raise CellError(f"{error.filename or 'pidfd_open'}: {error.strerror}") from error
             raise
-        values = json.dumps(limits)
-        self._enter_command = [*boot(sys.executable, PACKAGE_ROOT, "enter"), str(target), values]
+        interpreter = os.path.realpath(sys.executable)
+        self._enter_command = [*boot(interpreter, PROGRAMS, "enter"), str(target), *map(str, limits.values())]
 
     def enter_command(self) -> list[str]:
         """Return the words that, before a directory and the words of a command, run it in the cell."""
@@ -164,7 +166,7 @@ class Cell:
             if self._bwrap:
                 words = [self._bwrap, *bubblewrap_arguments(self._plan, info=info, texts=texts)]
             else:
-                words = [*boot(sys.executable, PACKAGE_ROOT, "init"), str(plan)]
+                words = [*boot(sys.executable, PROGRAMS, "init"), str(plan)]
             pipe = (
                 subprocess.PIPE
             )  # a new session: Ctrl-C must not end the cell before its sandbox; no variables: they can be read inside

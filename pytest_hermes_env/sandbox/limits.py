@@ -20,7 +20,7 @@ class Limits:
     cpu_s: int = 600
     memory_bytes: int = 4 << 30
     processes: int = 256
-    disk_bytes: int = 1 << 30
+    disk_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
         """Raises: a limit is not a positive whole number → UsageError."""

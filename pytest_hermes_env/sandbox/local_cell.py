@@ -78,7 +78,9 @@ def local_plan(base: Path, limits: Limits, project: Path | None = None) -> CellP
     shown = copy_project(Path(os.path.realpath(project)), base / "project") if project else None
     user = os.geteuid() or ORDINARY_USER
     steps = local_view(writable, limits, user=user, project=shown)
-    return CellPlan(steps=steps, user=user, interpreter=os.path.realpath(sys.executable), limits=limits)
+    return CellPlan(
+        steps=steps, user=user, interpreter=os.path.realpath(sys.executable), limits=limits, directory=str(writable)
+    )
 
 
 def copy_project(project: Path, copy: Path) -> Project:
@@ -103,11 +105,12 @@ def copy_project(project: Path, copy: Path) -> Project:
                 if left < 0:
                     raise UsageError(_no_project(project, f"more than {MOST_BYTES} bytes"))
                 shutil.copy2(path, target / name)
-    for path in python_directories():  # the interpreter of the tests may be in the project: it is shown itself
-        if Path(path).is_relative_to(project):
-            place = copy / Path(path).relative_to(project)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.mkdir(exist_ok=True) if os.path.isdir(path) else place.touch()
+    for shown in map(Path, python_directories()):  # the interpreter of the tests may be in the project: it is shown itself
+        if shown.is_relative_to(project):
+            place = copy / shown.relative_to(project)
+            (place if shown.is_dir() else place.parent).mkdir(parents=True, exist_ok=True)
+            if not shown.is_dir():
+                place.touch()
     return Project(path=project, copy=copy)
 
 

@@ -22,6 +22,7 @@ from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, rea
 __all__ = ["Entry", "Ran", "RealShell"]
 
 TIMED_OUT = 124
+NOISE = (b"cannot set terminal process group", b"no job control in this shell")
 _EXPORT = re.compile(r"""declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'))?\n""", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "E": "\x1b"}
@@ -97,13 +98,13 @@ class RealShell:
     def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Entry | None]) -> int:
         """Start a line in the background and return its process id."""
         entries, blobs = _packed(changed)
-        request = {"do": "start", "command": command, "cwd": cwd, "options": ["-lc"], "changed": entries}
+        request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "changed": entries}
         return int(self._ask({**request, "variables": _given(variables, cwd)}, blobs)[0]["process"])
 
     def poll(self, process: int) -> tuple[bytes, int | None]:
         """Return all output of a background process so far, and its exit code, None while it runs."""
         answer, blobs = self._ask({"do": "poll", "process": process}, [])
-        return blobs[0], None if answer["exit_code"] is None else _exit_code(answer)
+        return _without_noise(blobs[0]), None if answer["exit_code"] is None else _exit_code(answer)
 
     def write(self, process: int, data: bytes) -> None:
         """Write to the standard input of a background process; no bytes end it."""
@@ -173,6 +174,14 @@ def _unpacked(entry: Mapping[str, Any], contents: list[bytes]) -> Entry:
 def _exit_code(answer: Mapping[str, Any]) -> int:
     """Return the exit code as hermes has it: the timeout's, or of bash; a signal is negative."""
     return TIMED_OUT if answer.get("timed_out") else int(answer["exit_code"])
+
+
+def _without_noise(output: bytes) -> bytes:
+    """Return the output of an interactive shell without its warnings that it has no terminal, as hermes does."""
+    lines = output.split(b"\n")
+    while any(noise in lines[0] for noise in NOISE):
+        lines.pop(0)
+    return b"\n".join(lines)
 
 
 def _exported(text: str) -> dict[str, str]:

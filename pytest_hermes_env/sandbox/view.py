@@ -137,8 +137,8 @@ def local_view(writable: Path, limits: Limits, *, user: int, project: Project | 
 
 
 def boot(interpreter: str, root: str, module: str) -> list[str]:
-    """Return the words that run ``main`` of a module in `inside`."""
-    program = f"import sys; sys.path.insert(0, {root!r}); from pytest_hermes_env.sandbox.inside.{module} import main; main()"
+    """Return the words that run ``main`` of a module in `inside`, whose directory is in ``root``."""
+    program = f"import sys; sys.path.append({root!r}); from inside.{module} import main; main()"
     return [interpreter, "-I", "-S", "-c", program]
 
 
@@ -182,7 +182,7 @@ def _etc(*, user: int, name: str, home: str) -> Iterator[Step]:
 
 def _own_programs() -> Iterator[Step]:
     inside = Path(__file__).with_name("inside")
-    yield Step(kind="bind", path=f"{KIT}/pytest_hermes_env/sandbox/inside", source=str(inside))
+    yield Step(kind="bind", path=f"{KIT}/inside", source=str(inside))
 
 
 def _moved_python() -> Iterator[Step]:
@@ -191,7 +191,12 @@ def _moved_python() -> Iterator[Step]:
     yield Step(kind="tmpfs", path=PYTHON, size=SMALL)
     if base != sys.base_prefix:
         yield Step(kind="bind", path=base, source=sys.base_prefix)
-    yield Step(kind="file", path=f"{PYTHON}/pyvenv.cfg", source=f"home = {base}/bin\n", mode=0o644)
+    yield Step(
+        kind="file",
+        path=f"{PYTHON}/pyvenv.cfg",
+        source=f"home = {base}/bin\ninclude-system-site-packages = false\n",
+        mode=0o644,
+    )
     packages = [f"{PYTHON}/packages/{at}" for at, _ in enumerate(_packages())]
     for inner, outer in zip(packages, _packages(), strict=True):
         yield Step(kind="bind", path=inner, source=outer)

@@ -261,8 +261,8 @@ class Terminal:
             raise Fault(timed_out=output)
         session.resume(ran.cwd, ran.variables)
         for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
-            is_known = isinstance(unknown, UnknownCommand) and unknown.words[0] == name
-            self._note_missing(run, unknown if is_known else UnknownCommand((name,), name), None)
+            text = unknown.text if isinstance(unknown, UnknownCommand) and unknown.words[0] == name else name
+            self._note_missing(run, UnknownCommand((name,), text), None)
         return Outcome(output=output, exit_code=ran.exit_code)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:

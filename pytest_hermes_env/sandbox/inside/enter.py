@@ -1,21 +1,21 @@
 """The program that runs a command in a cell: it joins the namespaces, gives up all rights, and starts the command.
 
-Its arguments are the host's id of the cell's first process, the limits as JSON, the directory to start in, and the command's words.
-It has the same standard streams, session and terminal as the command, waits for it, and ends as it does.
+Its arguments are the host's id of the cell's first process, the four numbers of the limits, the directory to start in, and the
+command's words. It has the standard streams, session and terminal of the command, waits for it, and ends as it does. A signal that
+ends the command is sent to its process group, so this program ignores it.
+
+It runs once for each command, so it imports next to nothing.
 
 Place in the flow: the shell that `cell_shell` writes runs it for each command of a local sandbox.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
+import ctypes
 import os
-import signal
 import sys
-import time
 
-from pytest_hermes_env.sandbox.inside import kernel
+from . import kernel
 
 __all__ = ["main"]
 
@@ -23,30 +23,35 @@ NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 NOTICE = "/run/limit"
 """Where the first process of the cell writes which limit was hit."""
 NOT_RUNNABLE = 126
+SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXFSZ = 1, 2, 3, 13, 15, 25
+DEFAULT, IGNORE = 0, 1
 
 
 def main() -> None:
     """Run the command and end as it does."""
-    first, limits, directory, *words = sys.argv[1:]
-    begun = time.time()
-    os.closerange(3, 1024)
+    first, cpu_s, memory_bytes, processes, disk_bytes, directory, *words = sys.argv[1:]
+    os.closerange(3, 65536)
     try:
         kernel.make_unreadable()
         _join(first)
+        before = _notices()
         process = os.fork()
     except OSError as error:
         sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
     if process == 0:
-        _become_command(json.loads(limits), directory, words)
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, _: _pass_on(process, received))
+        limits = {
+            "cpu_s": int(cpu_s),
+            "memory_bytes": int(memory_bytes),
+            "processes": int(processes),
+            "disk_bytes": int(disk_bytes),
+        }
+        _become_command(limits, directory, words)
+    _on_signals(IGNORE, SIGHUP, SIGINT, SIGQUIT, SIGTERM)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    with contextlib.suppress(OSError), open(NOTICE, encoding="utf-8") as notice:
-        if os.fstat(notice.fileno()).st_mtime >= begun:
-            os.write(2, f"\nlimit of this sandbox: {notice.read(200)}\n".encode())
+    if _notices() != before:
+        os.write(2, b"\nlimit of this sandbox: " + _notices().rpartition(b"\n")[2] + b"\n")
     if code < 0:
-        with contextlib.suppress(OSError):  # SIGKILL has no other effect
-            signal.signal(-code, signal.SIG_DFL)
+        _on_signals(DEFAULT, -code)
         os.kill(os.getpid(), -code)
     os._exit(code)
 
@@ -65,18 +70,32 @@ def _become_command(limits: dict[str, int], directory: str, words: list[str]) ->
         kernel.drop_capabilities()
         kernel.give_up_rights()
         for place in (directory, os.environ.get("HOME", "/"), "/"):
-            with contextlib.suppress(OSError):
+            try:
                 os.chdir(place)
                 break
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+            except OSError:
+                pass
+        _on_signals(DEFAULT, SIGINT, SIGPIPE, SIGXFSZ)
         kernel.end_with_parent()
-        os.execve(words[0], words, {**os.environ, "PWD": os.getcwd()})
+        os.execve(words[0], words, {**os.environ, "PWD": os.getcwd()})  # noqa: S606
     except OSError as error:
         os.write(2, f"{words[0]}: {error}\n".encode(errors="surrogateescape"))
     finally:
         os._exit(NOT_RUNNABLE)
 
 
-def _pass_on(process: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, number)
+def _notices() -> bytes:
+    """Return the limits that were hit in the cell so far."""
+    try:
+        descriptor = os.open(NOTICE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    content = os.read(descriptor, 4096)
+    os.close(descriptor)
+    return content
+
+
+def _on_signals(what: int, *numbers: int) -> None:
+    """Set what signals do. Python's own function would import half of the library."""
+    for number in numbers:
+        kernel.libc.signal(number, ctypes.c_void_p(what))

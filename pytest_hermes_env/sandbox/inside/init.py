@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_hermes_env.sandbox.inside import kernel
+from . import kernel
 
 __all__ = ["main"]
 
@@ -67,8 +67,8 @@ def _become_first(plan: Mapping[str, Any]) -> None:
             socket.sethostname(plan["host_name"])
         _build_root(plan["steps"])
         kernel.drop_capabilities()
-        os.closerange(3, 1024)
-        os.execve(plan["command"][0], plan["command"], plan["variables"])
+        os.closerange(3, 65536)
+        os.execve(plan["command"][0], plan["command"], plan["variables"])  # noqa: S606
     except OSError as error:
         os.write(2, f"{_reason(error)}\n".encode())
         os._exit(1)

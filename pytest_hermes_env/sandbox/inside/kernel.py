@@ -5,14 +5,15 @@ Place in the flow: `init` sets a cell up with these; `server` and `enter` give u
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
 import resource
-import signal
 import struct
-from collections.abc import Iterator, Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # at run time it would cost more than all else
+    from collections.abc import Mapping
 
 __all__ = [
     "bind",
@@ -34,6 +35,7 @@ SYS_MOUNT_SETATTR = 442
 """The same number on every architecture; glibc has a function for it since 2.36 only."""
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 SECCOMP_MODE_FILTER = 2
+SIGKILL = 9
 CAPABILITY_VERSION = 0x2008_0522
 MOST_CAPABILITIES = 64
 
@@ -122,7 +124,7 @@ def make_unreadable() -> None:
 
 def end_with_parent() -> None:
     """End this process when its parent does, whatever it runs by then."""
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 
 def drop_capabilities() -> None:
@@ -146,8 +148,8 @@ def limit_resources(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CORE, 0),
     ):
         hard = resource.getrlimit(kind)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (most, most))
+        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (limit, limit))
 
 
 def _filter_system_calls() -> None:
@@ -203,10 +205,15 @@ def raise_on_error(returned: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-@contextlib.contextmanager
-def naming_step(name: str) -> Iterator[None]:
+class naming_step:  # noqa: N801 - it is used like a function
     """Name the failed step in an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from error
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, self._name) from error

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_hermes_env.sandbox.inside import kernel
-from pytest_hermes_env.sandbox.inside.tree import Tree
+from . import kernel
+from .tree import Tree
 
 __all__ = ["main", "receive", "send"]
 
@@ -30,11 +30,16 @@ NOTICE = "/run/limit"
 """Where a limit that was hit is written: commands that joined the cell are told by it."""
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
+MOST_DESCRIPTORS = 65536
 MOST_EXPORTS = 1 << 20
 GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL, as hermes waits."""
-CHECK_S = 0.05
+CHECK_S = 0.02
 """Seconds between two checks of the limits while something runs."""
+IDLE_S = 0.1
+"""Seconds between two looks whether something runs."""
+COUNT_S = 0.5
+"""Seconds between two counts of the bytes in the sandbox's directory, at least."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -65,6 +70,9 @@ class _Server:
         self._jobs: dict[int, Job] = {}
         self._lines = 0
         self._hit = ""
+        self._directory = ""
+        self._has_processes = False
+        self._next_check = self._next_count = 0.0
 
     def serve(self) -> None:
         send(1, {"ready": True}, [])
@@ -81,7 +89,9 @@ class _Server:
 
     def _begin(self, request: Mapping[str, Any], _: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._limits = request["limits"]
-        if request["tree"]:
+        self._directory = request["directory"]
+        self._tree.most_bytes = self._limits["disk_bytes"]
+        if request["has_tree"]:
             self._tree.changes()
         return {}, []
 
@@ -93,10 +103,11 @@ class _Server:
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
         os.close(job.output)
-        if not self._hit:
-            self._check_limits()
-        limit, self._hit = self._hit, ""
+        self._check_limits()
         changed, contents, read = self._tree.changes()
+        if self._tree.is_cut:
+            self._hit = f"disk: at most {self._limits['disk_bytes']} bytes"
+        limit, self._hit = self._hit, ""
         cwd, exports = _take(f"{mark}.cwd"), _take(f"{mark}.exports")
         answer = {"exit_code": job.exit_code, "timed_out": timed_out, "limit": limit, "changed": changed, "read": read}
         return answer, [*contents, bytes(job.text), cwd, exports]
@@ -150,13 +161,13 @@ class _Server:
             os.setsid()
             for number, place in ((source, 0), (output, 1), (output, 2)):
                 os.dup2(number, place)
-            os.closerange(3, 1024)
+            os.closerange(3, MOST_DESCRIPTORS)
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             kernel.limit_resources(self._limits)
             with contextlib.suppress(OSError):
                 os.chdir(request["cwd"])
-            os.execve(self._bash, [self._bash, *request["options"], script], request["variables"])
+            os.execve(self._bash, [self._bash, *request["options"], script], request["variables"])  # noqa: S606
         except BaseException as error:  # noqa: BLE001 - whatever it is, this is a copy of the first process
             with contextlib.suppress(OSError):
                 os.write(2, f"{self._bash}: {error}\n".encode(errors="surrogateescape"))
@@ -199,14 +210,15 @@ class _Server:
                 with contextlib.suppress(ProcessLookupError):
                     ended = os.pidfd_open(own.process)
                     poll.register(ended, select.POLLIN)
-            ready = [descriptor for descriptor, _ in poll.poll(CHECK_S * 1000 if seconds is None else seconds * 1000)]
+            patience = seconds if seconds is not None else CHECK_S if watched or self._has_processes else IDLE_S
+            ready = [descriptor for descriptor, _ in poll.poll(patience * 1000)]
             if ended >= 0:
                 os.close(ended)
             for descriptor in ready:
                 if descriptor in watched:
                     self._drain(watched[descriptor])
             self._reap(own)
-            if not self._hit:
+            if time.monotonic() >= self._next_check:
                 self._check_limits()
             if seconds is not None or 0 in ready:
                 return
@@ -233,17 +245,36 @@ class _Server:
     def _check_limits(self) -> None:
         """Kill every process in the cell but this one if together they use too much."""
         count, memory = _usage()
+        self._has_processes = count > 0
+        self._next_check = time.monotonic() + CHECK_S
         if not self._limits:
             return
+        hit = ""
         if count > self._limits["processes"]:
-            self._hit = f"processes: at most {self._limits['processes']} at a time"
+            hit = f"processes: at most {self._limits['processes']} at a time"
         elif memory > self._limits["memory_bytes"]:
-            self._hit = f"memory: at most {self._limits['memory_bytes']} bytes"
-        if self._hit:
-            with open(NOTICE, "w", encoding="utf-8") as notice:
-                notice.write(self._hit)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)
+            hit = f"memory: at most {self._limits['memory_bytes']} bytes"
+        elif count and self._directory and self._is_disk_full():
+            hit = f"disk: at most {self._limits['disk_bytes']} bytes"
+        if hit:
+            self._hit = hit
+            self._tell_and_kill()
+
+    def _is_disk_full(self) -> bool:
+        """Return whether the directory of the sandbox has too much in it. A large one is not counted all the time."""
+        begun = time.monotonic()
+        if begun < self._next_count:
+            return False
+        used = _bytes_in(self._directory)
+        self._next_count = begun + max(COUNT_S, 20 * (time.monotonic() - begun))
+        return used > self._limits["disk_bytes"]
+
+    def _tell_and_kill(self) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError), open(os.open(NOTICE, flags, 0o644), "w", encoding="utf-8") as notice:
+            notice.write(f"\n{self._hit}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
 
 
 def _usage() -> tuple[int, int]:
@@ -253,9 +284,18 @@ def _usage() -> tuple[int, int]:
         if entry.isdecimal() and entry != "1":
             with contextlib.suppress(OSError), open(f"/proc/{entry}/statm", "rb") as file:
                 _, resident, shared, *_ = file.read().split()
-                count += 1
+                count += int(resident) > 0  # a dead one that nobody reaped has none
                 memory += (int(resident) - int(shared)) * PAGE
     return count, memory
+
+
+def _bytes_in(directory: str) -> int:
+    used = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                used += os.lstat(f"{place}/{name}").st_blocks * 512
+    return used
 
 
 def _is_group_alive(group: int) -> bool:
@@ -290,9 +330,12 @@ def _take(path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
-    with open(descriptor, "rb") as file:
-        content = file.read(MOST_EXPORTS)
-    os.unlink(path)
+    try:
+        content = os.read(descriptor, MOST_EXPORTS)
+        os.unlink(path)
+    except OSError:  # the line put something else there
+        content = b""
+    os.close(descriptor)
     return content
 
 

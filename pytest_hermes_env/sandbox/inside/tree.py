@@ -16,10 +16,15 @@ __all__ = ["Tree"]
 
 
 class Tree:
-    """The tree below ``root``, without other file systems that are mounted in it."""
+    """The tree below ``root``, without other file systems that are mounted in it.
+
+    ``most_bytes``: the most bytes of content that `changes` returns. ``is_cut``: whether there was more, which the last call left out.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self.most_bytes = 0
+        self.is_cut = False
         self._known: dict[str, tuple[int, ...]] = {}
         self._read: dict[str, int] = {}
 
@@ -79,19 +84,22 @@ class Tree:
         changed: dict[str, dict[str, Any] | None] = {}
         contents: list[bytes] = []
         read: list[str] = []
-        for path, status in _walk(self._root):
-            known = self._known.get(path)
-            if stat.S_ISREG(status.st_mode):
-                if known is not None and known[-1] == status.st_ino and status.st_atime_ns != self._read.get(path):
+        left = self.most_bytes
+        self.is_cut = False
+        for path, seen in _walk(self._root):
+            known, status = self._known.get(path), seen
+            if stat.S_ISREG(seen.st_mode):
+                if known is not None and known[-1] == seen.st_ino and seen.st_atime_ns != self._read.get(path):
                     read.append(path)
-                if status.st_atime_ns > status.st_mtime_ns:
-                    after = _ready_to_be_read(path, status)
-                    known = _facts(after) if known == _facts(status) else known
-                    status = after
+                if seen.st_atime_ns > seen.st_mtime_ns:
+                    status = _ready_to_be_read(path, seen)
+                    known = _facts(status) if known == _facts(seen) else known
                 self._read[path] = status.st_atime_ns
             found[path] = _facts(status)
             if known != found[path]:
-                entry = _entry(path, status, contents)
+                left -= status.st_size
+                self.is_cut = self.is_cut or left < 0
+                entry = _entry(path, status, contents) if left >= 0 else None
                 if entry is not None:
                     changed[path] = entry
         for path in self._known.keys() - found.keys():
@@ -120,24 +128,29 @@ def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
     device, pending = os.lstat(root).st_dev, [root]
     while pending:
         directory = pending.pop()
-        try:
-            entries = list(os.scandir(directory))
-        except PermissionError:
+        for path in _listed(directory):
+            with contextlib.suppress(OSError):  # something still runs
+                status = os.lstat(path)
+                if status.st_dev == device:
+                    yield path, status
+                    if stat.S_ISDIR(status.st_mode):
+                        pending.append(path)
+
+
+def _listed(directory: str) -> list[str]:
+    """Return the paths in a directory, none if it is gone or its path is too long."""
+    try:
+        return [entry.path for entry in os.scandir(directory)]
+    except PermissionError:
+        with contextlib.suppress(OSError):
             mode = stat.S_IMODE(os.lstat(directory).st_mode)
             os.chmod(directory, 0o700)
-            entries = list(os.scandir(directory))
+            listed = [entry.path for entry in os.scandir(directory)]
             os.chmod(directory, mode)
-        except (FileNotFoundError, NotADirectoryError):  # something still runs
-            continue
-        for entry in entries:
-            try:
-                status = os.lstat(entry.path)
-            except FileNotFoundError:
-                continue
-            if status.st_dev == device:
-                yield entry.path, status
-                if stat.S_ISDIR(status.st_mode):
-                    pending.append(entry.path)
+            return listed
+    except OSError:
+        pass
+    return []
 
 
 def _entry(path: str, status: os.stat_result, contents: list[bytes]) -> dict[str, Any] | None:
@@ -150,13 +163,13 @@ def _entry(path: str, status: os.stat_result, contents: list[bytes]) -> dict[str
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
-        contents.append(_content(path))
-    except FileNotFoundError:
+        contents.append(_content(path, status.st_size))
+    except OSError:
         return None
     return {"kind": "file", "data": len(contents) - 1, **facts}
 
 
-def _content(path: str) -> bytes:
+def _content(path: str, size: int) -> bytes:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOATIME
     try:
         descriptor = os.open(path, flags)
@@ -166,7 +179,7 @@ def _content(path: str) -> bytes:
         descriptor = os.open(path, flags)
         os.chmod(path, mode)
     with open(descriptor, "rb") as file:
-        return file.read()
+        return file.read(size)
 
 
 def _write_file(path: str, content: bytes, mode: int) -> None:

@@ -41,11 +41,11 @@ def no_bubblewrap(monkeypatch):
     [
         (
             Confinement(kind="bubblewrap"),
-            "local sandbox: confined by bubblewrap (no network, file system read-only but the sandbox)",
+            "local sandbox: confined by bubblewrap (no network, no files of this machine but its programs)",
         ),
         (
             Confinement(kind="unshare", reason="bwrap: not installed"),
-            "local sandbox: confined by unshare (no network, file system read-only but the sandbox)",
+            "local sandbox: confined by unshare (no network, no files of this machine but its programs)",
         ),
         (
             Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted"),
