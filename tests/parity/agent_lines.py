@@ -65,8 +65,8 @@ GIT_LINES = [
 ]
 
 TAR = [
-    "tar cf t.tar a.txt b.txt && tar tf t.tar",
-    "tar czf t.tgz sub && mkdir o && tar xzf t.tgz -C o && find o -type f | sort",
+    "tar cf t.tar a.txt b.txt && tar tf t.tar && rm t.tar",
+    "tar czf t.tgz sub && mkdir o && tar xzf t.tgz -C o && find o -type f | sort; rm t.tgz",
     "tar cf - sub | tar tf - | sort",
     "tar xf nope.tar 2> /dev/null; echo $?",
     "mkdir x && tar cf - -C sub . | tar xf - -C x && cat x/c.txt",

@@ -1,15 +1,16 @@
-"""Command lines on the in-memory machine come out as real bash brings them out: output, exit code, directory, files.
+"""Command lines on an in-memory machine come out as real bash brings them out: output, exit code, directory, files.
 
-The real shell is started as hermes starts it: two lines stand above the ``eval`` of the command.
+A line runs in the in-memory shell, or in real bash in a cell over the same files. The bash that it is compared with is started as
+hermes starts it: two lines stand above the ``eval`` of the command.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,7 +18,14 @@ import pytest
 
 from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.real_lines import Cells, Place, RealLines
 from pytest_hermes_env.sandbox.shell import Shell
+
+from ...parity.agent_lines import AGENT_LINES  # noqa: TID252 - the lists are kept beside the other parity tests
+from ...parity.lines import ALL, FILES  # noqa: TID252
+
+PATH = "/usr/bin:/bin"
+NEEDED = [*((line, ()) for line in ALL), *((line, programs) for programs, lines in AGENT_LINES.items() for line in lines)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +35,11 @@ class Seen:
     output: str
     exit_code: int
     cwd: str | None
-    tree: dict[str, bytes | None]
+    tree: dict[str, bytes | str | None]
 
 
 @pytest.fixture(scope="session")
-def bash():
+def bash() -> str:
     """The real shell. Older ones say some things in other words."""
     path = shutil.which("bash")
     version = subprocess.run([path or "bash", "-c", "echo ${BASH_VERSION%%.*}"], check=True, capture_output=True).stdout
@@ -40,9 +48,25 @@ def bash():
     return path
 
 
-def on_real_bash(bash: str, line: str, work: Path, home: Path) -> Seen:
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealLines]:
+    """One machine for all lines: its files are as at first before each of them, and so is its cell."""
+    base = tmp_path_factory.mktemp("lines")
+    files = Files({f"{base}/work/{name}": data for name, data in FILES.items()}, cwd=f"{base}/work")
+    files.make_directory(f"{base}/home", parents=True)
+    files.set_executable("run.sh", True)
+    cells = Cells("confined")
+    yield RealLines(files=files, cells=cells)
+    cells.close()
+
+
+def on_real_bash(bash: str, line: str, base: Path) -> Seen:
+    work, home = base / "work", base / "home"
+    for directory in (work, home):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
     for name, data in FILES.items():
-        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).parent.mkdir(exist_ok=True, parents=True)
         (work / name).write_bytes(data)
     (work / "run.sh").chmod(0o755)
     script = (
@@ -54,68 +78,81 @@ def on_real_bash(bash: str, line: str, work: Path, home: Path) -> Seen:
         executable=bash,
         check=False,
         cwd=work,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(home), "LC_ALL": "C", "USER": "root"},
+        env={"PATH": PATH, "HOME": str(home), "LC_ALL": "C", "USER": "root"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=30,
     )
     output, mark, rest = run.stdout.decode(errors="replace").rpartition("\n@@")
+    cwd, _, after = rest.partition("@@\n")
     return Seen(
-        output=output if mark else rest,
+        output=output + after if mark else rest,
         exit_code=run.returncode,
-        cwd=rest.removesuffix("@@\n") if mark else None,
+        cwd=cwd if mark else None,
         tree={
-            os.fsencode(path).decode(errors="surrogateescape"): path.read_bytes() if path.is_file() else None
+            os.fsencode(path).decode(errors="surrogateescape"): f"-> {path.readlink()}"
+            if path.is_symlink()
+            else path.read_bytes()
+            if path.is_file()
+            else None
             for path in work.rglob("*")
+            if ".git" not in path.parts
         },
     )
 
 
-def in_memory(line: str, work: Path, home: Path) -> Seen:
-    files = Files({f"{work}/{name}": data for name, data in FILES.items()}, cwd=str(work))
-    files.make_directory(str(home), parents=True)
-    files.set_executable("run.sh", True)
-    shell = Shell(files, cwd=str(work))
-    shell.run(f"export HOME={shlex.quote(str(home))} PATH=/usr/bin:/bin; unset LANG")
-    outcome = shell.run(line)
-    tree: dict[str, bytes | None] = {path: files.read(path) for path in files.walk(str(work))}
-    return Seen(
-        output=outcome.output,
-        exit_code=outcome.exit_code,
-        cwd=shell.cwd,
-        tree=tree | dict.fromkeys(directories(files, str(work))),
-    )
-
-
-def directories(files: Files, above: str) -> list[str]:
-    below = [f"{above}/{name}" for name in files.list_directory(above) if files.is_dir(f"{above}/{name}")]
-    return below + [one for directory in below for one in directories(files, directory)]
-
-
-@pytest.mark.parametrize("line", ALL)
-def test_line_that_is_known_comes_out_as_in_bash(line, bash, tmp_path):
-    """Everything that a rollout could see of it."""
-    work, home = tmp_path / "work", tmp_path / "home"
-    work.mkdir()
-    home.mkdir()
-    line = line.replace("{work}", str(work))
+def on_machine(machine: RealLines, line: str) -> tuple[Seen, bool]:
+    """Return what a line does, and whether the in-memory shell knew it."""
+    files, before = machine.files, machine.files.copy()
+    work, home = files.cwd, files.cwd.replace("/work", "/home")
+    shell = Shell(files, cwd=work)
+    shell.run(f"export HOME={shlex.quote(home)} PATH={PATH}; unset LANG")
+    is_known = True
     try:
-        seen = in_memory(line, work, home)
+        outcome = shell.run(line)
+        output, exit_code = outcome.output, outcome.exit_code
     except (NotKnown, UnknownCommand):
-        pytest.skip("only real bash runs this line")
+        is_known = False
+        variables = {**shell.variables, "LC_ALL": "C"}
+        ran = machine.run(line, Place(cwd=shell.cwd, variables=variables), timeout=30)
+        shell.resume(ran.cwd, ran.variables)
+        output, exit_code = ran.output.decode(errors="replace"), ran.exit_code
+    below = {path: node for path, node in files.nodes.items() if path.startswith(f"{work}/") and "/.git" not in path}
+    tree = {
+        path: node.data if node.kind == "file" else f"-> {node.target}" if node.kind == "link" else None
+        for path, node in below.items()
+    }
+    files.restore(before)
+    return Seen(output=output, exit_code=exit_code, cwd=shell.cwd, tree=tree), is_known
 
-    real = on_real_bash(bash, line, work, home)
+
+@pytest.mark.parametrize(("line", "programs"), NEEDED, ids=[line for line, _ in NEEDED])
+def test_line_comes_out_as_in_bash(
+    line: str, programs: tuple[str, ...], bash: str, machine: RealLines, namespaces: None
+) -> None:
+    """Everything that a rollout could see of it, whichever shell ran it."""
+    missing = [name for name in programs if shutil.which(name, path=PATH) is None]
+    if missing:
+        pytest.skip(f"this machine does not have {', '.join(missing)}")
+    line = line.replace("{work}", machine.files.cwd)
+
+    real = on_real_bash(bash, line, Path(machine.files.cwd).parent)
+    seen, _ = on_machine(machine, line)
 
     assert seen == replace(real, cwd=seen.cwd if real.cwd is None else real.cwd)
 
 
-def test_most_lines_are_known(tmp_path):
-    """So that the tests above are not all skipped."""
+def test_most_lines_are_known(machine: RealLines) -> None:
+    """The in-memory shell is worth its code: no process is needed for most of the common lines."""
     known = 0
     for line in ALL:
-        with contextlib.suppress(NotKnown, UnknownCommand):
-            in_memory(line.replace("{work}", str(tmp_path)), tmp_path, tmp_path)
+        before = machine.files.copy()
+        try:
+            Shell(machine.files, cwd=machine.files.cwd).run(line.replace("{work}", machine.files.cwd))
             known += 1
+        except (NotKnown, UnknownCommand):
+            pass
+        machine.files.restore(before)
 
     assert known > len(ALL) * 0.4
