@@ -151,7 +151,8 @@ def read(process: Process) -> int:
     if "IFS" in process.state.variables:
         values = [text]
     else:
-        values = re.split(r"[ \t]+", text.strip(" \t"), maxsplit=len(names) - 1)
+        whole = text.strip(" \t")
+        values = re.split(r"[ \t]+", whole, maxsplit=len(names) - 1) if len(names) > 1 else [whole]
         if re.search(r"[\r\v\f\x1c-\x1f]", text):
             raise NotExact("this read")
     for number, name in enumerate(names):
