@@ -22,54 +22,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DECLARING = frozenset({"export"})
 """Builtins whose arguments may be assignments, which are not split."""
 OTHER_BUILTINS = frozenset(
-    [
-        ".",
-        "source",
-        "alias",
-        "bg",
-        "bind",
-        "builtin",
-        "caller",
-        "command",
-        "compgen",
-        "complete",
-        "compopt",
-        "declare",
-        "dirs",
-        "disown",
-        "enable",
-        "eval",
-        "exec",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "kill",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "pushd",
-        "readarray",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "suspend",
-        "times",
-        "trap",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "wait",
-    ]
+    [".", "source", "alias", "bg", "bind", "builtin", "caller", "command", "compgen", "complete", "compopt", "declare", "dirs", "disown", "enable", "eval", "exec", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "pushd", "readarray", "readonly", "return", "set", "shift", "shopt", "suspend", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "wait"]
 )
 """Builtins that only real bash runs."""
 
@@ -151,8 +104,7 @@ def read(process: Process) -> int:
     if "IFS" in process.state.variables:
         values = [text]
     else:
-        whole = text.strip(" \t")
-        values = re.split(r"[ \t]+", whole, maxsplit=len(names) - 1) if len(names) > 1 else [whole]
+        values = re.split(r"[ \t]+", text.strip(" \t"), maxsplit=len(names) - 1) if len(names) > 1 else [text.strip(" \t")]
         if re.search(r"[\r\v\f\x1c-\x1f]", text):
             raise NotExact("this read")
     for number, name in enumerate(names):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pytest_hermes_env.sandbox.bash.arithmetic import evaluated
 from pytest_hermes_env.sandbox.bash.globs import Segment, has_pattern, matching_paths, pattern_of
 from pytest_hermes_env.sandbox.bash.state import State
-from pytest_hermes_env.sandbox.bash.syntax import Arithmetic, Part, Script, Substitution, Text, Variable, Word
+from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
 from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
@@ -76,7 +76,7 @@ class Expander:
         for part in parts:
             if isinstance(part, Text):
                 yield part.text, part.quoted, False
-            elif isinstance(part, Variable) and part.operator and part.operator[-1] in "-+":
+            elif part.operator and part.operator[-1] in "-+":
                 yield from self._with_default(part)
             else:
                 value = self._value(part)
@@ -84,7 +84,7 @@ class Expander:
                     raise NotExact("a pattern with a backslash")
                 yield value, part.quoted, True
 
-    def _with_default(self, part: Variable) -> Iterator[tuple[str, bool, bool]]:
+    def _with_default(self, part: Expansion) -> Iterator[tuple[str, bool, bool]]:
         assert part.word is not None
         value = self._state.variables.get(part.name)
         is_set = value is not None and (bool(value) or part.operator[0] != ":")
@@ -96,48 +96,31 @@ class Expander:
         for text, quoted, _ in self._pieces(part.word.parts):
             yield text, quoted or part.quoted, True
 
-    def _value(self, part: Part) -> str:
-        if isinstance(part, Substitution):
+    def _value(self, part: Expansion) -> str:
+        if part.script is not None:
             return self._substitute(part.script)
-        if isinstance(part, Arithmetic):
+        if part.operator == "((":
+            assert part.word is not None
             return str(evaluated(self.text(part.word), self._state.variables))
-        assert isinstance(part, Variable)
         if part.name == "?":
             return str(self._state.status)
         value = self._state.variables.get(part.name, "")
         if not part.operator:
             return value
-        if not value.isascii() and part.operator not in {"#", "##", "%", "%%"}:
-            raise NotExact("a part of text that is not ASCII")
-        return self._changed(part, value)
+        if part.operator != "length":
+            return self._trimmed(part, value)
+        if not value.isascii():
+            raise NotExact("the length of text that is not ASCII")
+        return str(len(value))
 
-    def _changed(self, part: Variable, value: str) -> str:
-        operator = part.operator
-        if operator == "length":
-            return str(len(value))
-        if operator == ":":
-            start, length = part.span
-            start = len(value) + start if start < 0 else start
-            return value[start : None if length is None else start + length] if start >= 0 else ""
-        if operator[0] in "^,":
-            change = str.upper if operator[0] == "^" else str.lower
-            return change(value) if len(operator) > 1 else change(value[:1]) + value[1:]
+    def _trimmed(self, part: Expansion, value: str) -> str:
+        """Return a value without what a pattern matches at its beginning or end."""
         assert part.word is not None
         field = self.segments(part.word)
-        if operator[0] == "/":
-            return self._replaced(part, pattern_of(field), value)
-        if not any(text for text, _ in field):
-            return value
-        is_shortest = len(operator) == 1
-        if operator[0] == "#":
+        is_shortest = len(part.operator) == 1
+        if part.operator[0] == "#":
             found = re.match(pattern_of(field, lazy=is_shortest), value)
             return value[found.end() :] if found else value
         pattern = re.compile(pattern_of(field))
         starts = range(len(value), -1, -1) if is_shortest else range(len(value) + 1)
         return next((value[:start] for start in starts if pattern.fullmatch(value, start)), value)
-
-    def _replaced(self, part: Variable, pattern: str, value: str) -> str:
-        new = self.text(part.second) if part.second is not None else ""
-        if "&" in new or "\\" in new or not pattern or re.fullmatch(pattern, ""):
-            raise NotExact("this replacement in ${...}")
-        return re.sub(pattern, lambda _: new, value, count=0 if part.operator == "//" else 1)

@@ -8,29 +8,10 @@ Source: bash 5.2, parse.y.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 
-from pytest_hermes_env.sandbox.bash.syntax import (
-    ASSIGNMENT,
-    AndOr,
-    ArithmeticCommand,
-    Assignment,
-    Combination,
-    Condition,
-    For,
-    Group,
-    If,
-    Node,
-    Pipeline,
-    Redirect,
-    Script,
-    Simple,
-    Test,
-    While,
-    Word,
-)
+from pytest_hermes_env.sandbox.bash import syntax
 from pytest_hermes_env.sandbox.bash.words import WordReader, braces_expanded
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
@@ -44,14 +25,12 @@ REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
 ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
 CONNECTOR = re.compile(r"&&|\|\|")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-UNARY = re.compile(r"-[defhknrstuwxzLpSbcgGON](?=[ \t])")
-BINARY = re.compile(r"(==|=|!=|-eq|-ne|-lt|-le|-gt|-ge)(?=[ \t])")
 
 
 class Parsed:
     """A parsed line: its script, and every simple command in it in the order of the source."""
 
-    def __init__(self, script: Script, simples: tuple[Simple, ...]) -> None:
+    def __init__(self, script: syntax.Script, simples: tuple[syntax.Simple, ...]) -> None:
         self.script = script
         self.simples = simples
 
@@ -69,24 +48,24 @@ class _Parser(WordReader):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.simples: list[Simple] = []
-        self._documents: list[tuple[Redirect, str, bool, bool]] = []
+        self.simples: list[syntax.Simple] = []
+        self._documents: list[tuple[syntax.Redirect, str, bool, bool]] = []
 
-    def script(self) -> Script:
+    def script(self) -> syntax.Script:
         """Read everything."""
         script = self._list(frozenset(), may_be_empty=True)
         if self.at < len(self.text) or self._documents:
             raise NotExact("a syntax error")
         return script
 
-    def inner_script(self, text: str) -> Script:
+    def inner_script(self, text: str) -> syntax.Script:
         """Read the text between backquotes."""
         parser = _Parser(text)
         script = parser.script()
         self.simples += parser.simples
         return script
 
-    def substituted_script(self) -> Script:
+    def substituted_script(self) -> syntax.Script:
         """Read what follows ``$(``, to its end."""
         if self._documents:
             raise NotExact("a substitution behind a here-document")
@@ -128,7 +107,7 @@ class _Parser(WordReader):
         self.at += len(found)
         return found
 
-    def _next_word(self) -> Word:
+    def _next_word(self) -> syntax.Word:
         self._blanks()
         start = self.at
         word = self.word()
@@ -138,8 +117,8 @@ class _Parser(WordReader):
 
     # Lists
 
-    def _list(self, ends: frozenset[str], *, may_be_empty: bool = False) -> Script:
-        nodes: list[Node] = []
+    def _list(self, ends: frozenset[str], *, may_be_empty: bool = False) -> syntax.Script:
+        nodes: list[syntax.Node] = []
         while True:
             self._newlines()
             letter = self.text[self.at : self.at + 1]
@@ -155,21 +134,21 @@ class _Parser(WordReader):
                 break
         if not nodes and not may_be_empty:
             raise NotExact("a syntax error")
-        return Script(nodes=tuple(nodes))
+        return syntax.Script(nodes=tuple(nodes))
 
-    def _and_or(self) -> Node:
+    def _and_or(self) -> syntax.Node:
         first = self._pipeline()
-        rest: list[tuple[str, Node]] = []
+        rest: list[tuple[str, syntax.Node]] = []
         while True:
             self._blanks()
             found = CONNECTOR.match(self.text, self.at)
             if found is None:
-                return AndOr(first=first, rest=tuple(rest)) if rest else first
+                return syntax.AndOr(first=first, rest=tuple(rest)) if rest else first
             self.at = found.end()
             self._newlines()
             rest.append((found[0], self._pipeline()))
 
-    def _pipeline(self) -> Node:
+    def _pipeline(self) -> syntax.Node:
         self._blanks()
         negated = self._reserved() == "!"
         if negated:
@@ -184,11 +163,11 @@ class _Parser(WordReader):
             commands.append(self._command())
         if len(commands) == 1 and not negated:
             return commands[0]
-        return Pipeline(commands=tuple(commands), negated=negated)
+        return syntax.Pipeline(commands=tuple(commands), negated=negated)
 
     # Commands
 
-    def _command(self) -> Node:
+    def _command(self) -> syntax.Node:
         name = self._reserved()
         if name:
             if name in {"if", "while", "until", "for", "{", "[["}:
@@ -198,22 +177,21 @@ class _Parser(WordReader):
                 )()
             raise NotExact(f"{name} command")
         if self.text.startswith("((", self.at):
-            self.at += 2
-            return ArithmeticCommand(word=self.arithmetic_word(), redirects=self._redirects())
+            raise NotExact("((")
         if self.text.startswith("(", self.at):
             self.at += 1
             body = self._list(frozenset(")"))
             self._expect(")")
-            return Group(body=body, is_subshell=True, redirects=self._redirects())
+            return syntax.Group(body=body, is_subshell=True, redirects=self._redirects())
         return self._simple()
 
-    def _braces(self) -> Node:
+    def _braces(self) -> syntax.Node:
         body = self._list(frozenset("}"))
         self._expect_reserved("}")
-        return Group(body=body, is_subshell=False, redirects=self._redirects())
+        return syntax.Group(body=body, is_subshell=False, redirects=self._redirects())
 
-    def _if(self) -> Node:
-        branches: list[tuple[Script | None, Script]] = []
+    def _if(self) -> syntax.Node:
+        branches: list[tuple[syntax.Script | None, syntax.Script]] = []
         name = "if"
         while name in {"if", "elif"}:
             condition = self._list(frozenset({"then"}))
@@ -223,37 +201,39 @@ class _Parser(WordReader):
         if name == "else":
             branches.append((None, self._list(frozenset({"fi"}))))
             self._expect_reserved("fi")
-        return If(branches=tuple(branches), redirects=self._redirects())
+        return syntax.If(branches=tuple(branches), redirects=self._redirects())
 
-    def _while(self, *, is_until: bool) -> Node:
+    def _while(self, *, is_until: bool) -> syntax.Node:
         condition = self._list(frozenset({"do"}))
-        return While(condition=condition, body=self._loop_body(), is_until=is_until, redirects=self._redirects())
+        return syntax.Loop(condition=condition, body=self._loop_body(), is_until=is_until, redirects=self._redirects())
 
-    def _loop_body(self) -> Script:
+    def _loop_body(self) -> syntax.Script:
         self._expect_reserved("do")
         body = self._list(frozenset({"done"}))
         self._expect_reserved("done")
         return body
 
-    def _for(self) -> Node:
+    def _for(self) -> syntax.Node:
         self._blanks()
         found = NAME.match(self.text, self.at)
         if not found:
             raise NotExact("for ((")
         self.at = found.end()
         self._expect_reserved("in")
-        words: list[Word] = []
+        words: list[syntax.Word] = []
         while self._blanks() not in {"", ";", "\n"}:
             words += braces_expanded(self._next_word())
         if self._blanks() == ";":
             self.at += 1
-        return For(name=self.checked_name(found[0]), words=tuple(words), body=self._loop_body(), redirects=self._redirects())
+        return syntax.For(
+            name=self.checked_name(found[0]), words=tuple(words), body=self._loop_body(), redirects=self._redirects()
+        )
 
-    def _simple(self) -> Simple:
+    def _simple(self) -> syntax.Simple:
         place = len(self.simples)
-        assignments: list[Assignment] = []
-        words: list[Word] = []
-        redirects: list[Redirect] = []
+        assignments: list[tuple[str, str, syntax.Word]] = []
+        words: list[syntax.Word] = []
+        redirects: list[syntax.Redirect] = []
         pieces: list[tuple[int, int]] = []
         while True:
             letter = self._blanks()
@@ -263,7 +243,7 @@ class _Parser(WordReader):
             if letter in {"", "\n", ";", "&", "|", ")"}:
                 break
             start = self.at
-            found = None if words else ASSIGNMENT.match(self.text, start)
+            found = None if words else syntax.ASSIGNMENT.match(self.text, start)
             if not words and ELEMENT.match(self.text, start):
                 raise NotExact("an element of an array")
             if found:
@@ -271,15 +251,15 @@ class _Parser(WordReader):
                 value = self.word(is_value=True)
                 if found[0] != "IFS=" or value.parts:
                     self.checked_name(found[1])
-                assignments.append(Assignment(name=found[1], value=value, appends=bool(found[2])))
+                assignments.append((found[1], found[2], value))
             else:
                 words += braces_expanded(self._next_word())
             pieces.append((start, self.at))
         if not pieces and not redirects:
             raise NotExact("a syntax error")
-        if any(one.name == "IFS" for one in assignments) and not (words and words[0].plain == "read"):
+        if any(name == "IFS" for name, _, _ in assignments) and not (words and words[0].plain == "read"):
             raise NotExact("the variable IFS")
-        node = Simple(
+        node = syntax.Simple(
             assignments=tuple(assignments), words=tuple(words), redirects=tuple(redirects), text=self._text_of(pieces)
         )
         self.simples.insert(place, node)
@@ -295,8 +275,8 @@ class _Parser(WordReader):
 
     # Redirections
 
-    def _redirects(self) -> tuple[Redirect, ...]:
-        found: list[Redirect] = []
+    def _redirects(self) -> tuple[syntax.Redirect, ...]:
+        found: list[syntax.Redirect] = []
         while True:
             self._blanks()
             redirect = self._redirect()
@@ -304,7 +284,7 @@ class _Parser(WordReader):
                 return tuple(found)
             found.append(redirect)
 
-    def _redirect(self) -> Redirect | None:
+    def _redirect(self) -> syntax.Redirect | None:
         found = REDIRECTION.match(self.text, self.at)
         if found is None:
             return None
@@ -318,7 +298,7 @@ class _Parser(WordReader):
         target = self._next_word()
         if operator == ">&" and (target.plain is None or target.plain not in {"1", "2"}):
             raise NotExact(f"the redirection {found[0]}{target.raw}")
-        redirect = Redirect(fd=fd, operator=operator, target=target)
+        redirect = syntax.Redirect(fd=fd, operator=operator, target=target)
         if operator in {"<<", "<<-"}:
             if re.search(r"[$`\n]", target.raw):
                 raise NotExact("this end of a here-document")
@@ -345,7 +325,7 @@ class _Parser(WordReader):
                 lines.append(line)
             redirect.target = self._document("".join(f"{line}\n" for line in lines), expands=expands)
 
-    def _document(self, text: str, *, expands: bool) -> Word:
+    def _document(self, text: str, *, expands: bool) -> syntax.Word:
         if not expands:
             return self.quoted_word(text)
         parser = _Parser(text)
@@ -355,50 +335,9 @@ class _Parser(WordReader):
 
     # Conditions
 
-    def _condition(self) -> Node:
-        test = self._disjunction()
+    def _condition(self) -> syntax.Node:
+        words: list[syntax.Word] = []
+        while self._blanks() and self._reserved() != "]]":
+            words.append(self._next_word())
         self._expect("]]")
-        return Condition(test=test, redirects=self._redirects())
-
-    def _disjunction(self) -> Test | Combination:
-        return self._combined("||", lambda: self._combined("&&", self._negation))
-
-    def _combined(self, operator: str, read: Callable[[], Test | Combination]) -> Test | Combination:
-        parts = [read()]
-        while self._blanks() == operator[0] and self.text.startswith(operator, self.at):
-            self.at += 2
-            parts.append(read())
-        return parts[0] if len(parts) == 1 else Combination(operator=operator, parts=tuple(parts))
-
-    def _negation(self) -> Test | Combination:
-        letter = self._blanks()
-        if letter == "!" and self._reserved() == "!":
-            self.at += 1
-            return Combination(operator="!", parts=(self._negation(),))
-        if letter == "(":
-            self.at += 1
-            inner = self._disjunction()
-            self._expect(")")
-            return inner
-        return self._test()
-
-    def _test(self) -> Test:
-        unary = UNARY.match(self.text, self.at)
-        if unary:
-            self.at = unary.end()
-            return Test(left=None, operator=unary[0], right=self._operand())
-        left = self._operand()
-        self._blanks()
-        if self._reserved() == "]]" or self.text.startswith(("&&", "||", ")"), self.at):
-            return Test(left=None, operator="", right=left)
-        binary = BINARY.match(self.text, self.at)
-        if binary is None:
-            raise NotExact("this test in [[ ]]")
-        self.at = binary.end()
-        return Test(left=left, operator=binary[0], right=self._operand())
-
-    def _operand(self) -> Word:
-        self._blanks()
-        if self._reserved() == "]]":
-            raise NotExact("a syntax error in [[ ]]")
-        return self._next_word()
+        return syntax.Condition(words=tuple(words), redirects=self._redirects())

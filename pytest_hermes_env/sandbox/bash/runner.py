@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from pytest_hermes_env.errors import UnknownCommand
-from pytest_hermes_env.sandbox.bash.arithmetic import evaluated
+from pytest_hermes_env.sandbox.bash import syntax
 from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, DECLARING, OTHER_BUILTINS
 from pytest_hermes_env.sandbox.bash.conditions import holds
 from pytest_hermes_env.sandbox.bash.expansion import Expander
@@ -17,24 +17,6 @@ from pytest_hermes_env.sandbox.bash.globs import pattern_of
 from pytest_hermes_env.sandbox.bash.parser import Parsed
 from pytest_hermes_env.sandbox.bash.state import Ended, Jump, State
 from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
-from pytest_hermes_env.sandbox.bash.syntax import (
-    ASSIGNMENT,
-    AndOr,
-    ArithmeticCommand,
-    Assignment,
-    Combination,
-    Condition,
-    For,
-    Group,
-    If,
-    Node,
-    Pipeline,
-    Redirect,
-    Script,
-    Simple,
-    Test,
-    While,
-)
 from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.commands.process import Process, Program
 from pytest_hermes_env.sandbox.commands.programs import PROGRAMS
@@ -46,7 +28,7 @@ __all__ = ["Answer", "Knows", "Runner"]
 MOST_STEPS = 10_000
 """Commands that one line may run."""
 DIRECTORIES = ("/bin/", "/usr/bin/")
-WAITING = frozenset({"wc", "sort", "tail", "uniq", "cut", "tr", "sed", "grep", "tac", "xargs"})
+WAITING = frozenset({"wc", "sort", "tail", "uniq", "cut", "tr", "sed", "grep"})
 """Programs that write nothing before their input ends."""
 
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
@@ -89,7 +71,7 @@ class Runner:
 
     # Commands of commands
 
-    def run(self, node: Node, streams: Streams) -> int:
+    def run(self, node: syntax.Node, streams: Streams) -> int:
         """Run a command; its exit code is the status, too. Raises: Ended, Jump, NotExact, UnknownCommand."""
         self.state.steps[0] += 1
         if self.state.steps[0] > MOST_STEPS:
@@ -98,21 +80,21 @@ class Runner:
         self.state.status = code
         return code
 
-    def _run(self, node: Node, streams: Streams) -> int:
-        if isinstance(node, Simple):
+    def _run(self, node: syntax.Node, streams: Streams) -> int:
+        if isinstance(node, syntax.Simple):
             return self._simple(node, streams)
-        if isinstance(node, Script):
+        if isinstance(node, syntax.Script):
             code = 0
             for one in node.nodes:
                 code = self.run(one, streams)
             return code
-        if isinstance(node, AndOr):
+        if isinstance(node, syntax.AndOr):
             code = self.run(node.first, streams)
             for operator, one in node.rest:
                 if (operator == "&&") == (code == 0):
                     code = self.run(one, streams)
             return code
-        if isinstance(node, Pipeline):
+        if isinstance(node, syntax.Pipeline):
             return self._pipeline(node, streams)
         try:
             with self._redirected(node.redirects, streams) as inner:
@@ -120,26 +102,24 @@ class Runner:
         except _Refused:
             return 1
 
-    def _compound(self, node: Node, streams: Streams) -> int:
-        if isinstance(node, If):
+    def _compound(self, node: syntax.Node, streams: Streams) -> int:
+        if isinstance(node, syntax.If):
             for condition, body in node.branches:
                 if condition is None or self.run(condition, streams) == 0:
                     return self.run(body, streams)
             return 0
-        if isinstance(node, For):
+        if isinstance(node, syntax.For):
             return self._for(node, streams)
-        if isinstance(node, While):
+        if isinstance(node, syntax.Loop):
             return self._while(node, streams)
-        if isinstance(node, Group):
+        if isinstance(node, syntax.Group):
             if node.is_subshell:
                 return self._subshell(node.body, streams)
             return self.run(node.body, streams)
-        if isinstance(node, Condition):
-            return int(not self._holds(node.test, streams))
-        assert isinstance(node, ArithmeticCommand)
-        return int(not evaluated(self._expander(streams).text(node.word), self.state.variables))
+        assert isinstance(node, syntax.Condition)
+        return int(not self._holds(node, streams))
 
-    def _for(self, node: For, streams: Streams) -> int:
+    def _for(self, node: syntax.For, streams: Streams) -> int:
         code = 0
         for value in self._expander(streams).words(node.words):
             self.state.assign(node.name, value)
@@ -148,7 +128,7 @@ class Runner:
                 break
         return code
 
-    def _while(self, node: While, streams: Streams) -> int:
+    def _while(self, node: syntax.Loop, streams: Streams) -> int:
         code, goes_on = 0, True
         while goes_on:
             self.state.loops += 1
@@ -163,7 +143,7 @@ class Runner:
             code, goes_on = self._turn(node.body, streams)
         return code
 
-    def _turn(self, body: Script, streams: Streams) -> tuple[int, bool]:
+    def _turn(self, body: syntax.Script, streams: Streams) -> tuple[int, bool]:
         """Run the body of a loop once; return its exit code, and whether the loop goes on."""
         self.state.loops += 1
         try:
@@ -175,26 +155,22 @@ class Runner:
         finally:
             self.state.loops -= 1
 
-    def _holds(self, test: Test | Combination, streams: Streams) -> bool:
-        if isinstance(test, Combination):
-            if test.operator == "!":
-                return not self._holds(test.parts[0], streams)
-            results = (self._holds(part, streams) for part in test.parts)
-            return all(results) if test.operator == "&&" else any(results)
-        expander = self._expander(streams)
-        if test.left is None:
-            return holds(
-                (test.operator, expander.text(test.right)) if test.operator else (expander.text(test.right),), self.disk
-            )
-        left = expander.text(test.left)
-        if test.operator in {"=", "==", "!="}:
-            is_equal = re.fullmatch(pattern_of(expander.segments(test.right)), left) is not None
-            return is_equal == (test.operator != "!=")
-        return holds((left, test.operator, expander.text(test.right)), self.disk, is_strict=True)
+    def _holds(self, node: syntax.Condition, streams: Streams) -> bool:
+        expander, words = self._expander(streams), node.words
+        is_negated = len(words) > 1 and words[0].raw == "!"
+        words = words[is_negated:]
+        has_operator = bool(words) and words[0].raw[:1] in {"-", "!"}
+        if has_operator != (len(words) == 2) or not 0 < len(words) < 4 or (len(words) == 3 and words[1].raw != words[1].plain):  # noqa: PLR2004
+            raise NotExact("this test in [[ ]]")
+        texts = [expander.text(word) for word in words]
+        if words[1:2] and words[1].raw in {"=", "==", "!="}:
+            is_equal = re.fullmatch(pattern_of(expander.segments(words[2])), texts[0]) is not None
+            return (is_equal == (words[1].raw != "!=")) != is_negated
+        return holds(texts, self.disk, is_strict=True) != is_negated
 
     # Subshells and pipelines
 
-    def _subshell(self, node: Node, streams: Streams) -> int:
+    def _subshell(self, node: syntax.Node, streams: Streams) -> int:
         outer, cwd = self.state, self.disk.cwd
         self.state = outer.copy()
         try:
@@ -204,7 +180,7 @@ class Runner:
         finally:
             self.state, self.disk.cwd = outer, cwd
 
-    def _pipeline(self, node: Pipeline, streams: Streams) -> int:
+    def _pipeline(self, node: syntax.Pipeline, streams: Streams) -> int:
         if len(node.commands) == 1:
             return int(not self.run(node.commands[0], streams))
         source, last = streams.source, len(node.commands) - 1
@@ -226,16 +202,18 @@ class Runner:
             has_raced = has_raced or len(streams.error.data) > errors
             if self.disk.writes & (earlier[0] | earlier[1]) or self.disk.reads & earlier[1]:
                 raise NotExact("a file that two commands of a pipeline use at once")
+            if number and not source.is_used and source.has_data and not isinstance(node.commands[number - 1], syntax.Simple):
+                raise NotExact("a pipe that nobody reads")
             earlier[0].update(self.disk.reads)
             earlier[1].update(self.disk.writes)
             source = Source(bytes(out.data)) if number < last else source
         self.disk.reads, self.disk.writes = reads | earlier[0], writes | earlier[1]
         return int(not code) if node.negated else code
 
-    def _substitute(self, script: Script, streams: Streams) -> str:
+    def _substitute(self, script: syntax.Script, streams: Streams) -> str:
         """Return the output of ``$( )``."""
         only = script.nodes[0] if len(script.nodes) == 1 else None
-        if isinstance(only, Simple) and not only.words and not only.assignments:
+        if isinstance(only, syntax.Simple) and not only.words and not only.assignments:
             if [redirect.operator for redirect in only.redirects] != ["<"]:
                 raise NotExact("a substitution without a command")
             try:
@@ -257,7 +235,7 @@ class Runner:
     # Redirections
 
     @contextmanager
-    def _redirected(self, redirects: Sequence[Redirect], streams: Streams) -> Iterator[Streams]:
+    def _redirected(self, redirects: Sequence[syntax.Redirect], streams: Streams) -> Iterator[Streams]:
         """Give the streams as redirections leave them, and write files at the end. Raises: _Refused."""
         if not redirects:
             yield streams
@@ -275,7 +253,7 @@ class Runner:
                 if sink.data:
                     disk.write(sink.path, bytes(sink.data), append=append)
 
-    def _redirect(self, redirect: Redirect, streams: Streams, opened: list[tuple[Sink, bool]]) -> Streams:
+    def _redirect(self, redirect: syntax.Redirect, streams: Streams, opened: list[tuple[Sink, bool]]) -> Streams:
         operator, target = redirect.operator, redirect.target
         assert target is not None
         if operator.startswith("<<"):
@@ -332,24 +310,25 @@ class Runner:
         opened.append((sink, append))
         return sink
 
-    # Simple commands
+    # syntax.Simple commands
 
-    def _simple(self, node: Simple, streams: Streams) -> int:
+    def _simple(self, node: syntax.Simple, streams: Streams) -> int:
         self._substituted = 0
         words = self._words(node, streams)
         try:
             with self._redirected(node.redirects, streams) as inner:
                 if not words:
-                    for assignment in node.assignments:
-                        self.state.assign(assignment.name, self._value_of(assignment, streams))
+                    self._assign(node, streams)
                     return self._substituted
                 if not node.assignments:
                     return self._execute(words, node.text, inner)
                 return self._with_assignments(node, words, inner)
         except _Refused:
+            if not words:
+                raise NotExact("a failed redirection without a command") from None
             return 1
 
-    def _words(self, node: Simple, streams: Streams) -> Sequence[str]:
+    def _words(self, node: syntax.Simple, streams: Streams) -> Sequence[str]:
         plain = [word.plain for word in node.words if word.plain is not None]
         if len(plain) == len(node.words):
             return plain
@@ -358,31 +337,28 @@ class Runner:
             return expander.words(node.words)
         found: list[str] = []
         for word in node.words:
-            found += [expander.text(word)] if ASSIGNMENT.match(word.raw) else expander.words((word,))
+            found += [expander.text(word)] if syntax.ASSIGNMENT.match(word.raw) else expander.words((word,))
         return found
 
-    def _value_of(self, assignment: Assignment, streams: Streams) -> str:
-        value = self._expander(streams).text(assignment.value)
-        return self.state.variables.get(assignment.name, "") + value if assignment.appends else value
+    def _assign(self, node: syntax.Simple, streams: Streams) -> None:
+        for name, plus, word in node.assignments:
+            value = self._expander(streams).text(word)
+            self.state.assign(name, self.state.variables.get(name, "") + value if plus else value)
 
-    def _with_assignments(self, node: Simple, words: Sequence[str], streams: Streams) -> int:
+    def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
         """Run a command with variables that are set for it alone."""
-        if words[0] in DECLARING or (words[0] == "read" and any(one.name != "IFS" for one in node.assignments)):
+        if words[0] in DECLARING or (words[0] == "read" and any(name != "IFS" for name, _, _ in node.assignments)):
             raise NotExact(f"{words[0]} with variables for it alone")
         state = self.state
-        variables, exported = dict(state.variables), set(state.exported)
-        names = {one.name for one in node.assignments}
-        for assignment in node.assignments:
-            self.state.assign(assignment.name, self._value_of(assignment, streams))
-            state.exported.add(assignment.name)
+        before, names = (dict(state.variables), set(state.exported)), {name for name, _, _ in node.assignments}
+        self._assign(node, streams)
+        state.exported |= names
         code = self._execute(words, node.text, streams)
         for name in names:
             state.variables.pop(name, None)
-            state.exported.discard(name)
-            if name in variables:
-                state.variables[name] = variables[name]
-            if name in exported:
-                state.exported.add(name)
+            if name in before[0]:
+                state.variables[name] = before[0][name]
+        state.exported -= names - before[1]
         return code
 
     def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:
@@ -417,5 +393,5 @@ class Runner:
             raise NotExact("a PATH of its own")
 
 
-def _waits(command: Node) -> bool:
-    return isinstance(command, Simple) and bool(command.words) and command.words[0].plain in WAITING
+def _waits(command: syntax.Node) -> bool:
+    return isinstance(command, syntax.Simple) and bool(command.words) and command.words[0].plain in WAITING

@@ -35,6 +35,11 @@ class Source:
         self._is_unsure = self.is_used = False
         self.is_file = is_file
 
+    @property
+    def has_data(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._data)
+
     def take(self, *, leaves_rest: bool = False) -> bytes:
         """Return what has not been read. ``leaves_rest``: the reader stops early, so nobody can say what the next one gets."""
         if self._is_unsure:

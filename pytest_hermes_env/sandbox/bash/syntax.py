@@ -9,27 +9,18 @@ from typing import TypeAlias
 __all__ = [
     "ASSIGNMENT",
     "AndOr",
-    "Arithmetic",
-    "ArithmeticCommand",
-    "Assignment",
-    "Combination",
     "Condition",
+    "Expansion",
     "For",
     "Group",
     "If",
+    "Loop",
     "Node",
     "Part",
     "Pipeline",
     "Redirect",
-    "Script",
-    "Simple",
-    "Substitution",
-    "Test",
-    "Text",
-    "Variable",
-    "While",
-    "Word",
 ]
+__all__ += ["Script", "Simple", "Text", "Word"]
 
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 """The beginning of an assignment: its name, and a plus sign if it appends."""
@@ -44,34 +35,17 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """``$name``, or ``${name operator word}``; ``second`` is a replacement. The operator ``length`` is ``${#name}``."""
+class Expansion:
+    """``$name``, ``${name operator word}``, ``$(( word ))``, or ``$( script )``. The operator ``length`` is ``${#name}``."""
 
-    name: str
     quoted: bool
+    name: str = ""
     operator: str = ""
     word: Word | None = None
-    second: Word | None = None
-    span: tuple[int, int | None] = (0, None)
+    script: Script | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Substitution:
-    """``$( )`` or backquotes."""
-
-    script: Script
-    quoted: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arithmetic:
-    """``$(( ))``."""
-
-    word: Word
-    quoted: bool
-
-
-Part: TypeAlias = Text | Variable | Substitution | Arithmetic
+Part: TypeAlias = Text | Expansion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,15 +55,6 @@ class Word:
     parts: tuple[Part, ...]
     raw: str
     plain: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """``name=value``, or ``name+=value``."""
-
-    name: str
-    value: Word
-    appends: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,9 +68,9 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simple:
-    """A simple command. ``text`` is its source without redirections."""
+    """A simple command. ``text`` is its source without redirections; an assignment is a name, a plus sign or none, a value."""
 
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[tuple[str, str, Word], ...]
     words: tuple[Word, ...]
     redirects: tuple[Redirect, ...]
     text: str
@@ -152,7 +117,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class While:
+class Loop:
     """``while`` or ``until``."""
 
     condition: Script
@@ -172,36 +137,11 @@ class For:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """A test in ``[[ ]]``: a word alone, an operator before a word, or between two."""
-
-    left: Word | None
-    operator: str
-    right: Word
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Combination:
-    """Tests in ``[[ ]]`` combined by ``&&``, ``||`` or ``!``, which has one part."""
-
-    operator: str
-    parts: tuple[Test | Combination, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """``[[ ]]``."""
+    """One test in ``[[ ]]``."""
 
-    test: Test | Combination
+    words: tuple[Word, ...]
     redirects: tuple[Redirect, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArithmeticCommand:
-    """``(( ))``."""
-
-    word: Word
-    redirects: tuple[Redirect, ...]
-
-
-Node: TypeAlias = Simple | Pipeline | AndOr | Script | Group | If | While | For | Condition | ArithmeticCommand
+Node: TypeAlias = Simple | Pipeline | AndOr | Script | Group | If | Loop | For | Condition

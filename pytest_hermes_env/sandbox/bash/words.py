@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pytest_hermes_env.sandbox.bash.syntax import Arithmetic, Part, Script, Substitution, Text, Variable, Word
+from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["COMPUTED", "WordReader", "braces_expanded"]
@@ -17,12 +17,11 @@ PLAIN = re.compile(r"[^ \t\n;&|<>()$`\\\"']+")
 IN_DOUBLE_QUOTES = re.compile(r"[^$`\\\"]+")
 IN_DOCUMENT = re.compile(r"[^$`\\]+")
 IN_BRACES = re.compile(r"[^}$`\\\"'{\n]+")
-TO_SLASH = re.compile(r"[^}/$`\\\"'{\n]+")
 IN_ARITHMETIC = re.compile(r"[^()$`\\\"'{};\n]+")
 NAMED = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|\?)")
 BRACED = re.compile(r"\$\{(#?)([A-Za-z_][A-Za-z0-9_]*)")
-OPERATOR = re.compile(r":?[-+]|##?|%%?|//?(?![#%])|\^\^?(?=\})|,,?(?=\})")
-SPAN = re.compile(r":([0-9]{1,9}| -[0-9]{1,9})(?::([0-9]{1,9}))?\}")
+OPERATOR = re.compile(r":?[-+]|##?|%%?")
+BRACES = re.compile(r"([\w./*-]*)\{(?:([\w./*-]*(?:,[\w./*-]*)+)|([1-9]\d{0,2})\.\.([1-9]\d{0,2}))\}([\w./*-]*)", re.ASCII)
 LETTER = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([abefnrtv\\'\"]))")
 LETTERS = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 SPECIAL = frozenset("0123456789@*#!$-[")
@@ -144,14 +143,14 @@ class WordReader:
         found = NAMED.match(text, self.at)
         if found:
             self.at = found.end()
-            return Variable(name=self.checked_name(found[1]), quoted=quoted)
+            return Expansion(name=self.checked_name(found[1]), quoted=quoted)
         following = text[self.at + 1 : self.at + 2]
         if text.startswith("$((", self.at):
             self.at += 3
-            return Arithmetic(word=self.arithmetic_word(), quoted=quoted)
+            return Expansion(operator="((", word=self._arithmetic(), quoted=quoted)
         if following == "(":
             self.at += 2
-            return Substitution(script=self.substituted_script(), quoted=quoted)
+            return Expansion(script=self.substituted_script(), quoted=quoted)
         if following == "{":
             return self._braced(quoted=quoted)
         if following == "'" and not quoted:
@@ -192,9 +191,9 @@ class WordReader:
             raise NotExact("a backquote without its end")
         self.at = found.end()
         inner = re.sub(r"\\([$`\\\"])" if quoted else r"\\([$`\\])", r"\1", found[1])
-        return Substitution(script=self.inner_script(inner), quoted=quoted)
+        return Expansion(script=self.inner_script(inner), quoted=quoted)
 
-    def arithmetic_word(self) -> Word:
+    def _arithmetic(self) -> Word:
         """Read to the ``))`` that ends the arithmetic."""
         parts: list[Part] = []
         start, depth = self.at, 0
@@ -225,41 +224,29 @@ class WordReader:
         self.at = found.end()
         if self.text.startswith("}", self.at):
             self.at += 1
-            return Variable(name=name, quoted=quoted, operator="length" if found[1] else "")
-        if span := SPAN.match(self.text, self.at):
-            self.at = span.end()
-            start, length = int(span[1]), int(span[2]) if span[2] else None
-            return Variable(name=name, quoted=quoted, operator=":", span=(start, length))
+            return Expansion(name=name, quoted=quoted, operator="length" if found[1] else "")
         operator = OPERATOR.match(self.text, self.at)
         if not operator or found[1]:
             raise NotExact("this ${...}")
         self.at = operator.end()
-        is_replacement = operator[0][0] == "/"
         in_quotes = quoted and operator[0][-1] in "-+"
-        word = self._in_braces(TO_SLASH if is_replacement else IN_BRACES, quoted=in_quotes, outer_quoted=quoted)
-        second = None
-        if is_replacement:
-            if not word.parts:
-                raise NotExact("this ${.../...}")
-            if self.text.startswith("/", self.at):
-                self.at += 1
-                second = self._in_braces(IN_BRACES, quoted=in_quotes, outer_quoted=quoted)
+        word = self._in_braces(quoted=in_quotes, outer_quoted=quoted)
         if not self.text.startswith("}", self.at):
             raise NotExact("this ${...}")
         self.at += 1
-        return Variable(name=name, quoted=quoted, operator=operator[0], word=word, second=second)
+        return Expansion(name=name, quoted=quoted, operator=operator[0], word=word)
 
-    def _in_braces(self, plain: re.Pattern[str], *, quoted: bool, outer_quoted: bool) -> Word:
+    def _in_braces(self, *, quoted: bool, outer_quoted: bool) -> Word:
         """Read a word in ``${...}``, to what ends it."""
         start = self.at
         parts: list[Part] = []
         while True:
-            found = plain.match(self.text, self.at)
+            found = IN_BRACES.match(self.text, self.at)
             if found:
                 self.at = found.end()
                 parts.append(Text(text=found[0], quoted=quoted))
             letter = self.text[self.at : self.at + 1]
-            if letter == "}" or (letter == "/" and plain is TO_SLASH):
+            if letter == "}":
                 break
             if letter in {"$", "`"}:
                 parts.append(self._expansion(quoted=quoted))
@@ -296,63 +283,20 @@ def _with_home(parts: list[Part], *, is_value: bool) -> list[Part]:
     if not first.text.startswith("~/") and (first.text != "~" or len(parts) > 1):
         raise NotExact("this tilde")
     rest: list[Part] = [Text(text=first.text[1:], quoted=False)] if first.text != "~" else []
-    return [Variable(name="HOME", quoted=True), *rest, *parts[1:]]
+    return [Expansion(name="HOME", quoted=True), *rest, *parts[1:]]
 
 
 def braces_expanded(word: Word) -> list[Word]:
-    """Return the words that braces make of a word, such as two for ``a.{c,h}``."""
-    if not any(isinstance(part, Text) and not part.quoted and "{" in part.text for part in word.parts):
+    """Return the words that braces make of a word, such as two for ``a.{c,h}``. Raises: there is anything else → NotExact."""
+    if not any(isinstance(part, Text) and not part.quoted and "{" in part.text for part in word.parts) or word.plain == "{}":
         return [word]
-    return [Word(parts=tuple(parts), raw=word.raw, plain=_plain(parts) or None) for parts in _alternatives(list(word.parts))]
-
-
-def _alternatives(parts: list[Part]) -> list[list[Part]]:
-    for number, part in enumerate(parts):
-        if not isinstance(part, Text) or part.quoted or "{" not in part.text:
-            continue
-        before, _, behind = part.text.partition("{")
-        inner, after = _to_closing([Text(text=behind, quoted=False), *parts[number + 1 :]])
-        head: list[Part] = [*parts[:number], Text(text=before, quoted=False)]
-        choices = _choices(inner)
-        if choices is None:
-            literal: list[Part] = [*head, Text(text="{", quoted=True), *inner, Text(text="}", quoted=True)]
-            return [[*literal, *rest] for rest in _alternatives(after)]
-        return [[*head, *choice, *rest] for choice in choices for rest in _alternatives(after)]
-    return [parts]
-
-
-def _to_closing(parts: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Return the parts before the closing brace, and those behind it."""
-    inner: list[Part] = []
-    for number, part in enumerate(parts):
-        if isinstance(part, Text) and not part.quoted:
-            found = re.search(r"[{}]", part.text)
-            if found and found[0] == "{":
-                break
-            if found:
-                inner.append(Text(text=part.text[: found.start()], quoted=False))
-                return inner, [Text(text=part.text[found.end() :], quoted=False), *parts[number + 1 :]]
-        inner.append(part)
-    raise NotExact("these braces")
-
-
-def _choices(inner: list[Part]) -> list[list[Part]] | None:
-    """Return what each alternative between braces consists of, or None if they are literal."""
-    choices: list[list[Part]] = [[]]
-    for part in inner:
-        if not isinstance(part, Text) or part.quoted:
-            choices[-1].append(part)
-            continue
-        first, *others = part.text.split(",")
-        choices[-1].append(Text(text=first, quoted=False))
-        choices += [[Text(text=other, quoted=False)] for other in others]
-    if len(choices) > 1:
-        return choices
-    text = "".join(part.text for part in inner if isinstance(part, Text))
-    if found := re.fullmatch(r"(0|[1-9]\d{0,3})\.\.(0|[1-9]\d{0,3})", text):
-        first_number, last_number = int(found[1]), int(found[2])
-        step = 1 if last_number >= first_number else -1
-        return [[Text(text=str(value), quoted=False)] for value in range(first_number, last_number + step, step)]
-    if ".." in text:
+    found = BRACES.fullmatch(word.raw)
+    if not found:
         raise NotExact("these braces")
-    return None
+    before, choices, first, last, after = found.groups()
+    inner = choices.split(",") if choices else [str(number) for number in range(int(first), int(last) + 1)]
+    texts = [f"{before}{one}{after}" for one in inner]
+    if not inner or not all(texts):
+        raise NotExact("these braces")
+    parts = [(Text(text=text, quoted=False),) for text in texts]
+    return [Word(parts=one, raw=word.raw, plain=_plain(one)) for one in parts]

@@ -1,4 +1,4 @@
-"""Commands that read text and write text: cat, head, tail, tac, wc, sort, uniq, cut, tr, tee, diff.
+"""Commands that read text and write text: cat, head, tail, wc, sort, uniq, cut, tr, tee.
 
 Source: GNU coreutils 9.1.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pytest_hermes_env.sandbox.commands.patterns import CLASSES
 from pytest_hermes_env.sandbox.commands.process import Process, Program, lines_of, quoted, shown
@@ -46,6 +45,8 @@ def head_or_tail(process: Process) -> int:
     if not found or ("c" in options and "n" in options) or any(name.startswith("+") for name in options.operands):
         raise NotExact(f"this {process.name}")
     count = int(found[2])
+    if not count and not is_head and not found[1]:
+        raise NotExact("tail of nothing")
     if is_head:
         part = slice(-count if count else None) if found[1] == "-" else slice(count)
     else:
@@ -67,26 +68,18 @@ def head_or_tail(process: Process) -> int:
     return process.code
 
 
-def tac(process: Process) -> int:
-    """Write lines in reverse order."""
-    operands = process.options("").operands
-    for _, data in process.inputs(operands, complaint="failed to open '{}' for reading"):
-        if data and not data.endswith(b"\n"):
-            raise NotExact("tac without a line break at the end")
-        process.write(b"".join(reversed(lines_of(data))))
-    return process.code
-
-
 def wc(process: Process) -> int:
     """Count lines, words, characters and bytes."""
-    options = process.options("lwcm", {"lines": "l", "words": "w", "bytes": "c", "chars": "m"})
-    chosen = [letter for letter in "lwmc" if letter in options] or list("lwc")
+    options = process.options("lwc", {"lines": "l", "words": "w", "bytes": "c"})
+    chosen = [letter for letter in "lwc" if letter in options] or list("lwc")
     is_file, names = process.streams.source.is_file, options.operands
     rows: list[tuple[list[int], str]] = []
     sizes: list[int] = []
     for name, data in process.inputs(names):
-        rows.append(([_count(process, letter, data) for letter in chosen], name))
+        rows.append(([_count(letter, data) for letter in chosen], name))
         sizes.append(len(data))
+    if process.code and rows:
+        raise NotExact("wc of files of which some do not exist")
     if len(names) > 1:
         rows.append(
             ([sum(column) for column in zip(*(counts for counts, _ in rows), strict=True)] or [0] * len(chosen), "total")
@@ -98,81 +91,41 @@ def wc(process: Process) -> int:
         width = max(width, DIGITS_OF_A_PIPE)
     for counts, name in rows:
         text = " ".join(str(count).rjust(width) for count in counts)
-        process.write(f"{text}{f' {shown(name)}' if names else ''}\n")
+        process.write(f"{text}{f' {name}' if names else ''}\n")
     return process.code
 
 
-def _count(process: Process, letter: str, data: bytes) -> int:
+def _count(letter: str, data: bytes) -> int:
     if letter == "w":
         if re.search(rb"[^\t-\r -~]", data):
             raise NotExact("wc -w of what is not plain text")
         return len(data.split())
-    return data.count(b"\n") if letter == "l" else len(data) if letter == "c" else len(process.text(data))
+    return data.count(b"\n") if letter == "l" else len(data)
 
 
 def sort(process: Process) -> int:
-    """Sort lines; by numbers (``-n``), keys (``-k``, ``-t``), each once (``-u``)."""
-    options = process.options("nrufsk:t:o:b", {"numeric-sort": "n", "reverse": "r", "unique": "u", "key": "k:"})
-    separator = options.get("t").encode()
-    if len(separator) > 1 or "b" in options or ("t" in options and not separator):
-        raise NotExact("this sort")
+    """Sort lines; by whole numbers (``-n``), backwards (``-r``), each once (``-u``)."""
+    options = process.options("nru", {"numeric-sort": "n", "reverse": "r", "unique": "u"})
     inputs = list(process.inputs(options.operands, complaint="cannot read: {}", code=2))
     if process.code:
         return process.code
     lines = [line.removesuffix(b"\n") for _, data in inputs for line in lines_of(data)]
-    flags = "".join(letter for letter in "nrf" if letter in options)
-    keys = [_key(text, flags) for text in options.given.get("k", ())] or ([_Key(flags=flags)] if set(flags) - {"r"} else [])
-    if "u" not in options and "s" not in options:
-        lines.sort(reverse="r" in options)
-    elif not keys:
-        lines.sort(reverse="r" in options)
-        lines = list(dict.fromkeys(lines)) if "u" in options else lines
-    for key in reversed(keys):
-        lines.sort(key=lambda line, key=key: key.of(line, separator), reverse="r" in key.flags)  # type: ignore[misc]
-    if "u" in options and keys:
-        lines = list({tuple(key.of(line, separator) for key in keys): line for line in reversed(lines)}.values())[::-1]
-    text = b"".join([line + b"\n" for line in lines])
-    if "o" in options:
-        process.disk.write(options.get("o"), text)
-    else:
-        process.write(text)
+    lines = list(dict.fromkeys(lines)) if "u" in options else lines
+    lines.sort(reverse="r" in options)
+    if "n" in options:
+        numbers = {line: _number(line) for line in lines}
+        if "u" in options and len(set(numbers.values())) < len(numbers):
+            raise NotExact("sort -nu of equal numbers")
+        lines.sort(key=numbers.__getitem__, reverse="r" in options)
+    process.write(b"".join([line + b"\n" for line in lines]))
     return 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Key:
-    """One sort key: how it is compared, and its first and last field; without them the whole line."""
-
-    flags: str
-    first: int = 0
-    last: int = 0
-
-    def of(self, line: bytes, separator: bytes) -> object:
-        part = self._part(line, separator)
-        if "n" in self.flags:
-            found = re.match(rb"[ \t]*(-?\d{0,15})(\.?)", part)
-            if (
-                found is None
-                or found[2]
-                or found[1].strip(b"-").isdigit() != bool(found[1])
-                or re.match(rb"\d", part[found.end() :])
-            ):
-                raise NotExact("sort -n of these numbers")
-            return int(found[1] or 0)
-        return part.upper() if "f" in self.flags else part
-
-    def _part(self, line: bytes, separator: bytes) -> bytes:
-        if not self.first:
-            return line
-        fields = line.split(separator) if separator else re.findall(rb"[ \t]*[^ \t]+|[ \t]+$", line)
-        return separator.join(fields[self.first - 1 : self.last or None])
-
-
-def _key(text: str, flags: str) -> _Key:
-    found = re.fullmatch(r"([1-9]\d{0,3})([nfr]*)(?:,([1-9]\d{0,3})([nfr]*))?", text)
-    if not found:
-        raise NotExact(f"sort -k {text}")
-    return _Key(flags=found[2] + (found[4] or "") or flags, first=int(found[1]), last=int(found[3] or 0))
+def _number(line: bytes) -> int:
+    found = re.match(rb"[ \t]*(-?\d{1,15})?(?![-.\d])", line)
+    if found is None:
+        raise NotExact("sort -n of these numbers")
+    return int(found[1] or 0)
 
 
 def uniq(process: Process) -> int:
@@ -302,26 +255,11 @@ def tee(process: Process) -> int:
     return process.code
 
 
-def diff(process: Process) -> int:
-    """Compare two files; how they differ is not known, only whether (``-q``)."""
-    names = (options := process.options("uq", {"brief": "q", "unified": "u"})).operands
-    if len(names) != 2 or not all(process.disk.is_file(name) for name in names):  # noqa: PLR2004 - two files
-        raise NotExact("this diff")
-    if process.disk.read(names[0]) == process.disk.read(names[1]):
-        return 0
-    if "q" not in options:
-        raise NotExact("how two files differ")
-    process.write(f"Files {shown(names[0])} and {shown(names[1])} differ\n")
-    return 1
-
-
 LINES: dict[str, Program] = {
     "cat": cat,
     "cut": cut,
-    "diff": diff,
     "head": head_or_tail,
     "sort": sort,
-    "tac": tac,
     "tail": head_or_tail,
     "tee": tee,
     "tr": tr,

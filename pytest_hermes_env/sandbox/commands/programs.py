@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pytest_hermes_env.sandbox.commands.bytes_and_names import FACTS
+from pytest_hermes_env.sandbox.commands.facts import FACTS
 from pytest_hermes_env.sandbox.commands.find import find
 from pytest_hermes_env.sandbox.commands.grep import grep
-from pytest_hermes_env.sandbox.commands.launchers import timeout, xargs
 from pytest_hermes_env.sandbox.commands.lines import LINES
 from pytest_hermes_env.sandbox.commands.process import Program
 from pytest_hermes_env.sandbox.commands.sed import sed
@@ -20,7 +19,5 @@ PROGRAMS: dict[str, Program] = {
     "find": find,
     "grep": grep,
     "sed": sed,
-    "timeout": timeout,
-    "xargs": xargs,
 }
 """Name → program."""

@@ -1,4 +1,4 @@
-"""sed: substitution, deletion and printing of lines by number, by pattern or in a range.
+"""sed: one substitution, deletion or printing, of all lines, of numbered lines or of those that match.
 
 Source: GNU sed 4.9.
 """
@@ -6,7 +6,6 @@ Source: GNU sed 4.9.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pytest_hermes_env.sandbox.commands.patterns import compiled
 from pytest_hermes_env.sandbox.commands.process import Process, lines_of
@@ -14,158 +13,58 @@ from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["sed"]
 
-LAST = -1
-ADDRESS = re.compile(r"[1-9]\d{0,8}|\$")
-FLAGS = re.compile(r"g?p?[iI]?g?p?")
-REPLACED = re.compile(r"&|\\(.)", re.DOTALL)
+ADDRESS = r"([1-9]\d{0,8}|\$|/(?:[^/\\\n\[]|\\[^\n])+/)"
+SCRIPT = re.compile(
+    rf"(?:{ADDRESS}(?:,{ADDRESS})?)?(!?)(?:([dp])|s([/|,#:@])((?:(?!\5)[^\\\n]|\\[^\n])+)\5((?:(?!\5)[^\\\n]|\\[^\n])*)\5([gpiI]*))"
+)
+REPLACED = re.compile(r"&|\\(.)")
 MISSING_INPUT = 2
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Address:
-    """A line number, or a pattern."""
-
-    number: int = 0
-    pattern: re.Pattern[str] | None = None
-
-    def holds(self, line: str, number: int, last: int) -> bool:
-        if self.pattern is not None:
-            return self.pattern.search(line) is not None
-        return number == (last if self.number == LAST else self.number)
-
-
-@dataclass(kw_only=True)
-class _Command:
-    """One command of a script, and whether its range is open at the moment."""
-
-    name: str
-    first: _Address | None
-    second: _Address | None
-    is_negated: bool
-    pattern: re.Pattern[str] | None = None
-    replacement: str = ""
-    flags: str = ""
-    is_open: bool = False
-
-    def applies(self, line: str, number: int, last: int) -> bool:
-        return self._selects(line, number, last) != self.is_negated
-
-    def _selects(self, line: str, number: int, last: int) -> bool:
-        if self.first is None:
-            return True
-        if self.second is None:
-            return self.first.holds(line, number, last)
-        if self.is_open:
-            self.is_open = not (self.second.holds(line, number, last) or 0 < self.second.number <= number)
-            return not (self.second.pattern is None and 0 < self.second.number < number)
-        if self.first.holds(line, number, last):
-            self.is_open = not (self.second.pattern is None and 0 < self.second.number <= number)
-            return True
-        return False
-
-
-class _Reader:
-    """Reads a script from left to right."""
+class _Script:
+    """One command of sed."""
 
     def __init__(self, script: str, *, extended: bool) -> None:
-        self.script, self.extended, self.at = script, extended, 0
+        found = SCRIPT.fullmatch(script.strip(" ;"))
+        if not found:
+            raise NotExact(f"sed {script}")
+        first, last, negation, letter, delimiter, pattern, new, flags = found.groups()
+        self.name, self.is_negated, self.flags = letter or "s", bool(negation), (flags or "").lower()
+        self.matches = self.pattern = None
+        self.span = (first, last or first)
+        is_numbered = all(one is None or one[0] != "/" for one in self.span)
+        if not is_numbered:
+            if last:
+                raise NotExact("sed from a line that matches to another")
+            self.matches = compiled(first[1:-1].replace("\\/", "/"), extended=extended, finds_text=True, is_sed=True)
+        if letter:
+            return
+        if delimiter == "|" and (extended or "\\|" in pattern + new):
+            raise NotExact("sed with this delimiter")
+        if re.search(r"\[[^]]*$", pattern) or (f"\\{delimiter}" in pattern + new and delimiter not in "/,#:@"):
+            raise NotExact("sed with a delimiter in brackets")
+        pattern, self.new = (text.replace(f"\\{delimiter}", delimiter) for text in (pattern, new))
+        self.pattern = compiled(pattern, extended=extended, ignore_case="i" in self.flags, finds_text=True, is_sed=True)
+        for escape in re.findall(r"\\(.)", self.new):
+            is_group = escape.isdigit() and 0 < int(escape) <= self.pattern.groups
+            if (escape.isalnum() and not is_group and escape not in "nt") or not escape.isascii():
+                raise NotExact(f"sed {script}")
+        if "g" in self.flags and self.pattern.fullmatch(""):
+            raise NotExact("sed of what matches nothing")
 
-    def commands(self) -> list[_Command]:
-        found: list[_Command] = []
-        while True:
-            self._skip(" \t\n;")
-            if self.at >= len(self.script):
-                return found
-            found.append(self._command())
+    def selects(self, line: str, number: int, last: int) -> bool:
+        """Return whether the command applies to a line."""
+        if self.matches is not None:
+            return (self.matches.search(line) is not None) != self.is_negated
+        begin, end = (last if one == "$" else int(one or 0) for one in self.span)
+        return (begin <= number <= max(begin, end) or self.span[0] is None) != self.is_negated
 
-    def _skip(self, letters: str) -> None:
-        while self.at < len(self.script) and self.script[self.at] in letters:
-            self.at += 1
-
-    def _peek(self) -> str:
-        return self.script[self.at : self.at + 1]
-
-    def _unknown(self) -> NotExact:
-        return NotExact(f"sed {self.script}")
-
-    def _command(self) -> _Command:
-        first, second = self._address(), None
-        if first is not None and self._peek() == ",":
-            self.at += 1
-            second = self._address()
-            if second is None:
-                raise self._unknown()
-        is_negated = self._peek() == "!"
-        self.at += is_negated
-        command = _Command(name=self._peek(), first=first, second=second, is_negated=is_negated)
-        self.at += 1
-        if command.name == "s":
-            self._substitution(command)
-        elif command.name not in {"d", "p", "q"} or (command.name == "q" and second):
-            raise self._unknown()
-        self._skip(" \t")
-        if self._peek() not in {"", ";", "\n"}:
-            raise self._unknown()
-        return command
-
-    def _substitution(self, command: _Command) -> None:
-        delimiter = self._peek()
-        self.at += 1
-        if not delimiter or delimiter in "\\\n" or delimiter.isalnum() or not delimiter.isascii():
-            raise self._unknown()
-        pattern, command.replacement = self._until(delimiter), self._until(delimiter, is_replacement=True)
-        found = FLAGS.match(self.script, self.at)
-        command.flags = found[0].lower() if found else ""
-        self.at += len(command.flags)
-        command.pattern = self._compiled(pattern, ignore_case="i" in command.flags)
-        numbers = [int(number) for number in re.findall(r"\\(?:\\|(\d))", command.replacement) if number]
-        if any(not 0 < number <= command.pattern.groups for number in numbers) or re.search(
-            r"(?<!\\)(?:\\\\)*\\[a-mo-su-zA-Z\n]", command.replacement
-        ):
-            raise self._unknown()
-
-    def _compiled(self, pattern: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-        if not pattern:
-            raise self._unknown()
-        return compiled(pattern, extended=self.extended, ignore_case=ignore_case, finds_text=True, is_sed=True)
-
-    def _address(self) -> _Address | None:
-        found = ADDRESS.match(self.script, self.at)
-        if found:
-            self.at = found.end()
-            if self._peek() == "~":
-                raise self._unknown()
-            return _Address(number=LAST if found[0] == "$" else int(found[0]))
-        if self._peek() == "/":
-            self.at += 1
-            return _Address(pattern=self._compiled(self._until("/")))
-        return None
-
-    def _until(self, delimiter: str, *, is_replacement: bool = False) -> str:
-        """Return the text up to the delimiter, which loses its backslash where it has one."""
-        out = ""
-        while self.at < len(self.script):
-            letter = self.script[self.at]
-            following = self.script[self.at + 1 : self.at + 2]
-            self.at += 1
-            if letter == delimiter:
-                return out
-            if letter == "\n":
-                break
-            if (
-                letter == "["
-                and not is_replacement
-                and delimiter in self.script[self.at : self.script.find("]", self.at + 1) + 1]
-            ):
-                break  # whether a delimiter in brackets ends the pattern
-            if letter == "\\":
-                self.at += 1
-                if following == delimiter and delimiter not in "/,:;#@!_%\"'~<>=":
-                    break  # whether the delimiter keeps its special meaning
-                out += following if following == delimiter else letter + following
-            else:
-                out += letter
-        raise self._unknown()
+    def changed(self, line: str) -> tuple[str, int]:
+        """Return a line as the substitution leaves it, and how often it changed it."""
+        assert self.pattern is not None
+        return self.pattern.subn(
+            lambda found: REPLACED.sub(lambda escape: _meant(escape, found), self.new), line, count="g" not in self.flags
+        )
 
 
 def sed(process: Process) -> int:
@@ -175,67 +74,38 @@ def sed(process: Process) -> int:
     options = process.options("nErie:", {"quiet": "n", "regexp-extended": "E", "expression": "e:", "in-place": "i"})
     scripts, operands = options.given.get("e", []), list(options.operands)
     if not scripts:
-        if not operands:
-            raise NotExact("sed without a script")
-        scripts = [operands.pop(0)]
-    commands = _Reader("\n".join(scripts), extended="E" in options or "r" in options).commands()
+        scripts, operands = operands[:1], operands[1:]
+    if len(scripts) != 1 or ("i" in options and not operands):
+        raise NotExact("this sed")
+    script = _Script(scripts[0], extended="E" in options or "r" in options)
     found = list(process.inputs(operands, complaint="can't read {}", code=MISSING_INPUT))
-    if process.code and found:
-        raise NotExact("sed of files of which some do not exist")
-    if "i" in options and not operands:
-        raise NotExact("sed -i without a file")
+    if len(operands) > 1 and (process.code or any(not data.endswith(b"\n") for _, data in found)):
+        raise NotExact("sed of these files")
     if "i" in options:
         for name, data in found:
-            process.disk.write(name, _edited(process, data, commands, is_quiet="n" in options))
-    elif any(not data.endswith(b"\n") for _, data in found[:-1]) and any(data for _, data in found[1:]):
-        raise NotExact("sed of a file without a line break at its end")
+            process.disk.write(name, _edited(process, data, script, is_quiet="n" in options))
     else:
-        process.write(_edited(process, b"".join([data for _, data in found]), commands, is_quiet="n" in options))
+        process.write(_edited(process, b"".join([data for _, data in found]), script, is_quiet="n" in options))
     return process.code
 
 
-def _edited(process: Process, data: bytes, commands: list[_Command], *, is_quiet: bool) -> bytes:
+def _edited(process: Process, data: bytes, script: _Script, *, is_quiet: bool) -> bytes:
     out: list[str] = []
-    raw = lines_of(data)
-    is_ascii = data.isascii()
-    for command in commands:
-        command.is_open = False
-        if not is_ascii and "i" in command.flags:
-            raise NotExact("sed of what is not ASCII")
-    for number, one in enumerate(raw, 1):
-        text = process.text(one)
-        end = "\n" if text.endswith("\n") else ""
-        line, is_deleted, is_last = text.removesuffix("\n"), False, False
-        printed = 0
-        for command in commands:
-            if not command.applies(line, number, len(raw)):
-                continue
-            if command.name == "s":
-                line, changes = _substituted(line, command)
-            if command.name == "p" or (command.name == "s" and changes and "p" in command.flags):
-                out.append(line + end)
-                printed += 1
-            is_deleted, is_last = command.name == "d", command.name == "q"
-            if is_deleted or is_last:
-                break
-        if not is_deleted and not is_quiet:
-            out.append(line + end)
-            printed += 1
-        if printed > 1 and not end:
+    lines = lines_of(data)
+    if "i" in script.flags and not data.isascii():
+        raise NotExact("sed of what is not ASCII")
+    for number, raw in enumerate(lines, 1):
+        text = process.text(raw)
+        line, end = text.removesuffix("\n"), "\n" if text.endswith("\n") else ""
+        prints, changes = int(not is_quiet), 0
+        if script.selects(line, number, len(lines)):
+            if script.name == "s":
+                line, changes = script.changed(line)
+            prints = 0 if script.name == "d" else prints + (script.name == "p" or (changes > 0 and "p" in script.flags))
+        if prints > 1 and not end:
             raise NotExact("sed that prints a last line without a line break twice")
-        if is_last:
-            break
+        out.append(f"{line}{end}" * prints)
     return "".join(out).encode()
-
-
-def _substituted(line: str, command: _Command) -> tuple[str, int]:
-    """Return the line as the command changes it, and how often it did."""
-    assert command.pattern is not None
-
-    def put(found: re.Match[str]) -> str:
-        return REPLACED.sub(lambda escape: _meant(escape, found), command.replacement)
-
-    return command.pattern.subn(put, line, count=0 if "g" in command.flags else 1)
 
 
 def _meant(escape: re.Match[str], found: re.Match[str]) -> str:

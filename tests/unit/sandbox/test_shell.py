@@ -129,18 +129,11 @@ def test_answers_stand_wherever_a_command_may(scripted):
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "timeout 5 tool x",
-        "echo x | xargs tool",
-    ],
-)
-def test_answers_are_reached_through_other_commands(line, scripted):
-    """By the words that those would run."""
+def test_answers_are_reached_through_timeout(scripted):
+    """By the words that it would run."""
     shell, script = scripted(tool=Outcome(output="said\n", exit_code=0))
 
-    assert shell.run(line) == Outcome(output="said\n")
+    assert shell.run("timeout 5 tool x") == Outcome(output="said\n")
     assert script.asked[-1] == ("tool x", ("tool", "x"))
 
 
@@ -191,7 +184,6 @@ UNKNOWN = [
     ("x=$(make)", "make", ("make",)),
     ("echo > $(make)", "make", ("make",)),
     ("[[ -n $(make) ]]", "make", ("make",)),
-    ("(( $(make) ))", "make", ("make",)),
     ("echo $(( $(make) ))", "make", ("make",)),
     ("'make'", "'make'", ("make",)),
     ("\\make", "\\make", ("make",)),
@@ -213,7 +205,6 @@ REACHED = [
     ("$x -q", "$x -q", ("make", "-q")),
     ("./make", "./make", ("./make",)),
     ("/usr/bin/make", "/usr/bin/make", ("/usr/bin/make",)),
-    ("echo a | xargs make", "make a", ("make", "a")),
     ("timeout 5 make $x", "make make", ("make", "make")),
     ("make $x", "make $x", ("make", "make")),
     ("''", "''", ("",)),
@@ -249,6 +240,19 @@ NOT_KNOWN = [
     "echo a >&-",
     "set -euo pipefail",
     "eval ls",
+    "echo a | (( 1 ))",
+    "[[ a && b ]]",
+    "[[ a '=' b ]]",
+    "[[ '-f' b ]]",
+    "echo ${x/a/b}",
+    "x=(1)",
+    "IFS=, read a b < a.txt",
+    "sed 's/a*/x/g' a.txt",
+    "echo a | grep -o 'a\\|ab'",
+    "tail -n 0 a.txt",
+    "wc a.txt nope",
+    "read x y <<< 'a\\b c'",
+    "{ echo a; echo b; } | true",
     "declare -a x",
     "trap 'echo x' EXIT",
     "cat /proc/version",
