@@ -144,7 +144,7 @@ def limit_resources(limits: Mapping[str, int]) -> None:
         (resource.RLIMIT_CPU, limits["cpu_s"], 1),  # SIGXCPU, which says what happened, and SIGKILL a second later
         (resource.RLIMIT_DATA, limits["memory_bytes"], 0),
         (resource.RLIMIT_FSIZE, limits["disk_bytes"], 0),
-        (resource.RLIMIT_NPROC, limits["processes"], 0),
+        (resource.RLIMIT_NPROC, 4 * limits["processes"], 0),  # it counts threads, too; the first process counts processes
         (resource.RLIMIT_CORE, 0, 0),
     ):
         hard = resource.getrlimit(kind)[1]
