@@ -189,7 +189,8 @@ def _exported(text: str) -> dict[str, str]:
     found = {}
     for name, value in _EXPORT.findall(text):
         if value.startswith("$"):
-            found[name] = _ESCAPE.sub(_meaning, value[2:-1])
+            bytewise = _ESCAPE.sub(_meaning, value[2:-1])
+            found[name] = bytewise.encode(errors="surrogateescape").decode(errors="surrogateescape")
         elif value:
             found[name] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)
     return found

@@ -26,6 +26,7 @@ __all__ = [
     "HOST_NAME",
     "KIT",
     "PYTHON",
+    "SYSTEM",
     "Project",
     "Step",
     "boot",

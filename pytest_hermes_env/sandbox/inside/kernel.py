@@ -140,16 +140,16 @@ def drop_capabilities() -> None:
 
 def limit_resources(limits: Mapping[str, int]) -> None:
     """Limit this process and each that it starts."""
-    for kind, most in (
-        (resource.RLIMIT_CPU, limits["cpu_s"]),
-        (resource.RLIMIT_DATA, limits["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, limits["disk_bytes"]),
-        (resource.RLIMIT_NPROC, limits["processes"]),
-        (resource.RLIMIT_CORE, 0),
+    for kind, most, more in (
+        (resource.RLIMIT_CPU, limits["cpu_s"], 1),  # SIGXCPU, which says what happened, and SIGKILL a second later
+        (resource.RLIMIT_DATA, limits["memory_bytes"], 0),
+        (resource.RLIMIT_FSIZE, limits["disk_bytes"], 0),
+        (resource.RLIMIT_NPROC, 4 * limits["processes"], 0),  # it counts threads, too; the first process counts processes
+        (resource.RLIMIT_CORE, 0, 0),
     ):
         hard = resource.getrlimit(kind)[1]
-        limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (limit, limit))
+        limit = most + more if hard == resource.RLIM_INFINITY else min(most + more, hard)
+        resource.setrlimit(kind, (min(most, limit), limit))
 
 
 def _filter_system_calls() -> None:

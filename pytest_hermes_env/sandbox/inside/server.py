@@ -92,7 +92,7 @@ class _Server:
         self._directory = request["directory"]
         self._tree.most_bytes = self._limits["disk_bytes"]
         if request["has_tree"]:
-            self._tree.changes()
+            self._tree.begin()
         return {}, []
 
     def _run(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:

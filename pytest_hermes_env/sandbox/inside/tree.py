@@ -14,6 +14,9 @@ from typing import Any
 
 __all__ = ["Tree"]
 
+OPEN = stat.S_IRUSR | stat.S_IXUSR
+"""What the owner of a directory needs to see what is in it."""
+
 
 class Tree:
     """The tree below ``root``, without other file systems that are mounted in it.
@@ -23,10 +26,16 @@ class Tree:
 
     def __init__(self, root: str) -> None:
         self._root = root
+        self._machine: set[str] = set()
         self.most_bytes = 0
         self.is_cut = False
         self._known: dict[str, tuple[int, ...]] = {}
         self._read: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Take all that is there as known, and as nobody's: who reads it reads nothing of the tree."""
+        self.changes()
+        self._machine = set(self._known)
 
     def apply(self, changed: Mapping[str, Mapping[str, Any] | None], blobs: list[bytes]) -> None:
         """Write the entries, and remember them as known. Raises: a path that this machine cannot have → OSError."""
@@ -42,6 +51,7 @@ class Tree:
                     directories.append(path)
         for path in reversed(directories):  # their times, after what is in them
             _set_time(path, changed[path] or {})
+        self._machine -= changed.keys()
         for path in sorted(changed):
             self._remember(path)
 
@@ -90,7 +100,7 @@ class Tree:
             known, status = self._known.get(path), seen
             if stat.S_ISREG(seen.st_mode):
                 if known is not None and known[-1] == seen.st_ino and seen.st_atime_ns != self._read.get(path):
-                    read.append(path)
+                    read.extend({path} - self._machine)
                 if seen.st_atime_ns > seen.st_mtime_ns:
                     status = _ready_to_be_read(path, seen)
                     known = _facts(status) if known == _facts(seen) else known
@@ -102,6 +112,7 @@ class Tree:
                 entry = _entry(path, status, contents) if left >= 0 else None
                 if entry is not None:
                     changed[path] = entry
+                    self._machine.discard(path)
         for path in self._known.keys() - found.keys():
             changed[path] = None
             self._read.pop(path, None)
@@ -124,32 +135,30 @@ def _ready_to_be_read(path: str, status: os.stat_result) -> os.stat_result:
 
 
 def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what is below ``root`` with its status, but no other file system."""
+    """Yield what is below ``root`` with its status, but no other file system. Closed directories are open meanwhile."""
     device, pending = os.lstat(root).st_dev, [root]
+    closed: dict[str, int] = {}
     while pending:
-        directory = pending.pop()
-        for path in _listed(directory):
+        for path in _listed(pending.pop(), closed):
             with contextlib.suppress(OSError):  # something still runs
                 status = os.lstat(path)
                 if status.st_dev == device:
                     yield path, status
                     if stat.S_ISDIR(status.st_mode):
                         pending.append(path)
-
-
-def _listed(directory: str) -> list[str]:
-    """Return the paths in a directory, none if it is gone or its path is too long."""
-    try:
-        return [entry.path for entry in os.scandir(directory)]
-    except PermissionError:
+    for path, mode in reversed(closed.items()):  # what is inside first
         with contextlib.suppress(OSError):
-            mode = stat.S_IMODE(os.lstat(directory).st_mode)
+            os.chmod(path, mode)
+
+
+def _listed(directory: str, closed: dict[str, int]) -> list[str]:
+    """Return the paths in a directory, none if it is gone or its path is too long. If it is closed, it is opened and noted."""
+    with contextlib.suppress(OSError):
+        status = os.lstat(directory)
+        if status.st_mode & OPEN != OPEN and stat.S_ISDIR(status.st_mode):
+            closed[directory] = stat.S_IMODE(status.st_mode)
             os.chmod(directory, 0o700)
-            listed = [entry.path for entry in os.scandir(directory)]
-            os.chmod(directory, mode)
-            return listed
-    except OSError:
-        pass
+        return [entry.path for entry in os.scandir(directory)]
     return []
 
 

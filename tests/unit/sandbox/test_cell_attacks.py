@@ -149,7 +149,9 @@ def test_fifo_of_the_machine_cannot_be_reached(attack, short_directory):
 
 def test_only_harmless_devices_exist_and_none_can_be_made(attack):
     """No disk, no terminal of the user, no machine under a virtual machine."""
-    made = attack("ls /dev; for k in 'b 7 0' 'c 1 1'; do mknod /tmp/device-${k// /-} $k 2> /dev/null && echo made; done; true").split()
+    made = attack(
+        "ls /dev; for k in 'b 7 0' 'c 1 1'; do mknod /tmp/device-${k// /-} $k 2> /dev/null && echo made; done; true"
+    ).split()
 
     assert set(made) <= {"fd", "full", "null", "random", "shm", "stderr", "stdin", "stdout", "tty", "urandom", "zero"}
     assert {"null", "zero", "urandom"} <= set(made)
@@ -178,7 +180,9 @@ def test_no_process_can_be_traced(attack):
 def test_processes_of_the_machine_are_invisible(attack):
     """A command can neither read the variables of a process outside nor end it."""
     with subprocess.Popen(["sleep", "60"], env={"PLANTED": "key"}) as other:
-        read = attack(f"cat /proc/{other.pid}/environ; cat /proc/[0-9]*/environ 2> /dev/null | tr '\\0' '\\n'; kill -9 {other.pid}")
+        read = attack(
+            f"cat /proc/{other.pid}/environ; cat /proc/[0-9]*/environ 2> /dev/null | tr '\\0' '\\n'; kill -9 {other.pid}"
+        )
         ended = other.poll()
         other.kill()
 
@@ -194,7 +198,9 @@ def test_no_process_has_a_capability(attack):
     assert "NoNewPrivs:\t1" in attack("cat /proc/self/status")
 
 
-@pytest.mark.parametrize("call", ["mount", "umount2", "unshare", "setns", "pivot_root", "chroot", "keyctl", "bpf", "userfaultfd"])
+@pytest.mark.parametrize(
+    "call", ["mount", "umount2", "unshare", "setns", "pivot_root", "chroot", "keyctl", "bpf", "userfaultfd"]
+)
 def test_system_calls_that_lead_out_are_refused(attack, call):
     """By the filter of system calls, whatever rights a process has."""
     arguments = {
@@ -246,7 +252,9 @@ def test_links_lead_nowhere(attack, short_directory):
     given = short_directory / "given"
     given.write_text("before")
 
-    seen = attack(f"ln -s {given} soft; ln {given} hard; cat soft hard; ln -s {short_directory} d; echo x > d/new; ls /usr/bin/env > /dev/null")
+    seen = attack(
+        f"ln -s {given} soft; ln {given} hard; cat soft hard; ln -s {short_directory} d; echo x > d/new; ls /usr/bin/env > /dev/null"
+    )
 
     assert "before" not in seen
     assert (given.read_text(), given.stat().st_nlink, (short_directory / "new").exists()) == ("before", 1, False)
@@ -257,24 +265,17 @@ def test_programs_of_the_machine_are_not_linked_into_the_sandbox(attack):
     assert attack("ln /usr/bin/env linked 2> /dev/null && echo linked; true") == ""
 
 
-@pytest.mark.parametrize("path", ["/usr/bin/planted", "/bin/planted", "/usr/lib/planted", "/dev/planted", "/proc/sys/kernel/hostname"])
+@pytest.mark.parametrize(
+    "path", ["/usr/bin/planted", "/bin/planted", "/usr/lib/planted", "/dev/planted", "/proc/sys/kernel/hostname"]
+)
 def test_machine_is_read_only(attack, path):
     """As root, a command could otherwise change the machine's programs."""
     assert attack(f"{{ echo x > {path}; }} 2> /dev/null && echo written; true") == ""
     assert not Path(path).name.startswith("planted") or not Path(path).exists()
 
 
-SECRETS = """.ssh/id_rsa .ssh/id_ed25519 .ssh/id_ecdsa .ssh/config .ssh/known_hosts .aws/credentials .aws/config .azure/accessTokens.json
-.config/gcloud/credentials.db .config/gcloud/application_default_credentials.json .config/gh/hosts.yml .config/hub .config/glab-cli/config.yml
-.netrc .npmrc .yarnrc .pypirc .gem/credentials .cargo/credentials.toml .docker/config.json .kube/config .gnupg/secring.gpg
-.gnupg/private-keys-v1.d/a.key .git-credentials .config/git/credentials .gitconfig .env .envrc .bashrc .bash_profile .profile .zshrc
-.bash_history .zsh_history .python_history .psql_history .mysql_history .node_repl_history .pgpass .my.cnf .mysqlrc .redisclirc
-.cache/huggingface/token .cache/huggingface/stored_tokens .huggingface/token .kaggle/kaggle.json .config/openai/auth.json .claude.json
-.claude/.credentials.json .codex/auth.json .hermes/.env .hermes/auth.json .gemini/oauth_creds.json .config/modal.toml .modal.toml
-.vault-token .terraform.d/credentials.tfrc.json .config/op/config .local/share/keyrings/login.keyring .password-store/site.gpg
-.config/google-chrome/Default/Cookies .config/google-chrome/Default/Login_Data .mozilla/firefox/p.default/logins.json
-.mozilla/firefox/p.default/key4.db .config/rclone/rclone.conf .s3cfg .boto .wandb/settings .config/wandb/key .jupyter/jupyter_server_config.json
-.local/share/jupyter/runtime/notebook_cookie_secret .vnc/passwd .config/sops/age/keys.txt""".split()
+SECRETS = Path(__file__).with_name("secret_files.txt").read_text().split()
+"""The usual places of keys, cookies and histories in a home directory."""
 
 
 @pytest.fixture

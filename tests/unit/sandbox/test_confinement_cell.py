@@ -150,7 +150,8 @@ SCRIPT = (
 def test_stop_does_not_wait_for_unreaped_commands(inside, base):
     """A killed command that no process reaps does not keep the cell alive."""
     script = (
-        SCRIPT + "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans are this process's, who does not reap
+        SCRIPT
+        + "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans are this process's, who does not reap
         "words = [*cell.enter_command(), '/', '/bin/sh', '-c', 'echo begun; exec sleep 300.125']\n"
         "command = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True); command.stdout.readline()\n"
         "os.killpg(command.pid, 9); command.wait(); command.stdout.close(); cell.stop(); print('stopped')"
@@ -233,9 +234,9 @@ def test_bubblewrap_gets_the_steps_of_the_same_cell():
 
     arguments = bubblewrap_arguments(plan, info=7, texts={"/etc/hosts": 9})
 
-    assert arguments[: -len(plan.command)] == (
+    assert " ".join(arguments[: -len(plan.command)]) == (
         "--unshare-user --uid 5 --gid 5 --cap-drop ALL --unshare-pid --unshare-net --unshare-ipc --unshare-uts --hostname sandbox "
         "--as-pid-1 --info-fd 7 --clearenv --setenv A b --perms 755 --size 4096 --tmpfs / --ro-bind /usr /usr --bind /v /w "
         "--dev-bind /dev/null /dev/null --symlink usr/bin /bin --perms 644 --file 9 /etc/hosts --perms 1777 --dir /tmp "
         "--proc /proc --remount-ro /proc --remount-ro / --chdir / --"
-    ).split()
+    )

@@ -23,7 +23,9 @@ def run(confinement, command: str, limits: Limits, timeout: float = 60) -> tuple
     """What the command did in a real shell with these limits, and what an ordinary one did after it."""
     shell = RealShell(confinement=confinement, limits=limits)
     try:
-        ran = [shell.run(line, cwd="/root", variables=VARIABLES, changed={}, timeout=timeout) for line in (command, "echo next")]
+        ran = [
+            shell.run(line, cwd="/root", variables=VARIABLES, changed={}, timeout=timeout) for line in (command, "echo next")
+        ]
     finally:
         shell.close()
     return ran[0], ran[1]
@@ -64,7 +66,10 @@ def test_processor_time_of_a_child_is_limited(confinement):
 
 @pytest.mark.parametrize(
     "hungry",
-    ["python3 -c 'x = bytearray(1 << 30)'", "for i in 1 2 3 4; do python3 -c 'import time; x = b\"x\" * (90 << 20); time.sleep(30)' & done; wait"],
+    [
+        "python3 -c 'x = bytearray(1 << 30)'",
+        "for i in 1 2 3 4; do python3 -c 'import time; x = b\"x\" * (90 << 20); time.sleep(30)' & done; wait",
+    ],
 )
 def test_memory_is_limited(confinement, hungry):
     """For one process by the kernel, for all together by the first process of the cell."""
@@ -117,7 +122,9 @@ def terminal(confinement):
 
 def test_local_sandbox_says_which_limit_was_hit(terminal):
     """In the output of the tool: the model and the person who debugs read it."""
-    result = terminal(Limits(processes=20), "python3 -c 'import os, time\nfor i in range(40): os.fork() or time.sleep(30)'; wait")
+    result = terminal(
+        Limits(processes=20), "python3 -c 'import os, time\nfor i in range(40): os.fork() or time.sleep(30)'; wait"
+    )
 
     assert "limit of this sandbox: processes: at most 20 at a time" in str(result["output"])
     assert result["exit_code"] != 0

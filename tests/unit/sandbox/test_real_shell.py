@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -11,7 +11,12 @@ from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.confinement import Confinement
 from pytest_hermes_env.sandbox.real_shell import Entry, Ran, RealShell
 
-VARIABLES = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "SHLVL": "1"}
+VARIABLES = {
+    "HOME": "/root",
+    "LANG": "C.UTF-8",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "SHLVL": "1",
+}
 
 
 class Lines:
@@ -20,9 +25,10 @@ class Lines:
     def __init__(self, shell: RealShell) -> None:
         self.shell = shell
 
-    def run(self, command: str, *, cwd: str = "/root", timeout: float = 60, stdin: bytes = b"", **files: Entry | None) -> Ran:
-        changed = {path.replace("__", "/"): entry for path, entry in files.items()}
-        return self.shell.run(command, cwd=cwd, variables=VARIABLES, changed=changed, timeout=timeout, stdin=stdin)
+    def run(
+        self, command: str, files: Mapping[str, Entry | None] | None = None, *, timeout: float = 60, stdin: bytes = b""
+    ) -> Ran:
+        return self.shell.run(command, cwd="/root", variables=VARIABLES, changed=files or {}, timeout=timeout, stdin=stdin)
 
 
 @pytest.fixture
@@ -70,11 +76,9 @@ def test_only_what_differs_goes_over(bash):
     """Files, directories, links and modes, in both directions; nothing is said of what stayed."""
     first = bash.run(
         "cat a/b; ls -l a | tail -1 | cut -c1-10; readlink l; echo new > n; chmod 700 a/b; rm gone; ln -s n m; mkdir -p d/e; touch same",
-        __root__a__b=text("b\n", 0o755),
-        __root__l=Entry(kind="link", target="a/b"),
-        __root__gone=text("x"),
+        {"/root/a/b": text("b\n", 0o755), "/root/l": Entry(kind="link", target="a/b"), "/root/gone": text("x")},
     )
-    second = bash.run("rm -r d; mv n o; cat a/b", __root__a__b=text("other\n", 0o755), __root__m=None)
+    second = bash.run("rm -r d; mv n o; cat a/b", {"/root/a/b": text("other\n", 0o755), "/root/m": None})
 
     assert first.output == b"b\n-rwxr-xr-x\na/b\n"
     assert states(first) == {
@@ -97,7 +101,8 @@ def test_only_what_differs_goes_over(bash):
 
 def test_files_that_were_read_are_named(bash):
     """Each time anew; writing is not reading, and neither is listing."""
-    first = bash.run("cat a > /dev/null; ls -l; echo x >> b; stat c", __root__a=text("a"), __root__b=text("b"), __root__c=text("c"))
+    files = {f"/root/{name}": text(name) for name in "abc"}
+    first = bash.run("cat a > /dev/null; ls -l; echo x >> b; stat c", files)
     second = bash.run("grep -r zzz .")
     third = bash.run("true")
 
@@ -110,7 +115,7 @@ def test_times_go_over(bash):
     at = 1_700_000_000_123_456_789
     given = Entry(kind="file", data=b"", changed_ns=at)
 
-    ran = bash.run("stat -c %Y f; touch -d @1600000000 g; cp -p f h", __root__f=given)
+    ran = bash.run("stat -c %Y f; touch -d @1600000000 g; cp -p f h", {"/root/f": given})
 
     assert ran.output == b"1700000000\n"
     assert {path: entry and entry.changed_ns for path, entry in ran.changed.items()} == {
@@ -121,9 +126,8 @@ def test_times_go_over(bash):
 
 def test_any_directory_of_the_in_memory_machine_can_exist(bash):
     """Also a new one below the root directory, and ``/etc``."""
-    ran = bash.run("cat /workspace/a /data/b /etc/c; echo x > /workspace/d; mkdir /new", **{
-        "__workspace__a": text("1"), "__data__b": text("2"), "__etc__c": text("3"),
-    })  # fmt: skip
+    files = {"/workspace/a": text("1"), "/data/b": text("2"), "/etc/c": text("3")}
+    ran = bash.run("cat /workspace/a /data/b /etc/c; echo x > /workspace/d; mkdir /new", files)
 
     assert ran.output == b"123"
     assert set(ran.changed) == {"/workspace/d", "/new"}
@@ -139,7 +143,7 @@ def test_any_directory_of_the_in_memory_machine_can_exist(bash):
 def test_path_of_the_machine_is_refused(bash, path, reason):
     """The machine's programs are not the in-memory machine's to change; the next line works."""
     with pytest.raises(EnvironmentSetupError) as raised:
-        bash.shell.run("true", cwd="/root", variables=VARIABLES, changed={path: text("x")}, timeout=60)
+        bash.run("true", {path: text("x")})
 
     assert str(raised.value) == (
         "a file of the in-memory machine cannot exist where real bash runs.\n"
@@ -155,7 +159,7 @@ def test_links_do_not_lead_the_first_process_astray(bash):
     bash.run("mkdir d; mv d e; ln -s /proc/self/fd d")
 
     with pytest.raises(EnvironmentSetupError, match="a directory of this path is a link"):
-        bash.run("true", **{"__root__d__1": text("x")})
+        bash.run("true", {"/root/d/1": text("x")})
 
     assert bash.run("echo next").output == b"next\n"
 
@@ -174,9 +178,8 @@ def test_special_files_and_closed_directories_do_no_harm(bash):
 
 def test_interpreter_is_that_of_the_tests(bash):
     """With its packages and their programs; pytest is what a verifier runs most."""
-    ran = bash.run("python3 -m pytest -q -p no:cacheprovider; pytest --version", __root__test_a=None, **{
-        "__root__test_it.py": text("import pytest\ndef test():\n    assert 1\n"),
-    })  # fmt: skip
+    files = {"/root/test_it.py": text("import pytest\ndef test():\n    assert 1\n")}
+    ran = bash.run("python3 -m pytest -q -p no:cacheprovider; pytest --version", files)
 
     assert b"1 passed" in ran.output
     assert f"pytest {pytest.__version__}\n".encode() in ran.output
@@ -225,7 +228,7 @@ def wait(bash: Lines, process: int) -> tuple[bytes, int | None]:
 def test_background_process_is_polled_written_to_and_ended(bash):
     """As hermes' ``process`` tool does."""
     given = {"cwd": "/root", "variables": VARIABLES, "changed": {}}
-    reader = bash.shell.start("read a; echo got $a; cat f; nosuch; exit 5", **{**given, "changed": {"/root/f": text("f\n")}})
+    reader = bash.shell.start("read a; echo got $a; cat f; nosuch; (exit 5)", **{**given, "changed": {"/root/f": text("f\n")}})
     sleeper = bash.shell.start("echo begun; sleep 300", **given)
     bash.shell.write(reader, b"words\n")
     ended = wait(bash, reader)
