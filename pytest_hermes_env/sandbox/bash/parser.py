@@ -23,6 +23,8 @@ RESERVED = re.compile(
 )
 REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
 ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
+UNARY = frozenset({"-z", "-n", "-e", "-f", "-d", "-s", "-r", "-w", "-x"})
+BINARY = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 CONNECTOR = re.compile(r"&&|\|\|")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -296,6 +298,8 @@ class _Parser(WordReader):
         if fd > 2 or operator in {"<>", "<&"}:  # noqa: PLR2004 - standard error
             raise NotExact(f"the redirection {found[0]}")
         target = self._next_word()
+        if target.raw.isdigit() and self.text[self.at : self.at + 1] in {"<", ">"}:
+            raise NotExact("a syntax error")
         if operator == ">&" and (target.plain is None or target.plain not in {"1", "2"}):
             raise NotExact(f"the redirection {found[0]}{target.raw}")
         redirect = syntax.Redirect(fd=fd, operator=operator, target=target)
@@ -340,4 +344,11 @@ class _Parser(WordReader):
         while self._blanks() and self._reserved() != "]]":
             words.append(self._next_word())
         self._expect("]]")
+        tested = words[1:] if words and words[0].raw == "!" else words
+        raw = [word.raw for word in tested]
+        is_known = (len(raw) == 2 and raw[0] in UNARY) or (
+            len(raw) in {1, 3} and raw[0][0] not in "-!" and set(raw[1:2]) <= BINARY
+        )
+        if not is_known or (len(raw) == 1 and raw[0] in BINARY):
+            raise NotExact("this test in [[ ]]")
         return syntax.Condition(words=tuple(words), redirects=self._redirects())

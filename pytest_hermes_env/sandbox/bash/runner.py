@@ -100,7 +100,7 @@ class Runner:
             with self._redirected(node.redirects, streams) as inner:
                 return self._compound(node, inner)
         except _Refused:
-            return 1
+            raise NotExact("a failed redirection of several commands") from None
 
     def _compound(self, node: syntax.Node, streams: Streams) -> int:
         if isinstance(node, syntax.If):
@@ -157,11 +157,8 @@ class Runner:
 
     def _holds(self, node: syntax.Condition, streams: Streams) -> bool:
         expander, words = self._expander(streams), node.words
-        is_negated = len(words) > 1 and words[0].raw == "!"
+        is_negated = words[0].raw == "!"
         words = words[is_negated:]
-        has_operator = bool(words) and words[0].raw[:1] in {"-", "!"}
-        if has_operator != (len(words) == 2) or not 0 < len(words) < 4 or (len(words) == 3 and words[1].raw != words[1].plain):  # noqa: PLR2004
-            raise NotExact("this test in [[ ]]")
         texts = [expander.text(word) for word in words]
         if words[1:2] and words[1].raw in {"=", "==", "!="}:
             is_equal = re.fullmatch(pattern_of(expander.segments(words[2])), texts[0]) is not None
@@ -222,8 +219,11 @@ class Runner:
             except _Refused:
                 data, self._substituted = b"", 1
         else:
-            out = Sink()
+            out, prefix = Sink(), self.state.prefix
+            if not isinstance(only, syntax.Simple):
+                self.state.prefix = None  # bash counts the lines of such a substitution in its own way
             self._substituted = self._subshell(script, Streams(streams.source, out, streams.error))
+            self.state.prefix = prefix
             data = bytes(out.data)
         if b"\0" in data:
             raise NotExact("a null byte in $( )")

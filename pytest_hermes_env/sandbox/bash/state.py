@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from pytest_hermes_env.sandbox.not_exact import NotExact
@@ -55,8 +56,8 @@ class State:
         self.variables[name] = value
 
     def message(self, text: str) -> str:
-        """Return an error message of the shell itself. Raises: its line number is not known → NotExact."""
-        if self.prefix is None:
+        """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
+        if self.prefix is None or re.search(r"[^ -~]", text):
             raise NotExact("an error message with the number of a line")
         return f"{self.prefix}{text}\n"
 
