@@ -344,11 +344,13 @@ class _Parser(WordReader):
         while self._blanks() and self._reserved() != "]]":
             words.append(self._next_word())
         self._expect("]]")
-        tested = words[1:] if words and words[0].raw == "!" else words
-        raw = [word.raw for word in tested]
-        is_known = (len(raw) == 2 and raw[0] in UNARY) or (
-            len(raw) in {1, 3} and raw[0][0] not in "-!" and set(raw[1:2]) <= BINARY
-        )
-        if not is_known or (len(raw) == 1 and raw[0] in BINARY):
-            raise NotExact("this test in [[ ]]")
+        match [word.raw for word in words[bool(words) and words[0].raw == "!" :]]:
+            case [operator, _] if operator in UNARY:
+                pass
+            case [left, *rest] if (
+                left[0] not in "-!" and left not in BINARY and len(rest) != 1 and set(rest[:1]) <= BINARY and not rest[2:]
+            ):
+                pass
+            case _:
+                raise NotExact("this test in [[ ]]")
         return syntax.Condition(words=tuple(words), redirects=self._redirects())

@@ -48,6 +48,7 @@ class Runner:
         self._answer = answer
         self._knows = knows
         self._substituted = 0
+        self._has_programs = any(disk.files.is_dir(place) for place in ("/bin", "/sbin", "/usr"))
 
     def check(self, parsed: Parsed) -> None:
         """Raise what can be said before anything runs: UnknownCommand, or NotExact for a builtin that is not known."""
@@ -387,9 +388,9 @@ class Runner:
 
     def _check_path(self, name: str) -> None:
         """Raise NotExact if PATH leads to something else than the system's program."""
-        directories = self.state.variables.get("PATH", "").split(":")
-        files = self.disk.files
-        if "/" not in name and ("/usr/bin" not in directories or any(f"{place}/{name}" in files for place in directories)):
+        places = self.state.variables.get("PATH", "").split(":")
+        own = places if self._has_programs else [place for place in places if not place.startswith(("/bin", "/sbin", "/usr"))]
+        if "/" not in name and ("/usr/bin" not in places or any(f"{place}/{name}" in self.disk.files for place in own)):
             raise NotExact("a PATH of its own")
 
 

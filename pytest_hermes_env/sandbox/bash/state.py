@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
@@ -47,7 +47,14 @@ class State:
 
     def copy(self) -> State:
         """Return the state of a subshell."""
-        return replace(self, variables=dict(self.variables), exported=set(self.exported), loops=0)
+        return State(
+            cwd=self.cwd,
+            variables=dict(self.variables),
+            exported=set(self.exported),
+            prefix=self.prefix,
+            status=self.status,
+            steps=self.steps,
+        )
 
     def assign(self, name: str, value: str) -> None:
         """Set a variable. Raises: the value changes how commands work → NotExact."""
