@@ -59,7 +59,7 @@ class Runner:
             words = tuple(word.raw if word.plain is None else word.plain for word in node.words)
             if self._knows is not None and self._knows(node.text, words):
                 continue
-            if name in OTHER_BUILTINS:
+            if OTHER_BUILTINS.fullmatch(name):
                 raise NotExact(f"{name} command")
             if all(word.plain is not None for word in node.words):
                 raise UnknownCommand(words, node.text)
@@ -372,7 +372,7 @@ class Runner:
         name = words[0]
         program = self._program(name)
         if program is None:
-            if name in OTHER_BUILTINS:
+            if OTHER_BUILTINS.fullmatch(name):
                 raise NotExact(f"{name} command")
             raise UnknownCommand(tuple(words), text)
         if name not in BUILTINS:

@@ -15,24 +15,23 @@ from pytest_hermes_env.sandbox.shell import Shell
 
 FILES = {"a.txt": b"one\ntwo\nthree\n", "n.csv": b"x,3,c\ny,1,b\nz,2,a\n", "sub/m.py": b"import os\n\nx = 1\n", "empty": b""}
 PIECES = """a|b c|$x|"$x"|${x}|${u:-a b}|"${u:-a b}"|${f%.*}|${f##*.}|${#f}|$(echo s  t)|"$(cat a.txt)"|`echo b`|$((1+2*n))|*.txt|{p,q}|\
-{1..3}|~|$?|\\*|\\ |'$x'|"\\$x"|-n|x=1|.|#|=|@|''|sub/*|[an].*|$'a\\tb'|é|nope""".split("|")
-WORDS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=2).map("".join)
+{1..3}|~|$?|\\*|\\ |'$x'|"\\$x"|-n|x=1|=|@|''|sub/*|[an].*|$'a\\tb'|é|nope"""
+WORDS = st.lists(st.sampled_from(PIECES.split("|")), min_size=1, max_size=2).map("".join)
 PATHS = st.sampled_from(
     ["a.txt", "n.csv", "sub/m.py", "sub", "empty", "nope", "$f", "*.txt", "a.txt/x", "nope/x", "./a.txt", "new"]
 )
 """Only these names are written: the lines run in real bash."""
+ON_PATHS = (
+    "cat|ls|ls -a|head -n 2|tail -n +2|wc|wc -l|grep -n o|grep -c x|grep -v e|sort -r|uniq -c|cut -d, -f2|sed s/o/0/|"
+    "sed -n 2p|touch|mkdir|mkdir -p|rm -f|rm -r|rmdir|basename|dirname|[ -f|tr a-z A-Z <|cp a.txt|mv a.txt|tee"
+)
 COMMANDS = st.one_of(
     st.builds(
         "{} {} {}".format, st.sampled_from(["echo", "printf '<%s>\\n'", "test", "cd", "true", "y=", "false"]), WORDS, WORDS
     ),
     st.builds(
         "{} {}".format,
-        st.sampled_from(
-            "cat|ls|ls -a|head -n 2|tail -n +2|wc|wc -l|grep -n o|grep -c x|grep -v e|sort -r|uniq -c|cut -d, -f2|sed s/o/0/|"
-            "sed -n 2p|touch|mkdir|mkdir -p|rm -f|rm -r|rmdir|basename|dirname|[ -f|tr a-z A-Z <|cp a.txt|mv a.txt|tee".split(
-                "|"
-            )
-        ),
+        st.sampled_from(ON_PATHS.split("|")),
         PATHS,
     ).map(lambda line: f"{line} ]" if line.startswith("[") else line),
 )
@@ -65,7 +64,7 @@ def bash():
     return path
 
 
-@given(line=LINES.filter(lambda line: "#" not in line))
+@given(line=LINES)
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_line_comes_out_as_in_bash_or_is_not_known(line, bash, tmp_path_factory):
     """Output, exit code and files; and a line that is not known changes nothing."""
@@ -108,7 +107,7 @@ def test_every_text_is_answered_or_not_known(line):
 
     try:
         outcome = shell.run(line)
-    except (NotKnown, UnknownCommand) as refused:
-        assert str(refused)
-    else:
-        assert 0 <= outcome.exit_code < 256
+    except (NotKnown, UnknownCommand):
+        return
+
+    assert 0 <= outcome.exit_code < 256
