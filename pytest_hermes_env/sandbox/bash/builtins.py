@@ -21,8 +21,10 @@ __all__ = ["BUILTINS", "DECLARING", "OTHER_BUILTINS"]
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DECLARING = frozenset({"export"})
 """Builtins whose arguments may be assignments, which are not split."""
-OTHER_BUILTINS = frozenset(
-    [".", "source", "alias", "bg", "bind", "builtin", "caller", "command", "compgen", "complete", "compopt", "declare", "dirs", "disown", "enable", "eval", "exec", "fc", "fg", "getopts", "hash", "help", "history", "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "pushd", "readarray", "readonly", "return", "set", "shift", "shopt", "suspend", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias", "wait"]
+OTHER_BUILTINS = re.compile(
+    r"\.|source|alias|bg|bind|builtin|caller|command|compgen|complete|compopt|declare|dirs|disown|enable|eval|exec|fc|fg|getopts|hash|help|"
+    r"history|jobs|kill|let|local|logout|mapfile|popd|pushd|readarray|readonly|return|set|shift|shopt|suspend|times|trap|type|typeset|"
+    r"ulimit|umask|unalias|wait"
 )
 """Builtins that only real bash runs."""
 

@@ -23,6 +23,8 @@ RESERVED = re.compile(
 )
 REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
 ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
+UNARY = frozenset({"-z", "-n", "-e", "-f", "-d", "-s", "-r", "-w", "-x"})
+BINARY = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 CONNECTOR = re.compile(r"&&|\|\|")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -296,6 +298,8 @@ class _Parser(WordReader):
         if fd > 2 or operator in {"<>", "<&"}:  # noqa: PLR2004 - standard error
             raise NotExact(f"the redirection {found[0]}")
         target = self._next_word()
+        if target.raw.isdigit() and self.text[self.at : self.at + 1] in {"<", ">"}:
+            raise NotExact("a syntax error")
         if operator == ">&" and (target.plain is None or target.plain not in {"1", "2"}):
             raise NotExact(f"the redirection {found[0]}{target.raw}")
         redirect = syntax.Redirect(fd=fd, operator=operator, target=target)
@@ -340,4 +344,13 @@ class _Parser(WordReader):
         while self._blanks() and self._reserved() != "]]":
             words.append(self._next_word())
         self._expect("]]")
+        match [word.raw for word in words[bool(words) and words[0].raw == "!" :]]:
+            case [operator, _] if operator in UNARY:
+                pass
+            case [left, *rest] if (
+                left[0] not in "-!" and left not in BINARY and len(rest) != 1 and set(rest[:1]) <= BINARY and not rest[2:]
+            ):
+                pass
+            case _:
+                raise NotExact("this test in [[ ]]")
         return syntax.Condition(words=tuple(words), redirects=self._redirects())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
@@ -46,7 +47,14 @@ class State:
 
     def copy(self) -> State:
         """Return the state of a subshell."""
-        return replace(self, variables=dict(self.variables), exported=set(self.exported), loops=0)
+        return State(
+            cwd=self.cwd,
+            variables=dict(self.variables),
+            exported=set(self.exported),
+            prefix=self.prefix,
+            status=self.status,
+            steps=self.steps,
+        )
 
     def assign(self, name: str, value: str) -> None:
         """Set a variable. Raises: the value changes how commands work → NotExact."""
@@ -55,8 +63,8 @@ class State:
         self.variables[name] = value
 
     def message(self, text: str) -> str:
-        """Return an error message of the shell itself. Raises: its line number is not known → NotExact."""
-        if self.prefix is None:
+        """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
+        if self.prefix is None or re.search(r"[^ -~]", text):
             raise NotExact("an error message with the number of a line")
         return f"{self.prefix}{text}\n"
 

@@ -157,8 +157,10 @@ class WordReader:
             return self._ansi_quoted()
         if following in SPECIAL or (following == '"' and not quoted):
             raise NotExact(f"${following}")
+        if not quoted:
+            raise NotExact("a dollar sign by itself")
         self.at += 1
-        return Text(text="$", quoted=quoted)
+        return Text(text="$", quoted=True)
 
     def checked_name(self, name: str) -> str:
         """Return the name of a variable. Raises: bash computes it, or it changes how bash works → NotExact."""

@@ -102,6 +102,9 @@ def _matcher(patterns: Sequence[str], options: Options) -> Matcher:
                 raise NotExact("grep -w of a pattern that matches nothing")
         ready.append(pattern)
 
+    if len(ready) == 1:
+        return ready[0].finditer
+
     def matches(line: str) -> Iterator[re.Match[str]]:
         return (match for pattern in ready for match in pattern.finditer(line))
 
@@ -157,10 +160,11 @@ def _search(process: Process, options: Options, matcher: Matcher, name: str | No
         lines.pop()
     limit = int(options.get("m") or len(lines))
     hits: list[int] = []
+    wants_match, limit = "v" not in options, 1 if {"q", "l"} & options.given.keys() else limit
     for number, line in enumerate(lines):
-        if (next(matcher(line), None) is None) == ("v" in options):
+        if (next(matcher(line), None) is not None) == wants_match:
             hits.append(number)
-            if len(hits) == limit or "q" in options or "l" in options:
+            if len(hits) == limit:
                 break
     if "q" in options:
         return bool(hits)

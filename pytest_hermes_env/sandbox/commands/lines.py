@@ -106,10 +106,10 @@ def _count(letter: str, data: bytes) -> int:
 def sort(process: Process) -> int:
     """Sort lines; by whole numbers (``-n``), backwards (``-r``), each once (``-u``)."""
     options = process.options("nru", {"numeric-sort": "n", "reverse": "r", "unique": "u"})
-    inputs = list(process.inputs(options.operands, complaint="cannot read: {}", code=2))
-    if process.code:
-        return process.code
-    lines = [line.removesuffix(b"\n") for _, data in inputs for line in lines_of(data)]
+    missing = [name for name in options.operands if name != "-" and not process.disk.exists(name)]
+    if missing:
+        return process.complain(f"cannot read: {shown(missing[0])}: No such file or directory", code=2)
+    lines = [line.removesuffix(b"\n") for _, data in process.inputs(options.operands) for line in lines_of(data)]
     lines = list(dict.fromkeys(lines)) if "u" in options else lines
     lines.sort(reverse="r" in options)
     if "n" in options:

@@ -152,7 +152,7 @@ def quoted(name: str) -> str:
 
 def shown(name: str) -> str:
     """Return a name as GNU's messages show it: quoted only where a shell would need it."""
-    if re.fullmatch(r"[A-Za-z0-9_./,:@%+-]+", name):
+    if re.fullmatch(r"[A-Za-z0-9_./-]+", name):
         return name
     if " " in name:
         return quoted(name)
