@@ -20,7 +20,6 @@ from typing import Any, Literal, Self
 from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
-from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
@@ -252,7 +251,7 @@ class FakeSandbox:
     @property
     def is_confined(self) -> bool:
         """Whether commands cannot reach the host."""
-        return self.real_tools != "always" or available().is_in_force
+        return self._toolbox.machine.real.cells.is_confined
 
     def read_bytes(self, path: str) -> bytes:
         """Return a file's bytes. Raises: the file does not exist → OSError."""

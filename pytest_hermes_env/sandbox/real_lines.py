@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pytest_hermes_env.sandbox.confinement import available
 from pytest_hermes_env.sandbox.files import Files, Node
 from pytest_hermes_env.sandbox.real_shell import Entry, Ran, RealShell
+from pytest_hermes_env.sandbox.unconfined_shell import UnconfinedShell
 from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["Cells", "Place", "RealLines", "RealProcess", "Refusal"]
@@ -39,6 +40,11 @@ class Cells:
         self._warm: dict[RealLines, None] = {}
         self._lock = threading.Lock()
 
+    @property
+    def is_confined(self) -> bool:
+        """Whether commands cannot reach the host."""
+        return self.use != "always" or available().is_in_force
+
     @functools.cached_property
     def refusal(self) -> Refusal | None:
         """Why no line runs for real, or None."""
@@ -51,7 +57,7 @@ class Cells:
             fix="--hermes-real-tools=always, which runs it without confinement",
         )
 
-    def open(self, lines: RealLines) -> RealShell:
+    def open(self, lines: RealLines) -> RealShell | UnconfinedShell:
         """Return a new cell. Raises: this machine cannot start one → OSError."""
         with self._lock:
             extra = len(self._warm) - MOST_CELLS + 1
@@ -59,7 +65,7 @@ class Cells:
             for one in idle:
                 del self._warm[one]
             self._warm[lines] = None
-        return RealShell()
+        return RealShell() if available().is_in_force else UnconfinedShell()
 
     def used(self, lines: RealLines) -> None:
         """Note that a machine's cell was used just now."""
@@ -129,7 +135,7 @@ class RealLines:
 
     files: Files
     cells: Cells
-    shell: RealShell | None = None
+    shell: RealShell | UnconfinedShell | None = None
     running: list[RealProcess] = field(default_factory=list)
     _links: dict[str, Node] = field(default_factory=dict)
     _there: dict[str, Node] = field(default_factory=dict)
@@ -193,7 +199,7 @@ class RealLines:
             self._lock.release()
 
     @contextlib.contextmanager
-    def _warm_shell(self) -> Iterator[RealShell]:
+    def _warm_shell(self) -> Iterator[RealShell | UnconfinedShell]:
         with self._lock:
             if self.shell is None:
                 self.shell = self.cells.open(self)
@@ -205,7 +211,7 @@ class RealLines:
                 raise
 
     def _wanted(self) -> dict[str, Node]:
-        return {**self._links, **self.files.nodes}
+        return {**self._links, **{path: node for path, node in self.files.nodes.items() if path != "/"}}
 
     def _to_write(self) -> dict[str, Entry | None]:
         """Return what differs from the cell's copy: removals from the leaves up, then everything else from the root down."""
@@ -220,7 +226,7 @@ class RealLines:
         for path in read:
             if path in existing:
                 self.files.note_read(path)
-        changed = {path: entry for path, entry in ran.changed.items() if path not in self._links}
+        changed = {path: entry for path, entry in ran.changed.items() if path != "/" and path not in self._links}
         self.files.take_over({path: None if entry is None else _node(entry) for path, entry in changed.items()})
         for path in read:
             if path in self.files.nodes:

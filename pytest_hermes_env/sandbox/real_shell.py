@@ -19,7 +19,7 @@ from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
 
-__all__ = ["Entry", "Ran", "RealShell"]
+__all__ = ["Entry", "Ran", "RealShell", "exported"]
 
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
@@ -88,7 +88,7 @@ class RealShell:
             output=output,
             exit_code=_exit_code(answer),
             cwd=after.decode(errors="surrogateescape").removesuffix("\n") or cwd,
-            variables=_exported(exports.decode(errors="surrogateescape")) if exports else dict(variables),
+            variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(variables),
             changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
             read=frozenset(answer["read"]),
             timed_out=answer["timed_out"],
@@ -184,7 +184,7 @@ def _without_noise(output: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def _exported(text: str) -> dict[str, str]:
+def exported(text: str) -> dict[str, str]:
     """Return the variables that bash's ``export -p`` lists."""
     found = {}
     for name, value in _EXPORT.findall(text):
