@@ -194,7 +194,7 @@ def test_no_process_has_a_capability(attack):
     """Not even root, where the cell has one."""
     held = attack("grep -h ^Cap /proc/self/status").split()[1::2]
 
-    assert set(held[:3] + held[4:]) == {"0000000000000000"}
+    assert set(held) == {"0000000000000000"}
     assert "NoNewPrivs:\t1" in attack("cat /proc/self/status")
 
 
@@ -265,13 +265,10 @@ def test_programs_of_the_machine_are_not_linked_into_the_sandbox(attack):
     assert attack("ln /usr/bin/env linked 2> /dev/null && echo linked; true") == ""
 
 
-@pytest.mark.parametrize(
-    "path", ["/usr/bin/planted", "/bin/planted", "/usr/lib/planted", "/dev/planted", "/proc/sys/kernel/hostname"]
-)
+@pytest.mark.parametrize("path", ["/usr/bin/env", "/bin/cat", "/proc/sys/kernel/hostname"])
 def test_machine_is_read_only(attack, path):
-    """As root, a command could otherwise change the machine's programs."""
-    assert attack(f"{{ echo x > {path}; }} 2> /dev/null && echo written; true") == ""
-    assert not Path(path).name.startswith("planted") or not Path(path).exists()
+    """As root, a command could otherwise change the machine's programs. The attack opens the file and writes nothing."""
+    assert attack(f"{{ : >> {path}; }} 2> /dev/null && echo opened; [ -w {Path(path).parent} ] && echo open; true") == ""
 
 
 SECRETS = Path(__file__).with_name("secret_files.txt").read_text().split()
