@@ -200,7 +200,8 @@ class Runner:
             has_raced = has_raced or len(streams.error.data) > errors
             if self.disk.writes & (earlier[0] | earlier[1]) or self.disk.reads & earlier[1]:
                 raise NotExact("a file that two commands of a pipeline use at once")
-            if number and not source.is_used and source.has_data and not isinstance(node.commands[number - 1], syntax.Simple):
+            has_effects = number > 0 and (bool(earlier[1]) or not isinstance(node.commands[number - 1], syntax.Simple))
+            if has_effects and source.has_data and not source.is_used:
                 raise NotExact("a pipe that nobody reads")
             earlier[0].update(self.disk.reads)
             earlier[1].update(self.disk.writes)
