@@ -60,9 +60,22 @@ class Runner:
             if self._knows is not None and self._knows(node.text, words):
                 continue
             if OTHER_BUILTINS.fullmatch(name):
-                raise NotExact(f"{name} command")
-            if all(word.plain is not None for word in node.words):
+                self._check_lookup(words)
+            elif all(word.plain is not None for word in node.words):
                 raise UnknownCommand(words, node.text)
+
+    def _check_lookup(self, words: Sequence[str]) -> None:
+        """Raise NotExact for a builtin that is not known: for all but ``command -v`` with a name that is known."""
+        if tuple(words[:2]) != ("command", "-v") or len(words) != 3:  # noqa: PLR2004 - and a name
+            raise NotExact(f"{words[0]} command")
+        name = words[2]
+        is_known = "/" not in name and (
+            self._program(name) is not None or (self._knows is not None and self._knows(name, (name,)))
+        )
+        if not is_known:
+            raise NotExact(f"command -v {name}")
+        if name not in BUILTINS:
+            self._check_path(name)
 
     def _program(self, name: str) -> Program | None:
         found = BUILTINS.get(name) or PROGRAMS.get(name)
@@ -200,7 +213,8 @@ class Runner:
             has_raced = has_raced or len(streams.error.data) > errors
             if self.disk.writes & (earlier[0] | earlier[1]) or self.disk.reads & earlier[1]:
                 raise NotExact("a file that two commands of a pipeline use at once")
-            if number and not source.is_used and source.has_data and not isinstance(node.commands[number - 1], syntax.Simple):
+            has_effects = number > 0 and (bool(earlier[1]) or not isinstance(node.commands[number - 1], syntax.Simple))
+            if has_effects and source.has_data and not source.is_used:
                 raise NotExact("a pipe that nobody reads")
             earlier[0].update(self.disk.reads)
             earlier[1].update(self.disk.writes)
@@ -373,7 +387,9 @@ class Runner:
         program = self._program(name)
         if program is None:
             if OTHER_BUILTINS.fullmatch(name):
-                raise NotExact(f"{name} command")
+                self._check_lookup(words)
+                streams.out.write(f"{'' if words[2] in BUILTINS else '/usr/bin/'}{words[2]}\n".encode())
+                return 0
             raise UnknownCommand(tuple(words), text)
         if name not in BUILTINS:
             self._check_path(name)

@@ -1,9 +1,10 @@
-"""Commands about bytes, names and numbers: base64, od, basename, dirname, seq, sleep, timeout."""
+"""Commands about bytes, names and numbers: base64, od, checksums, basename, dirname, seq, sleep, timeout."""
 
 from __future__ import annotations
 
 import base64 as codec
 import binascii
+import hashlib
 import posixpath
 import re
 
@@ -48,6 +49,16 @@ def od(process: Process) -> int:
     data = process.streams.source.take()
     process.write("".join(f" {data[at : at + 16].hex(' ')}\n" for at in range(0, len(data), 16)))
     return 0
+
+
+def checksum(process: Process) -> int:
+    """Write the checksum that the command is named after."""
+    algorithm = process.name.rpartition("/")[2].removesuffix("sum")
+    for name, data in process.inputs(process.options("").operands):
+        if re.search(r"[\\\n\r]", name):
+            raise NotExact("a checksum of a file with this name")
+        process.write(f"{hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()}  {name}\n")
+    return process.code
 
 
 def basename(process: Process) -> int:
@@ -102,8 +113,10 @@ FACTS: dict[str, Program] = {
     "base64": base64,
     "basename": basename,
     "dirname": dirname,
+    "md5sum": checksum,
     "od": od,
     "seq": seq,
+    "sha256sum": checksum,
     "sleep": sleep,
     "timeout": timeout,
 }

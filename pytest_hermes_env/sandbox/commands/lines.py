@@ -1,4 +1,4 @@
-"""Commands that read text and write text: cat, head, tail, wc, sort, uniq, cut, tr, tee.
+"""Commands that read text and write text: cat, head, tail, wc, sort, uniq, cut, tr, tee, diff.
 
 Source: GNU coreutils 9.1.
 """
@@ -57,7 +57,7 @@ def head_or_tail(process: Process) -> int:
         if name == "-":
             data = process.streams.source.take(leaves_rest=is_head)
         else:
-            inputs = list(process.inputs((name,), complaint=f"cannot open {quoted(name)} for reading"))
+            inputs = list(process.inputs((name,), complaint=_cannot_open))
             if not inputs:
                 continue
             data = inputs[0][1]
@@ -66,6 +66,10 @@ def head_or_tail(process: Process) -> int:
             separator = "\n"
         process.write(data[part] if "c" in options else b"".join(lines_of(data)[part]))
     return process.code
+
+
+def _cannot_open(name: str) -> str:
+    return f"cannot open {quoted(name)} for reading"
 
 
 def wc(process: Process) -> int:
@@ -106,10 +110,14 @@ def _count(letter: str, data: bytes) -> int:
 def sort(process: Process) -> int:
     """Sort lines; by whole numbers (``-n``), backwards (``-r``), each once (``-u``)."""
     options = process.options("nru", {"numeric-sort": "n", "reverse": "r", "unique": "u"})
-    missing = [name for name in options.operands if name != "-" and not process.disk.exists(name)]
-    if missing:
-        return process.complain(f"cannot read: {shown(missing[0])}: No such file or directory", code=2)
-    lines = [line.removesuffix(b"\n") for _, data in process.inputs(options.operands) for line in lines_of(data)]
+    lines = []
+    for name in options.operands or ("-",):
+        lines += [
+            line.removesuffix(b"\n")
+            for line in lines_of(process.content((name,), complaint=lambda name: f"cannot read: {shown(name)}", code=2))
+        ]
+        if process.code:
+            return process.code
     lines = list(dict.fromkeys(lines)) if "u" in options else lines
     lines.sort(reverse="r" in options)
     if "n" in options:
@@ -255,9 +263,25 @@ def tee(process: Process) -> int:
     return process.code
 
 
+def diff(process: Process) -> int:
+    """Compare two files: whether they differ (``-q``, or with an output that nobody reads); how they differ is not known."""
+    options = process.options("uq", {"brief": "q", "unified": "u"})
+    if len(options.operands) != 2 or not all(process.disk.is_file(name) for name in options.operands):  # noqa: PLR2004 - two
+        raise NotExact("this diff")
+    one, other = options.operands
+    if process.disk.read(one) == process.disk.read(other):
+        return 0
+    if "q" in options:
+        process.write(f"Files {shown(one)} and {shown(other)} differ\n")
+    elif process.streams.out.path != "/dev/null":
+        raise NotExact("how two files differ")
+    return 1
+
+
 LINES: dict[str, Program] = {
     "cat": cat,
     "cut": cut,
+    "diff": diff,
     "head": head_or_tail,
     "sort": sort,
     "tail": head_or_tail,

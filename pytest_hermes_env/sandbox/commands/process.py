@@ -77,10 +77,12 @@ class Process:
         except OSError as error:
             self.complain(f"{about}: {os.strerror(error.errno or 0)}", code=code)
 
-    def inputs(self, operands: Sequence[str], *, complaint: str = "", code: int = 1) -> Iterator[tuple[str, bytes]]:
+    def inputs(
+        self, operands: Sequence[str], *, complaint: Callable[[str], str] | None = None, code: int = 1
+    ) -> Iterator[tuple[str, bytes]]:
         """Yield the name and the content of each operand; ``-`` is standard input. Complain of those that do not exist.
 
-        ``complaint`` has ``{}`` for the name. Raises: an operand is a directory → NotExact.
+        ``complaint`` is what is said about a name. Raises: an operand is a directory → NotExact.
         """
         for name in operands or ("-",):
             if name == "-":
@@ -91,12 +93,11 @@ class Process:
             except IsADirectoryError:
                 raise NotExact(f"{self.name} of a directory") from None
             except OSError as error:
-                about = complaint.format(name) if complaint else shown(name)
-                self.complain(f"{about}: {os.strerror(error.errno or 0)}", code=code)
+                self.complain(f"{(complaint or shown)(name)}: {os.strerror(error.errno or 0)}", code=code)
             else:
                 yield name, data
 
-    def content(self, operands: Sequence[str], *, complaint: str = "", code: int = 1) -> bytes:
+    def content(self, operands: Sequence[str], *, complaint: Callable[[str], str] | None = None, code: int = 1) -> bytes:
         """Return the content of all operands in one; see `inputs`."""
         return b"".join([data for _, data in self.inputs(operands, complaint=complaint, code=code)])
 

@@ -78,7 +78,7 @@ def sed(process: Process) -> int:
     if len(scripts) != 1 or ("i" in options and not operands):
         raise NotExact("this sed")
     script = _Script(scripts[0], extended="E" in options or "r" in options)
-    found = list(process.inputs(operands, complaint="can't read {}", code=MISSING_INPUT))
+    found = list(process.inputs(operands, complaint=lambda name: f"can't read {name}", code=MISSING_INPUT))
     if len(operands) > 1 and (process.code or any(not data.endswith(b"\n") for _, data in found)):
         raise NotExact("sed of these files")
     if "i" in options:

@@ -144,6 +144,13 @@ def test_answers_come_before_the_machines_own_commands(scripted):
     assert said(shell, "cat a.txt; cd sub; pwd") == ("cat\ncd\n/workspace\n", 0)
 
 
+def test_answered_program_is_found(scripted):
+    """As those of the machine are; whether others are there only real bash knows."""
+    shell, _ = scripted(pytest=Outcome(output=""))
+
+    assert said(shell, "command -v pytest; command -v cat; command -v cd") == ("/usr/bin/pytest\n/usr/bin/cat\ncd\n", 0)
+
+
 def test_answers_have_their_two_streams(scripted):
     """What is said on stderr is led as stderr is."""
     shell, _ = scripted(tool=Outcome(output="out\n", errors="err\n", exit_code=3))
@@ -240,6 +247,8 @@ NOT_KNOWN = [
     "echo a >&-",
     "set -euo pipefail",
     "eval ls",
+    "command -v python3",
+    "command ls",
     "echo a | (( 1 ))",
     "[[ a && b ]]",
     "[[ a '=' b ]]",
