@@ -22,6 +22,8 @@ __all__ = ["main"]
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 NOTICE = "/run/limit"
 """Where the first process of the cell writes which limit was hit."""
+TOLD = "/run/told"
+"""What of it was told."""
 NOT_RUNNABLE = 126
 SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXFSZ = 1, 2, 3, 13, 15, 25
 DEFAULT, IGNORE = 0, 1
@@ -34,7 +36,7 @@ def main() -> None:
     try:
         kernel.make_unreadable()
         _join(first)
-        before = _notices()
+        before = _content(NOTICE)
         process = os.fork()
     except OSError as error:
         sys.exit(f"the cell of this sandbox cannot be joined: {error.filename}: {error.strerror}")
@@ -48,8 +50,7 @@ def main() -> None:
         _become_command(limits, directory, words)
     _on_signals(IGNORE, SIGHUP, SIGINT, SIGQUIT, SIGTERM)
     code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    if _notices() != before:
-        os.write(2, b"\nlimit of this sandbox: " + _notices().rpartition(b"\n")[2] + b"\n")
+    _tell(before)
     if code < 0:
         _on_signals(DEFAULT, -code)
         os.kill(os.getpid(), -code)
@@ -84,14 +85,28 @@ def _become_command(limits: dict[str, int], directory: str, words: list[str]) ->
         os._exit(NOT_RUNNABLE)
 
 
-def _notices() -> bytes:
-    """Return the limits that were hit in the cell so far."""
+def _tell(before: bytes) -> None:
+    """Write the last limit that was hit, if that was since the start of the command or nobody was told yet."""
+    now = _content(NOTICE)
+    if now == before and len(now) <= len(_content(TOLD)):
+        return
+    os.write(2, b"\nlimit of this sandbox: " + now.rpartition(b"\n")[2] + b"\n")
     try:
-        descriptor = os.open(NOTICE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(TOLD, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+        os.write(descriptor, now)
+        os.close(descriptor)
+    except OSError:  # a command put something else there
+        pass
+
+
+def _content(path: str) -> bytes:
+    """Return the beginning of a file, empty without one."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        content = os.read(descriptor, 4096)
+        os.close(descriptor)
     except OSError:
         return b""
-    content = os.read(descriptor, 4096)
-    os.close(descriptor)
     return content
 
 

@@ -114,7 +114,7 @@ def terminal(confinement):
         with LocalSandbox(confinement=confinement, limits=limits) as sandbox:
             result = json.loads(sandbox.machine("task").call("terminal", {"command": command, "timeout": 60}))
             after = json.loads(sandbox.machine("task").call("terminal", {"command": "echo next"}))
-        assert after["output"] == "next"
+        assert (after["output"], after["exit_code"]) == ("next", 0)
         return dict(result)
 
     return call
@@ -122,9 +122,9 @@ def terminal(confinement):
 
 def test_local_sandbox_says_which_limit_was_hit(terminal):
     """In the output of the tool: the model and the person who debugs read it."""
-    result = terminal(
-        Limits(processes=20), "python3 -c 'import os, time\nfor i in range(40): os.fork() or time.sleep(30)'; wait"
-    )
+    many = "python3 -c 'import os, time\nfor i in range(40): os.fork() or time.sleep(30)\ntime.sleep(30)'"
+
+    result = terminal(Limits(processes=20), many)
 
     assert "limit of this sandbox: processes: at most 20 at a time" in str(result["output"])
     assert result["exit_code"] != 0
