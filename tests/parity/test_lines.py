@@ -32,6 +32,7 @@ WORLDS = {"fake": fake, "local": local}
 
 UNSTABLE = {
     "$(": "bash 5.2 now and then crashes here",
+    "echo $(ls": "bash 5.2 now and then crashes here",
     "echo $(ls\n": "bash 5.2 now and then crashes here",
     "echo ${HOME:+home} ${#HOME} ${#u}": "each session has a home of its own",
 }
