@@ -28,6 +28,7 @@ from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.types import RealToolsUse
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.collection import Collection
@@ -63,12 +64,14 @@ class ClassContract:
         *,
         sandbox: str,
         timeout_s: float,
+        real_tools: RealToolsUse = "confined",
         server_type: str = "openai",
         rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
         cases: Cases | None = None,
     ) -> None:
         self.env_class = env_class
         self._sandbox = sandbox
+        self._real_tools: RealToolsUse = real_tools
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._failure: Exception | None = None
@@ -117,6 +120,7 @@ class ClassContract:
         return Collector(
             self.env_class,
             sandbox=self._sandbox,
+            real_tools=self._real_tools,
             timeout_s=self._timeout_s,
             server_type=self._server_type,
             cases=self.cases,

@@ -22,6 +22,7 @@ class Cause(enum.Enum):
     NO_ITEM = "there was no training item: {}"
     CHAT_MODE = "chat mode has no sampled tokens"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 
 

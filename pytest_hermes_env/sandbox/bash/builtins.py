@@ -1,197 +1,156 @@
-"""The commands that are the shell's own: they change it, ask it about itself, or run other commands in it.
+"""Bash's own commands.
 
-Place in the flow: `Runner.execute` looks here before it looks at the machine's programs.
+Source: bash 5.2, builtins.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
-from pytest_hermes_env.sandbox.bash.launchers import LAUNCHERS
-from pytest_hermes_env.sandbox.bash.lookup import LOOKUP, which
-from pytest_hermes_env.sandbox.bash.programs import run_program
-from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
-from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned
-from pytest_hermes_env.sandbox.bash.streams import Streams
-from pytest_hermes_env.sandbox.bash.variables import VARIABLES, invalid_option
-from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.bash.conditions import test
+from pytest_hermes_env.sandbox.bash.printing import echo, printf
+from pytest_hermes_env.sandbox.bash.state import Ended, Jump
+from pytest_hermes_env.sandbox.bash.words import COMPUTED
+from pytest_hermes_env.sandbox.commands.process import Process, Program
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["BUILTINS", "PROGRAMS"]
+__all__ = ["BUILTINS", "DECLARING", "OTHER_BUILTINS"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DECLARING = frozenset({"export"})
+"""Builtins whose arguments may be assignments, which are not split."""
+OTHER_BUILTINS = re.compile(
+    r"\.|source|alias|bg|bind|builtin|caller|command|compgen|complete|compopt|declare|dirs|disown|enable|eval|exec|fc|fg|getopts|hash|help|"
+    r"history|jobs|kill|let|local|logout|mapfile|popd|pushd|readarray|readonly|return|set|shift|shopt|suspend|times|trap|type|typeset|"
+    r"ulimit|umask|unalias|wait"
+)
+"""Builtins that only real bash runs."""
 
 
-# Directories
-
-
-def cd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+def cd(process: Process) -> int:
     """Change the working directory."""
-    state = shell.state
-    rest = words[2:] if words[1:2] == ("--",) else words[1:]
-    if rest and re.match("-.", rest[0]):
-        return invalid_option(shell, streams, "cd", rest[0][:2], "LPe@", "[-L|[-P [-e]] [-@]] [dir]")
-    if len(rest) > 1:
-        return shell.say(streams, "cd: too many arguments")
-    if not rest and "HOME" not in state.variables:
-        return shell.say(streams, "cd: HOME not set")
-    target = rest[0] if rest else state.variables.get("HOME", HOME)
+    state, disk = process.state, process.disk
+    words = list(process.arguments)
+    if words[:1] == ["--"]:
+        words.pop(0)
+    elif words and re.match(r"-.", words[0]):
+        raise NotExact(f"cd {words[0]}")
+    if len(words) > 1:
+        return process.fail("too many arguments")
+    target = words[0] if words else state.variables.get("HOME", "")
     shows = target == "-"
     if shows:
-        if "OLDPWD" not in state.variables:
-            return shell.say(streams, "cd: OLDPWD not set")
-        target = state.variables["OLDPWD"]
-    if target:
-        found = _searched(shell, target)
-        shows = shows or found is not None
-        path = found or shell.path(target)
-        try:
-            shell.files.list_directory(path)
-        except OSError as error:
-            return shell.say(streams, f"cd: {target}: {os.strerror(error.errno or 0)}")
-    else:
-        path = state.cwd
+        target = state.variables.get("OLDPWD", "")
+    if not target or state.variables.get("CDPATH"):
+        raise NotExact("cd without a directory")
+    try:
+        path = disk.path(target)
+        if not disk.files.is_dir(path):
+            disk.files.list_directory(path)
+    except OSError as error:
+        return process.fail(f"{target}: {os.strerror(error.errno or 0)}")
+    disk.reads.add(path)
     state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
-    state.variables["PWD"] = state.cwd = path
+    state.variables["PWD"] = state.cwd = disk.cwd = path
     state.exported |= {"OLDPWD", "PWD"}
     if shows:
-        shell.write(streams, f"{path}\n")
+        process.write(f"{path}\n")
     return 0
 
 
-def _searched(shell: Runner, target: str) -> str | None:
-    """Return the directory that CDPATH leads to."""
-    if target.startswith(("/", "./", "../")) or target in {".", ".."}:
-        return None
-    for above in filter(None, shell.state.variables.get("CDPATH", "").split(":")):
-        path = shell.files.resolve(f"{above}/{target}", shell.state.cwd)
-        if shell.files.is_dir(path):
-            return path
-    return None
-
-
-def pwd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+def pwd(process: Process) -> int:
     """Write the working directory."""
-    if len(words) > 1 and re.match("-.", words[1]):
-        return invalid_option(shell, streams, "pwd", words[1][:2], "LP-", "[-LP]")
-    shell.write(streams, f"{shell.state.cwd}\n")
+    if process.arguments:
+        raise NotExact("pwd with arguments")
+    process.write(f"{process.state.cwd}\n")
     return 0
 
 
-# Leaving
+def export(process: Process) -> int:
+    """Export variables."""
+    if not process.arguments:
+        raise NotExact("export without a name")
+    for word in process.arguments:
+        name, equals, value = word.partition("=")
+        _check_name(name)
+        if equals:
+            process.state.assign(name, value)
+        process.state.exported.add(name)
+    return 0
 
 
-def _status(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Return the exit code that ``exit`` or ``return`` is given."""
-    if len(words) == 1:
-        return shell.state.status
-    if re.fullmatch(r"[-+]?[0-9]+", words[1]):
-        return int(words[1]) % 256
-    return shell.say(streams, f"{words[0]}: {words[1]}: numeric argument required", 2)
+def unset(process: Process) -> int:
+    """Forget variables."""
+    for name in process.arguments:
+        _check_name(name)
+        process.state.variables.pop(name, None)
+        process.state.exported.discard(name)
+    return 0
 
 
-def exit_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name) or COMPUTED.fullmatch(name) or name in {"PWD", "OLDPWD"}:
+        raise NotExact(f"the variable {name}")
+
+
+def read(process: Process) -> int:
+    """Read a line into variables."""
+    options = process.options("r", runs_command=True)
+    names = options.operands
+    data, has_end = process.streams.source.line()
+    if not names or b"\0" in data or (b"\\" in data and "r" not in options):
+        raise NotExact("this read")
+    text = data.decode(errors="surrogateescape")
+    if "IFS" in process.state.variables:
+        values = [text]
+    else:
+        values = re.split(r"[ \t]+", text.strip(" \t"), maxsplit=len(names) - 1) if len(names) > 1 else [text.strip(" \t")]
+        if re.search(r"[\r\v\f\x1c-\x1f]", text):
+            raise NotExact("this read")
+    for number, name in enumerate(names):
+        _check_name(name)
+        process.state.assign(name, values[number] if number < len(values) else "")
+    return int(not has_end)
+
+
+def exit_(process: Process) -> int:
     """End the shell."""
-    code = _status(shell, words, streams)
-    if len(words) > 2:  # noqa: PLR2004 - the name and a number
-        shell.say(streams, "exit: too many arguments")
-        raise Abandoned
-    raise Ended(code)
+    raise Ended(_number(process.arguments, process.state.status) % 256)
 
 
-def return_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Leave a function or a sourced file."""
-    if not shell.state.scopes and not shell.state.sourced:
-        return shell.say(streams, "return: can only `return' from a function or sourced script")
-    raise Returned(_status(shell, words, streams))
+def jump(process: Process) -> int:
+    """Leave a loop, or go on with it."""
+    levels = _number(process.arguments, 1)
+    if not 0 < levels <= process.state.loops:
+        raise NotExact(f"{process.name} out of a loop")
+    raise Jump(is_break=process.name == "break", levels=levels)
 
 
-def jump(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Leave or go on with a loop."""
-    if not shell.state.loops:
-        return shell.say(streams, f"{words[0]}: only meaningful in a `for', `while', or `until' loop", 0)
-    levels = words[1] if len(words) > 1 else "1"
-    if not levels.isdigit() or not int(levels):
-        raise UnsupportedOption(" ".join(words[:2]))
-    raise Jump(words[0], int(levels))
+def _number(words: Sequence[str], default: int) -> int:
+    if not words:
+        return default
+    if len(words) > 1 or not re.fullmatch(r"[0-9]{1,9}", words[0]):
+        raise NotExact("this number")
+    return int(words[0])
 
 
-def exec_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Become another command."""
-    if len(words) == 1 or words[1].startswith("-"):
-        raise UnsupportedOption(" ".join(words[:2]))
-    raise Ended(shell.execute(words[1:], " ".join(words[1:]), streams))
-
-
-# Texts that run in this shell
-
-
-def eval_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Run the words as a line."""
-    rest = words[2:] if words[1:2] == ("--",) else words[1:]
-    text = " ".join(rest)
-    before = shell.state.place.before + shell.state.line - 1 + text.count("\n")
-    name = shell.state.place.name
-    return shell.text(text, streams, place=Place(name=name, before=before, syntax_name=f"{name}: eval"))
-
-
-def source(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Run a file in this shell."""
-    if len(words) == 1:
-        shell.say(streams, f"{words[0]}: filename argument required")
-        shell.complain(streams, f"{words[0]}: usage: {words[0]} filename [arguments]\n")
-        return 2
-    state, name = shell.state, words[1]
-    try:
-        data = shell.files.read(shell.path(name))
-    except OSError as error:
-        is_directory = isinstance(error, IsADirectoryError)
-        told = f"{words[0]}: {name}: is a directory" if is_directory else f"{name}: {os.strerror(error.errno or 0)}"
-        return shell.say(streams, told)
-    arguments, state.arguments = state.arguments, words[2:] or state.arguments
-    state.sourced += 1
-    try:
-        return shell.text(data.decode(errors="surrogateescape"), streams, place=Place(name=name))
-    except Returned as returned:
-        return returned.code
-    finally:
-        state.arguments = arguments
-        state.sourced -= 1
-
-
-def wait(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Wait for what runs in the background: nothing does."""
-    del shell, streams
-    if len(words) > 1:
-        raise UnsupportedOption(" ".join(words[:2]))
-    return 0
-
-
-def umask(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Tell the mask of new files, or set it, which changes nothing here."""
-    if len(words) == 1:
-        shell.write(streams, "0022\n")
-    elif not re.fullmatch(r"[0-7]{1,4}", words[1]):
-        raise UnsupportedOption(" ".join(words[:2]))
-    return 0
-
-
-BUILTINS: dict[str, Builtin] = {
-    ".": source,
+BUILTINS: dict[str, Program] = {
+    ":": lambda _: 0,
+    "[": test,
     "break": jump,
     "cd": cd,
     "continue": jump,
-    "eval": eval_,
-    "exec": exec_,
+    "echo": echo,
     "exit": exit_,
+    "export": export,
+    "false": lambda _: 1,
+    "printf": printf,
     "pwd": pwd,
-    "return": return_,
-    "source": source,
-    "umask": umask,
-    "wait": wait,
-    **LOOKUP,
-    **VARIABLES,
+    "read": read,
+    "test": test,
+    "true": lambda _: 0,
+    "unset": unset,
 }
-"""Name → builtin, the commands that are bash's."""
-
-PROGRAMS: dict[str, Builtin] = {**dict.fromkeys(COMMANDS, run_program), **LAUNCHERS, "which": which}
-"""Name → program, also of those that run other commands or ask the shell."""
+"""Name → builtin."""

@@ -1,103 +1,89 @@
-"""Patterns as bash matches them: in paths, ``case``, ``[[ == ]]`` and ``${name#...}``. A backslash quotes the next letter."""
+"""Patterns of the shell, as in ``*.txt``, ``${name%pattern}`` and ``[[ text == pattern ]]``, and the paths that match them."""
 
 from __future__ import annotations
 
-import functools
-import os
 import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
 
-from pytest_hermes_env.sandbox.commands.patterns import CLASSES
-from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.commands.disk import Disk
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["escaped", "expression", "matching_paths"]
+__all__ = ["Segment", "has_pattern", "matching_paths", "pattern_of"]
 
-SET = re.compile(r"([!^]?)(\]?(?:\[:[a-z]+:\]|\\.|[^\]\\])*)\]", re.DOTALL)
-"""A set of letters behind its opening bracket."""
-ITEM = re.compile(r"\[:([a-z]+):\]|(\\?.)(?:-(\\?.))?", re.DOTALL)
-"""In it, a class, a letter, or a range."""
+Segment: TypeAlias = tuple[str, bool]
+"""A piece of a field, and whether it is quoted."""
 
-
-def escaped(text: str) -> str:
-    """Return a text as a pattern that matches it alone."""
-    return re.sub(r"([*?\[\]\\])", r"\\\1", text)
+BRACKET = re.compile(r"\[([!^]?)(\]?[A-Za-z0-9_.,+@%=:]*(?:[A-Za-z0-9]-[A-Za-z0-9][A-Za-z0-9_.,+@%=:]*)*-?)\]")
 
 
-@functools.lru_cache(maxsize=512)
-def expression(pattern: str) -> str:
-    """Return a pattern as a regular expression."""
-    out: list[str] = []
-    at = 0
-    while at < len(pattern):
-        letter = pattern[at]
+def has_pattern(field: Sequence[Segment]) -> bool:
+    """Return whether a field has a character of a pattern."""
+    return any(not quoted and ("*" in text or "?" in text or "[" in text) for text, quoted in field)
+
+
+def pattern_of(field: Sequence[Segment], *, lazy: bool = False) -> str:
+    """Return a pattern as a regular expression. ``lazy``: stars match as little as possible."""
+    return "".join(re.escape(text) if quoted else _translated(text, lazy) for text, quoted in field)
+
+
+@lru_cache(maxsize=256)
+def _translated(text: str, lazy: bool) -> str:
+    if "\\" in text or not text.isascii():
+        raise NotExact(f"the pattern {text}")
+    out, at = "", 0
+    while at < len(text):
+        letter = text[at]
         at += 1
         if letter == "*":
-            out.append(".*")
+            out += "(?s:.)*?" if lazy else "(?s:.)*"
         elif letter == "?":
-            out.append(".")
-        elif letter == "\\" and at < len(pattern):
-            out.append(re.escape(pattern[at]))
-            at += 1
-        elif letter == "[" and (found := _set(pattern, at)):
-            text, at = found
-            out.append(text)
+            out += "(?s:.)"
+        elif letter == "[":
+            found = BRACKET.match(text, at - 1)
+            if not found or found[2] in {"", "]"} or found[2][0] in ":.=":
+                raise NotExact(f"the pattern {text}")
+            inner = found[2].replace("]", "\\]").removesuffix("-")
+            out += f"[{'^' if found[1] else ''}{inner}{chr(92) + '-' if found[2].endswith('-') else ''}]"
+            at = found.end()
         else:
-            out.append(re.escape(letter))
-    return "".join(out)
+            out += re.escape(letter)
+    return out
 
 
-def _set(pattern: str, at: int) -> tuple[str, int] | None:
-    """Return the set that begins behind its bracket, and the place behind it; None when it is not closed."""
-    found = SET.match(pattern, at)
-    if found is None:
-        return None
-    out: list[str] = []
-    for item in ITEM.finditer(found[2]):
-        if item[1]:
-            if item[1] not in CLASSES:
-                return None
-            out.append(CLASSES[item[1]])
-            continue
-        first, last = item[2][-1], (item[3] or item[2])[-1]
-        if first <= last:
-            out.append(re.escape(first) if first == last else f"{re.escape(first)}-{re.escape(last)}")
-    if not out:  # only ranges that run backwards
-        return "." if found[1] else "(?!)", found.end()
-    return f"[{'^' if found[1] else ''}{''.join(out)}]", found.end()
+def matching_paths(field: Sequence[Segment], disk: Disk) -> list[str]:
+    """Return the sorted paths that match a field with a pattern; without one, the field's text."""
+    components: list[list[Segment]] = [[]]
+    for text, quoted in field:
+        first, *others = text.split("/")
+        components[-1].append((first, quoted))
+        components += [[(other, quoted)] for other in others]
+    found = [""]
+    for number, component in enumerate(components):
+        is_last = number == len(components) - 1
+        found = [path for prefix in found for path in _matching(prefix, component, disk, is_last=is_last)]
+    return sorted(found, key=lambda path: path.encode(errors="surrogateescape")) or ["".join(text for text, _ in field)]
 
 
-@functools.lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(expression(pattern), re.DOTALL)
-
-
-def matching_paths(pattern: str, files: Files, cwd: str) -> list[str]:
-    """Return the paths that a pattern finds, in the order of their bytes."""
-    found = ["/" if pattern.startswith("/") else ""]
-    parts = [part for part in re.split(r"/+", pattern) if part]
-    for number, part in enumerate(parts):
-        is_last = number == len(parts) - 1
-        found = [path for above in found for path in _entries(above, part, files, cwd, needs_directory=not is_last)]
-    if pattern.endswith("/"):
-        found = [f"{path}/" for path in found if files.is_dir(files.resolve(path, cwd))]
-    return sorted(found, key=os.fsencode)
-
-
-def _entries(above: str, part: str, files: Files, cwd: str, *, needs_directory: bool) -> list[str]:
-    joined = above if not above or above.endswith("/") else f"{above}/"
-    plain = re.sub(r"\\(.)", r"\1", part, flags=re.DOTALL)
-    if not re.search(r"(?<!\\)[*?\[]", part):
-        names = [plain]
-    else:
-        directory = files.resolve(above or ".", cwd)
-        if not files.is_dir(directory):
-            return []
-        compiled = _compiled(part)
-        shows_hidden = part.startswith((".", "\\."))
-        names = [
-            name
-            for name in files.list_directory(directory)
-            if compiled.fullmatch(name) and (shows_hidden or not name.startswith("."))
-        ]
-    paths = [joined + name for name in names]
-    exists = files.is_dir if needs_directory else files.exists
-    return [path for path in paths if exists(files.resolve(path, cwd))]
+def _matching(prefix: str, component: list[Segment], disk: Disk, *, is_last: bool) -> list[str]:
+    """Return the paths that a component of a pattern leads to from a prefix, with a slash unless it is the last one."""
+    text = "".join(one for one, _ in component)
+    end = "" if is_last else "/"
+    if not has_pattern(component):
+        path = prefix + text
+        if is_last and not text:
+            return [path] if disk.is_directory(prefix) else []
+        exists = not text or (disk.exists(path) if is_last else disk.is_directory(path))
+        return [path + end] if exists else []
+    if not disk.is_directory(prefix or "."):
+        return []
+    expression = re.compile(pattern_of(component))
+    names = [name for name in disk.names(prefix or ".") if text.startswith(".") or not name.startswith(".")]
+    if any(not name.isascii() for name in names) and ("?" in text or "[" in text):
+        raise NotExact("a pattern where names are not ASCII")
+    if text.startswith(".") and (expression.fullmatch(".") or expression.fullmatch("..")):
+        raise NotExact("a pattern that matches . and ..")
+    return [
+        prefix + name + end for name in names if expression.fullmatch(name) and (is_last or disk.is_directory(prefix + name))
+    ]

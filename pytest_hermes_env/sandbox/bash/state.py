@@ -1,128 +1,82 @@
-"""What commands of a line change besides files: directory, variables, functions, options; and how they leave their place."""
+"""The state of a running shell, and how a command line ends early."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+import re
+from dataclasses import dataclass, field
 
-from pytest_hermes_env.sandbox.bash.tree import Function
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["Abandoned", "Ended", "Jump", "Place", "Returned", "State", "first_variables"]
+__all__ = ["LOCALES", "Ended", "Jump", "State"]
 
-Scope: TypeAlias = "dict[str, str | None]"
+LOCALES = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", ""})
+"""The locales whose order of characters is that of their bytes."""
 
 
-class _Left(Exception):
-    """Something ends before its last command, with an exit code."""
+class Ended(Exception):
+    """``exit``."""
 
-    def __init__(self, code: int = 1) -> None:
+    def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
 
 
-class Ended(_Left):
-    """The shell ends: ``exit``, a failure under ``set -e``, a variable without a value under ``set -u``."""
-
-
-class Abandoned(_Left):
-    """The rest of the line is given up, and the shell goes on: an expansion that bash cannot carry out."""
-
-
-class Returned(_Left):
-    """``return``, out of a function or a sourced file."""
-
-
 class Jump(Exception):
-    """``break`` or ``continue``, out of so many loops."""
+    """``break`` or ``continue``."""
 
-    def __init__(self, kind: str, levels: int) -> None:
-        super().__init__(kind, levels)
-        self.kind = kind
+    def __init__(self, *, is_break: bool, levels: int) -> None:
+        super().__init__(is_break, levels)
+        self.is_break = is_break
         self.levels = levels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a text that runs comes from, as bash tells it: its name, and the line before its first one."""
-
-    name: str
-    before: int = 0
-    syntax_name: str = ""
-
-    def prefix(self, line: int) -> str:
-        """Return how a complaint about a line begins."""
-        return f"{self.name}: line {self.before + line}: "
-
-    def syntax_prefix(self, line: int) -> str:
-        """Return how a complaint about a line that cannot be read begins."""
-        return f"{self.syntax_name or self.name}: line {self.before + line}: "
-
-
-def first_variables(cwd: str) -> dict[str, str]:
-    """Return the variables of a fresh session. All of them are exported."""
-    return {
-        "HOME": HOME,
-        "LANG": "C.UTF-8",
-        "LOGNAME": "root",
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "PWD": cwd,
-        "SHELL": "/bin/bash",
-        "SHLVL": "1",
-        "USER": "root",
-    }
 
 
 @dataclass(kw_only=True)
 class State:
     """The state of one shell; a subshell has a copy.
 
-    ``options`` are the letters of ``set``, and ``pipefail``. ``scopes`` keep what ``local`` hides, one for each function that runs.
-    ``guards`` counts the conditions inside which a failure does not end the shell. ``is_file``: the shell runs a file.
+    ``prefix`` begins the shell's own error messages; it is None where the line number is not known.
     """
 
     cwd: str
     variables: dict[str, str]
     exported: set[str]
-    place: Place
-    readonly: set[str] = field(default_factory=set)
-    functions: dict[str, tuple[Function, Place]] = field(default_factory=dict)
-    options: set[str] = field(default_factory=set)
-    arguments: tuple[str, ...] = ()
-    name: str = "/usr/bin/bash"
+    prefix: str | None
     status: int = 0
-    line: int = 1
-    scopes: list[Scope] = field(default_factory=list)
     loops: int = 0
-    guards: int = 0
-    sourced: int = 0
-    is_file: bool = False
-    subshells: int = 0
+    steps: list[int] = field(default_factory=lambda: [0])
 
     def copy(self) -> State:
         """Return the state of a subshell."""
-        return replace(
-            self,
+        return State(
+            cwd=self.cwd,
             variables=dict(self.variables),
             exported=set(self.exported),
-            readonly=set(self.readonly),
-            functions=dict(self.functions),
-            options=set(self.options),
-            scopes=[dict(scope) for scope in self.scopes],
+            prefix=self.prefix,
+            status=self.status,
+            steps=self.steps,
         )
 
-    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the exported variables, and ``more``."""
-        found = {name: self.variables[name] for name in self.exported if name in self.variables}
-        return {**found, **more} if more else found
+    def assign(self, name: str, value: str) -> None:
+        """Set a variable. Raises: the value changes how commands work → NotExact."""
+        if name in {"PWD", "OLDPWD"} or ((name == "LANG" or name.startswith("LC_")) and value not in LOCALES):
+            raise NotExact(f"{name}={value}")
+        self.variables[name] = value
+
+    def message(self, text: str) -> str:
+        """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
+        if self.prefix is None or re.search(r"[^ -~]", text):
+            raise NotExact("an error message with the number of a line")
+        return f"{self.prefix}{text}\n"
 
     @property
-    def code_without_value(self) -> int:
-        """The exit code of a shell that ends because a variable has no value."""
-        return 1 if self.subshells or self.is_file or "e" in self.options else 127
-
-    @property
-    def prefix(self) -> str:
-        """How a complaint about the present line begins."""
-        return self.place.prefix(self.line)
+    def is_utf8(self) -> bool:
+        """Whether characters are encoded as UTF-8."""
+        locale = next(
+            (
+                self.variables[name]
+                for name in ("LC_ALL", "LC_CTYPE", "LANG")
+                if name in self.exported and self.variables.get(name)
+            ),
+            "C",
+        )
+        return locale.upper().replace("-", "").endswith("UTF8")

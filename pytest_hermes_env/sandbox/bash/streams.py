@@ -1,97 +1,68 @@
-"""Where commands read and write: the terminal, pipes, files of the in-memory machine, nothing.
-
-Place in the flow: `runner` hands each command its streams by number and calls `flush` when it is done, so that what reads a file
-afterwards finds what was written.
-"""
+"""Where commands read and write: the terminal, pipes, files, nothing."""
 
 from __future__ import annotations
 
-import contextlib
-from typing import TypeAlias
+from dataclasses import dataclass
 
-from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["FileSink", "Nowhere", "Sink", "Source", "Streams"]
+__all__ = ["Sink", "Source", "Streams"]
 
 
 class Sink:
-    """Collects what is written: the terminal, or a pipe."""
+    """Collects what is written. ``path`` is the file that it is written to in the end, ``/dev/null`` for none."""
 
-    __slots__ = ("buffer",)
+    __slots__ = ("data", "path")
 
-    def __init__(self) -> None:
-        self.buffer = bytearray()
-
-    def flush(self) -> None:
-        """Bring what was collected to its place."""
-
-
-class Nowhere(Sink):
-    """``/dev/null``."""
-
-    __slots__ = ()
-
-    def flush(self) -> None:
-        """Forget what was collected."""
-        self.buffer.clear()
-
-
-class FileSink(Sink):
-    """A file that was opened for writing; ``at`` is where writing goes on, or None at the end."""
-
-    __slots__ = ("_at", "_files", "path")
-
-    def __init__(self, files: Files, path: str, *, at: int | None) -> None:
-        super().__init__()
-        self._files = files
+    def __init__(self, path: str = "") -> None:
+        self.data = bytearray()
         self.path = path
-        self._at = at
 
-    def flush(self) -> None:
-        """Write what was collected. A file that was removed or replaced meanwhile is let be."""
-        if not self.buffer:
-            return
-        data = bytes(self.buffer)
-        self.buffer.clear()
-        with contextlib.suppress(OSError):
-            if self._at is None:
-                if self._files.is_file(self.path):
-                    self._files.write(self.path, data, append=True)
-                return
-            before = self._files.read(self.path)
-            at, self._at = self._at, self._at + len(data)
-            self._files.write(self.path, before[:at].ljust(at, b"\0") + data + before[at + len(data) :])
+    def write(self, data: bytes) -> None:
+        """Collect data."""
+        if self.path != "/dev/null":
+            self.data += data
 
 
 class Source:
-    """What can be read: data with the place up to which it has been read. ``is_file``: programs can go back in it."""
+    """What can be read. ``is_file``: it is a regular file, opened for this."""
 
-    __slots__ = ("at", "data", "is_directory", "is_file")
+    __slots__ = ("_at", "_data", "_is_unsure", "is_file", "is_used")
 
-    def __init__(self, data: bytes = b"", *, is_file: bool = False, is_directory: bool = False) -> None:
-        self.data = data
-        self.at = 0
+    def __init__(self, data: bytes = b"", *, is_file: bool = False) -> None:
+        self._data = data
+        self._at = 0
+        self._is_unsure = self.is_used = False
         self.is_file = is_file
-        self.is_directory = is_directory
 
     @property
-    def rest(self) -> bytes:
-        """What has not been read."""
-        return self.data[self.at :] if self.at else self.data
+    def has_data(self) -> bool:
+        """Whether there is anything to read."""
+        return bool(self._data)
 
-    def take(self) -> bytes:
-        """Return what has not been read, as read now."""
-        data, self.at = self.rest, len(self.data)
+    def take(self, *, leaves_rest: bool = False) -> bytes:
+        """Return what has not been read. ``leaves_rest``: the reader stops early, so nobody can say what the next one gets."""
+        if self._is_unsure:
+            raise NotExact("a second reader of the same input")
+        self.is_used = True
+        data, self._at = self._data[self._at :], len(self._data)
+        self._is_unsure = leaves_rest and bool(data)
         return data
 
-    def line(self, end: bytes = b"\n") -> tuple[bytes, bool]:
+    def line(self) -> tuple[bytes, bool]:
         """Return the next line without its end, and whether it had one."""
-        found = self.data.find(end, self.at)
-        if found < 0:
+        end = self._data.find(b"\n", self._at)
+        if self._is_unsure or end < 0:
             return self.take(), False
-        line, self.at = self.data[self.at : found], found + len(end)
+        self.is_used = True
+        line, self._at = self._data[self._at : end], end + 1
         return line, True
 
 
-Streams: TypeAlias = "dict[int, Sink | Source]"
-"""File descriptor → what it leads to. Two that lead to one place hold one object."""
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Standard input, output and error. Two that lead to one place hold one object."""
+
+    source: Source
+    out: Sink
+    error: Sink

