@@ -875,4 +875,4 @@ def test_most_lines_are_known(tmp_path):
             in_memory(line.replace("{work}", str(tmp_path)), tmp_path, tmp_path)
             known += 1
 
-    assert known > len(ALL) * 0.4
+    assert known > len(ALL) * 0.3
