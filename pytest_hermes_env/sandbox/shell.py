@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
-from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, State
-from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
+from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, Sink, Source, State, Streams
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
 from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.files import HOME, Files
@@ -88,7 +87,7 @@ class Shell:
     def _run(self, command: str, stdin: bytes) -> Outcome:
         if "\0" in command:
             raise NotExact("a null byte")
-        parsed = parse(command)
+        script, simples = parse(command)
         for name, value in self._variables.items():
             if (COMPUTED.fullmatch(name) and name not in HARMLESS) or (
                 name.startswith(("LC_", "LANG")) and value not in LOCALES
@@ -100,10 +99,10 @@ class Shell:
         runner = Runner(
             Disk(self.files, self.cwd), state, answer=lambda text, words: self._asked(runner, text, words), knows=self.knows
         )
-        runner.check(parsed)
+        runner.check(simples)
         terminal = Sink()
         try:
-            code = runner.run(parsed.script, Streams(Source(stdin), terminal, terminal))
+            code = runner.run(script, Streams(Source(stdin), terminal, terminal))
         except Ended as ended:
             code = ended.code
         else:

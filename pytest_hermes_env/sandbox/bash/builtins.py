@@ -9,42 +9,40 @@ import os
 import re
 from collections.abc import Sequence
 
-from pytest_hermes_env.sandbox.bash.conditions import test
-from pytest_hermes_env.sandbox.bash.printing import echo, printf
-from pytest_hermes_env.sandbox.bash.state import Ended, Jump
-from pytest_hermes_env.sandbox.bash.words import COMPUTED
+from pytest_hermes_env.sandbox.bash.state import Ended
+from pytest_hermes_env.sandbox.bash.words import NAME, checked_name
+from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.commands.process import Process, Program
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["BUILTINS", "DECLARING", "OTHER_BUILTINS"]
+__all__ = ["BUILTINS", "OTHER_BUILTINS", "OTHER_PROGRAMS", "holds"]
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-DECLARING = frozenset({"export"})
-"""Builtins whose arguments may be assignments, which are not split."""
 OTHER_BUILTINS = re.compile(
-    r"\.|source|alias|bg|bind|builtin|caller|command|compgen|complete|compopt|declare|dirs|disown|enable|eval|exec|fc|fg|getopts|hash|help|"
-    r"history|jobs|kill|let|local|logout|mapfile|popd|pushd|readarray|readonly|return|set|shift|shopt|suspend|times|trap|type|typeset|"
-    r"ulimit|umask|unalias|wait"
+    r"\.|source|alias|bg|bind|break|builtin|caller|command|compgen|complete|compopt|continue|declare|dirs|disown|enable|eval|exec|fc|fg|"
+    r"getopts|hash|help|history|jobs|kill|let|local|logout|mapfile|popd|pushd|read|readarray|readonly|return|set|shift|shopt|suspend|"
+    r"times|trap|type|typeset|ulimit|umask|unalias|wait"
 )
 """Builtins that only real bash runs."""
+OTHER_PROGRAMS = re.compile(
+    r"arch|chgrp|chown|cksum|cmp|comm|csplit|cut|date|dd|df|diff|du|env|expand|expr|factor|find|fold|groups|hostname|id|install|join|link|ln|"
+    r"md5sum|mkfifo|mktemp|nice|nl|nohup|nproc|od|paste|pr|printenv|readlink|realpath|rmdir|sed|seq|sha1sum|sha256sum|sha512sum|shuf|split|"
+    r"stat|sum|sync|tac|tr|truncate|tty|uname|unexpand|uniq|which|whoami|xargs|yes"
+)
+"""Programs of every machine with bash that are not in memory. Other names may be unknown there, too."""
+ESCAPE = re.compile(r"\\(.|$)", re.DOTALL)
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0")
+COMPARISONS = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"]
+EQUALITIES = ["=", "==", "!="]
 
 
 def cd(process: Process) -> int:
     """Change the working directory."""
     state, disk = process.state, process.disk
-    words = list(process.arguments)
-    if words[:1] == ["--"]:
-        words.pop(0)
-    elif words and re.match(r"-.", words[0]):
-        raise NotExact(f"cd {words[0]}")
-    if len(words) > 1:
-        return process.fail("too many arguments")
+    words = process.arguments
     target = words[0] if words else state.variables.get("HOME", "")
-    shows = target == "-"
-    if shows:
-        target = state.variables.get("OLDPWD", "")
-    if not target or state.variables.get("CDPATH"):
-        raise NotExact("cd without a directory")
+    if len(words) > 1 or not target or target[0] == "-" or state.variables.get("CDPATH"):
+        raise NotExact("this cd")
     try:
         path = disk.path(target)
         if not disk.files.is_dir(path):
@@ -55,8 +53,6 @@ def cd(process: Process) -> int:
     state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
     state.variables["PWD"] = state.cwd = disk.cwd = path
     state.exported |= {"OLDPWD", "PWD"}
-    if shows:
-        process.write(f"{path}\n")
     return 0
 
 
@@ -91,64 +87,111 @@ def unset(process: Process) -> int:
 
 
 def _check_name(name: str) -> None:
-    if not NAME.fullmatch(name) or COMPUTED.fullmatch(name) or name in {"PWD", "OLDPWD"}:
+    if not re.fullmatch(NAME, name) or checked_name(name) in {"PWD", "OLDPWD"}:
         raise NotExact(f"the variable {name}")
-
-
-def read(process: Process) -> int:
-    """Read a line into variables."""
-    options = process.options("r", runs_command=True)
-    names = options.operands
-    data, has_end = process.streams.source.line()
-    if not names or b"\0" in data or (b"\\" in data and "r" not in options):
-        raise NotExact("this read")
-    text = data.decode(errors="surrogateescape")
-    if "IFS" in process.state.variables:
-        values = [text]
-    else:
-        values = re.split(r"[ \t]+", text.strip(" \t"), maxsplit=len(names) - 1) if len(names) > 1 else [text.strip(" \t")]
-        if re.search(r"[\r\v\f\x1c-\x1f]", text):
-            raise NotExact("this read")
-    for number, name in enumerate(names):
-        _check_name(name)
-        process.state.assign(name, values[number] if number < len(values) else "")
-    return int(not has_end)
 
 
 def exit_(process: Process) -> int:
     """End the shell."""
-    raise Ended(_number(process.arguments, process.state.status) % 256)
+    words = process.arguments
+    if len(words) > 1 or not all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+        raise NotExact("this exit")
+    raise Ended(int(words[0]) % 256 if words else process.state.status)
 
 
-def jump(process: Process) -> int:
-    """Leave a loop, or go on with it."""
-    levels = _number(process.arguments, 1)
-    if not 0 < levels <= process.state.loops:
-        raise NotExact(f"{process.name} out of a loop")
-    raise Jump(is_break=process.name == "break", levels=levels)
+def echo(process: Process) -> int:
+    """Write the words; ``-n`` without a line break, ``-e`` with escapes."""
+    words = list(process.arguments)
+    flags = ""
+    while words and re.fullmatch(r"-[neE]+", words[0]):
+        flags += words.pop(0)[1:]
+    text = " ".join(words)
+    if flags.rfind("e") > flags.rfind("E"):
+        text = _unescaped(text)
+    process.write(text if "n" in flags else f"{text}\n")
+    return 0
 
 
-def _number(words: Sequence[str], default: int) -> int:
-    if not words:
-        return default
-    if len(words) > 1 or not re.fullmatch(r"[0-9]{1,9}", words[0]):
-        raise NotExact("this number")
-    return int(words[0])
+def printf(process: Process) -> int:
+    """Write a format with its arguments, again while arguments are left. It may have ``%s``, ``%d`` and ``%%``."""
+    words = process.arguments
+    if not words or re.match(r"-.", words[0]) or re.sub(r"%[sd%]", "", words[0]).count("%"):
+        raise NotExact("this printf")
+    texts, directives = re.split(r"%[sd%]", words[0]), re.findall(r"%[sd%]", words[0])
+    values = list(words[1:])
+    while True:
+        left = len(values)
+        out = _unescaped(texts[0])
+        for directive, text in zip(directives, texts[1:], strict=True):
+            value = "%" if directive == "%%" else values.pop(0) if values else "0" if directive == "%d" else ""
+            if directive == "%d" and not NUMBER.fullmatch(value):
+                raise NotExact(f"printf of {value}")
+            out += value + _unescaped(text)
+        process.write(out)
+        if not values or len(values) == left:
+            return 0
+
+
+def _unescaped(text: str) -> str:
+    """Return what a text with escapes means."""
+
+    def meaning(found: re.Match[str]) -> str:
+        if found[1] not in ESCAPES:
+            raise NotExact(f"the escape {found[0]}")
+        return ESCAPES[found[1]]
+
+    return ESCAPE.sub(meaning, text)
+
+
+def test(process: Process) -> int:
+    """``test`` and ``[`` with one condition, which may be negated."""
+    words = list(process.arguments)
+    if process.name == "[" and (not words or words.pop() != "]"):
+        return process.fail("missing `]'", code=2)
+    if {"-a", "-o", "(", ")", "<", ">"} & set(words):
+        raise NotExact("test with several conditions")
+    match words:
+        case []:
+            return 1
+        case ["!", _] | ["!", _, _, _]:
+            return int(holds(words[1:], process.disk))
+        case ["!", operator, _] if operator not in COMPARISONS + EQUALITIES:
+            return int(holds(words[1:], process.disk))
+    return int(not holds(words, process.disk))
+
+
+def holds(words: Sequence[str], disk: Disk) -> bool:
+    """Return whether a condition of one to three words holds."""
+    match words:
+        case [word]:
+            return word != ""
+        case ["-z" | "-n" as operator, word]:
+            return (word == "") == (operator == "-z")
+        case ["-e" | "-f" | "-d" | "-s" as operator, name] if not name.startswith("/dev/"):
+            kind = disk.kind(name)
+            if operator == "-s":
+                return kind == "directory" or (kind == "file" and bool(disk.read(name)))
+            return kind in {"-e": {"directory", "file"}, "-f": {"file"}, "-d": {"directory"}}[operator]
+        case [left, operator, right] if operator in EQUALITIES:
+            return (left == right) == (operator != "!=")
+        case [left, operator, right] if operator in COMPARISONS and NUMBER.fullmatch(left) and NUMBER.fullmatch(right):
+            one, other = int(left), int(right)
+            return [one == other, one != other, one < other, one <= other, one > other, one >= other][
+                COMPARISONS.index(operator)
+            ]
+    raise NotExact("this test")
 
 
 BUILTINS: dict[str, Program] = {
     ":": lambda _: 0,
     "[": test,
-    "break": jump,
     "cd": cd,
-    "continue": jump,
     "echo": echo,
     "exit": exit_,
     "export": export,
     "false": lambda _: 1,
     "printf": printf,
     "pwd": pwd,
-    "read": read,
     "test": test,
     "true": lambda _: 0,
     "unset": unset,

@@ -1,4 +1,4 @@
-"""Expands words: variables, substitutions, arithmetic, splitting, paths.
+"""Expands words: variables, substitutions, splitting, and patterns such as ``*.txt`` with the paths that match them.
 
 Source: bash 5.2, subst.c.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
-from pytest_hermes_env.sandbox.bash.arithmetic import evaluated
-from pytest_hermes_env.sandbox.bash.globs import Segment, has_pattern, matching_paths, pattern_of
 from pytest_hermes_env.sandbox.bash.state import State
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
 from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["Expander"]
+__all__ = ["Expander", "pattern_of"]
 
 BLANKS = re.compile(r"[ \t\n]+")
+
+Segment: TypeAlias = tuple[str, bool]
+"""A piece of a field, and whether it is quoted."""
 
 
 class Expander:
@@ -36,8 +38,8 @@ class Expander:
                 found.append(word.plain)
                 continue
             for field in self._fields(word):
-                if has_pattern(field):
-                    found += matching_paths(field, self._disk)
+                if _has_pattern(field):
+                    found += _matching_paths(field, self._disk)
                 else:
                     found.append("".join(text for text, _ in field))
         return found
@@ -60,8 +62,7 @@ class Expander:
                 field.append((text, quoted))
                 is_open = is_open or quoted or bool(text)
                 continue
-            pieces = BLANKS.split(text)
-            for number, piece in enumerate(pieces):
+            for number, piece in enumerate(BLANKS.split(text)):
                 if number and is_open:
                     yield field
                     field, is_open = [], False
@@ -76,51 +77,77 @@ class Expander:
         for part in parts:
             if isinstance(part, Text):
                 yield part.text, part.quoted, False
-            elif part.operator and part.operator[-1] in "-+":
-                yield from self._with_default(part)
-            else:
-                value = self._value(part)
-                if not part.quoted and "\\" in value and re.search(r"[*?\[]", value):
-                    raise NotExact("a pattern with a backslash")
-                yield value, part.quoted, True
-
-    def _with_default(self, part: Expansion) -> Iterator[tuple[str, bool, bool]]:
-        assert part.word is not None
-        value = self._state.variables.get(part.name)
-        is_set = value is not None and (bool(value) or part.operator[0] != ":")
-        if is_set != (part.operator[-1] == "+"):
-            yield (value if is_set and value else "", part.quoted, True)
-            return
-        if part.quoted:
-            yield "", True, False
-        for text, quoted, _ in self._pieces(part.word.parts):
-            yield text, quoted or part.quoted, True
+                continue
+            value = self._value(part)
+            if not part.quoted and "\\" in value and re.search(r"[*?\[]", value):
+                raise NotExact("a pattern with a backslash")
+            yield value, part.quoted, True
 
     def _value(self, part: Expansion) -> str:
         if part.script is not None:
             return self._substitute(part.script)
-        if part.operator == "((":
-            assert part.word is not None
-            return str(evaluated(self.text(part.word), self._state.variables))
         if part.name == "?":
             return str(self._state.status)
-        value = self._state.variables.get(part.name, "")
-        if not part.operator:
-            return value
-        if part.operator != "length":
-            return self._trimmed(part, value)
-        if not value.isascii():
-            raise NotExact("the length of text that is not ASCII")
-        return str(len(value))
+        value = self._state.variables.get(part.name)
+        if part.operator == "#":
+            if value and not value.isascii():
+                raise NotExact("the length of text that is not ASCII")
+            return str(len(value or ""))
+        is_set = value is not None if len(part.operator) == 1 else bool(value)
+        if part.operator[-1:] == "+":
+            return part.default if is_set else ""
+        return (value if is_set else part.default) or ""
 
-    def _trimmed(self, part: Expansion, value: str) -> str:
-        """Return a value without what a pattern matches at its beginning or end."""
-        assert part.word is not None
-        field = self.segments(part.word)
-        is_shortest = len(part.operator) == 1
-        if part.operator[0] == "#":
-            found = re.match(pattern_of(field, lazy=is_shortest), value)
-            return value[found.end() :] if found else value
-        pattern = re.compile(pattern_of(field))
-        starts = range(len(value), -1, -1) if is_shortest else range(len(value) + 1)
-        return next((value[:start] for start in starts if pattern.fullmatch(value, start)), value)
+
+def _has_pattern(field: Sequence[Segment]) -> bool:
+    return any(not quoted and ("*" in text or "?" in text or "[" in text) for text, quoted in field)
+
+
+def pattern_of(field: Sequence[Segment]) -> str:
+    """Return a pattern of the shell as a regular expression."""
+    return "".join(re.escape(text) if quoted else _translated(text) for text, quoted in field)
+
+
+def _translated(text: str) -> str:
+    if re.search(r"[\[\\]", text) or not text.isascii():
+        raise NotExact(f"the pattern {text}")
+    return "".join({"*": "(?s:.)*", "?": "(?s:.)"}.get(letter) or re.escape(letter) for letter in text)
+
+
+def _matching_paths(field: Sequence[Segment], disk: Disk) -> list[str]:
+    """Return the sorted paths that match a field with a pattern; without one, the field's text."""
+    components: list[list[Segment]] = [[]]
+    for text, quoted in field:
+        first, *others = text.split("/")
+        components[-1].append((first, quoted))
+        components += [[(other, quoted)] for other in others]
+    found = [""]
+    for number, component in enumerate(components):
+        is_last = number == len(components) - 1
+        found = [path for prefix in found for path in _matching(prefix, component, disk, is_last=is_last)]
+    return sorted(found, key=lambda path: path.encode(errors="surrogateescape")) or ["".join(text for text, _ in field)]
+
+
+def _matching(prefix: str, component: list[Segment], disk: Disk, *, is_last: bool) -> list[str]:
+    """Return the paths that a component of a pattern leads to from a prefix, with a slash unless it is the last one."""
+    text = "".join(one for one, _ in component)
+    end = "" if is_last else "/"
+    if not _has_pattern(component):
+        path = prefix + text
+        if is_last and not text:
+            return [path] if disk.kind(prefix) == "directory" else []
+        exists = not text or (disk.kind(path) != "" if is_last else disk.kind(path) == "directory")
+        return [path + end] if exists else []
+    if disk.kind(prefix or ".") != "directory":
+        return []
+    expression = re.compile(pattern_of(component))
+    names = [name for name in disk.names(prefix or ".") if text.startswith(".") or not name.startswith(".")]
+    if any(not name.isascii() for name in names) and "?" in text:
+        raise NotExact("a pattern where names are not ASCII")
+    if text.startswith(".") and (expression.fullmatch(".") or expression.fullmatch("..")):
+        raise NotExact("a pattern that matches . and ..")
+    return [
+        prefix + name + end
+        for name in names
+        if expression.fullmatch(name) and (is_last or disk.kind(prefix + name) == "directory")
+    ]

@@ -9,40 +9,31 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from itertools import pairwise
 
 from pytest_hermes_env.sandbox.bash import syntax
-from pytest_hermes_env.sandbox.bash.words import WordReader, braces_expanded
+from pytest_hermes_env.sandbox.bash.words import WordReader, checked_name
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["ASSIGNMENT", "parse"]
 
 BLANKS = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
 RESERVED = re.compile(
     r"(if|then|elif|else|fi|for|while|until|do|done|case|esac|in|select|function|time|coproc|\{|\}|!|\[\[|\]\])(?=[ \t\n;&|<>()]|$)"
 )
-REDIRECTION = re.compile(r"(\d*)(<<<|<<-|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
-ELEMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[[^]]*\]\+?=")
-UNARY = frozenset({"-z", "-n", "-e", "-f", "-d", "-s", "-r", "-w", "-x"})
+REDIRECTION = re.compile(r"(\d*)(<<<|<<|<>|<&|>&|>>|>\||>|<)|(&>>|&>)")
+ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^]]*\])?\+?=)")
+UNARY = frozenset({"-z", "-n", "-e", "-f", "-d", "-s"})
 BINARY = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 CONNECTOR = re.compile(r"&&|\|\|")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Parsed:
-    """A parsed line: its script, and every simple command in it in the order of the source."""
-
-    def __init__(self, script: syntax.Script, simples: tuple[syntax.Simple, ...]) -> None:
-        self.script = script
-        self.simples = simples
-
-
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Parsed:
-    """Return the parsed line. Raises: the shell does not know a construct → NotExact."""
+def parse(text: str) -> tuple[syntax.Script, tuple[syntax.Simple, ...]]:
+    """Return the script of a line, and every simple command in it in the order of the source. Raises: NotExact."""
     parser = _Parser(text)
     script = parser.script()
-    return Parsed(script, tuple(parser.simples))
+    return script, tuple(parser.simples)
 
 
 class _Parser(WordReader):
@@ -51,20 +42,13 @@ class _Parser(WordReader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.simples: list[syntax.Simple] = []
-        self._documents: list[tuple[syntax.Redirect, str, bool, bool]] = []
+        self._documents: list[tuple[syntax.Redirect, str, bool]] = []
 
     def script(self) -> syntax.Script:
         """Read everything."""
         script = self._list(frozenset(), may_be_empty=True)
         if self.at < len(self.text) or self._documents:
             raise NotExact("a syntax error")
-        return script
-
-    def inner_script(self, text: str) -> syntax.Script:
-        """Read the text between backquotes."""
-        parser = _Parser(text)
-        script = parser.script()
-        self.simples += parser.simples
         return script
 
     def substituted_script(self) -> syntax.Script:
@@ -101,6 +85,10 @@ class _Parser(WordReader):
         found = RESERVED.match(self.text, self.at)
         return found[1] if found else ""
 
+    def _block(self, *ends: str) -> tuple[syntax.Script, str]:
+        """Read a list of commands and the reserved word that ends it."""
+        return self._list(frozenset(ends)), self._expect_reserved(*ends)
+
     def _expect_reserved(self, *names: str) -> str:
         self._newlines()
         found = self._reserved()
@@ -136,7 +124,7 @@ class _Parser(WordReader):
                 break
         if not nodes and not may_be_empty:
             raise NotExact("a syntax error")
-        return syntax.Script(nodes=tuple(nodes))
+        return tuple(nodes)
 
     def _and_or(self) -> syntax.Node:
         first = self._pipeline()
@@ -172,12 +160,11 @@ class _Parser(WordReader):
     def _command(self) -> syntax.Node:
         name = self._reserved()
         if name:
-            if name in {"if", "while", "until", "for", "{", "[["}:
-                self.at += len(name)
-                return {"if": self._if, "for": self._for, "{": self._braces, "[[": self._condition}.get(
-                    name, lambda: self._while(is_until=name == "until")
-                )()
-            raise NotExact(f"{name} command")
+            read = {"if": self._if, "for": self._for, "{": self._braces, "[[": self._condition}.get(name)
+            if read is None:
+                raise NotExact(f"{name} command")
+            self.at += len(name)
+            return read()
         if self.text.startswith("((", self.at):
             raise NotExact("((")
         if self.text.startswith("(", self.at):
@@ -188,32 +175,19 @@ class _Parser(WordReader):
         return self._simple()
 
     def _braces(self) -> syntax.Node:
-        body = self._list(frozenset("}"))
-        self._expect_reserved("}")
+        body, _ = self._block("}")
         return syntax.Group(body=body, is_subshell=False, redirects=self._redirects())
 
     def _if(self) -> syntax.Node:
         branches: list[tuple[syntax.Script | None, syntax.Script]] = []
         name = "if"
         while name in {"if", "elif"}:
-            condition = self._list(frozenset({"then"}))
-            self._expect_reserved("then")
-            branches.append((condition, self._list(frozenset({"elif", "else", "fi"}))))
-            name = self._expect_reserved("elif", "else", "fi")
+            condition, _ = self._block("then")
+            body, name = self._block("elif", "else", "fi")
+            branches.append((condition, body))
         if name == "else":
-            branches.append((None, self._list(frozenset({"fi"}))))
-            self._expect_reserved("fi")
+            branches.append((None, self._block("fi")[0]))
         return syntax.If(branches=tuple(branches), redirects=self._redirects())
-
-    def _while(self, *, is_until: bool) -> syntax.Node:
-        condition = self._list(frozenset({"do"}))
-        return syntax.Loop(condition=condition, body=self._loop_body(), is_until=is_until, redirects=self._redirects())
-
-    def _loop_body(self) -> syntax.Script:
-        self._expect_reserved("do")
-        body = self._list(frozenset({"done"}))
-        self._expect_reserved("done")
-        return body
 
     def _for(self) -> syntax.Node:
         self._blanks()
@@ -224,19 +198,19 @@ class _Parser(WordReader):
         self._expect_reserved("in")
         words: list[syntax.Word] = []
         while self._blanks() not in {"", ";", "\n"}:
-            words += braces_expanded(self._next_word())
+            words.append(self._next_word())
         if self._blanks() == ";":
             self.at += 1
-        return syntax.For(
-            name=self.checked_name(found[0]), words=tuple(words), body=self._loop_body(), redirects=self._redirects()
-        )
+        self._expect_reserved("do")
+        body, _ = self._block("done")
+        return syntax.For(name=checked_name(found[0]), words=tuple(words), body=body, redirects=self._redirects())
 
     def _simple(self) -> syntax.Simple:
         place = len(self.simples)
-        assignments: list[tuple[str, str, syntax.Word]] = []
+        assignments: list[tuple[str, syntax.Word]] = []
         words: list[syntax.Word] = []
         redirects: list[syntax.Redirect] = []
-        pieces: list[tuple[int, int]] = []
+        pieces: list[str] = []
         while True:
             letter = self._blanks()
             if redirect := self._redirect():
@@ -245,35 +219,22 @@ class _Parser(WordReader):
             if letter in {"", "\n", ";", "&", "|", ")"}:
                 break
             start = self.at
-            found = None if words else syntax.ASSIGNMENT.match(self.text, start)
-            if not words and ELEMENT.match(self.text, start):
-                raise NotExact("an element of an array")
-            if found:
+            found = None if words else ASSIGNMENT.match(self.text, start)
+            if found is None:
+                words.append(self._next_word())
+            elif found[2] == "=":
                 self.at = found.end()
-                value = self.word(is_value=True)
-                if found[0] != "IFS=" or value.parts:
-                    self.checked_name(found[1])
-                assignments.append((found[1], found[2], value))
+                assignments.append((checked_name(found[1]), self.word(is_value=True)))
             else:
-                words += braces_expanded(self._next_word())
-            pieces.append((start, self.at))
+                raise NotExact(f"the assignment {found[0]}")
+            pieces.append(self.text[start : self.at])
         if not pieces and not redirects:
             raise NotExact("a syntax error")
-        if any(name == "IFS" for name, _, _ in assignments) and not (words and words[0].plain == "read"):
-            raise NotExact("the variable IFS")
         node = syntax.Simple(
-            assignments=tuple(assignments), words=tuple(words), redirects=tuple(redirects), text=self._text_of(pieces)
+            assignments=tuple(assignments), words=tuple(words), redirects=tuple(redirects), text=" ".join(pieces)
         )
         self.simples.insert(place, node)
         return node
-
-    def _text_of(self, pieces: list[tuple[int, int]]) -> str:
-        """Return the source of the pieces: as it stands if nothing but blanks is between them."""
-        if not pieces:
-            return ""
-        whole = self.text[pieces[0][0] : pieces[-1][1]]
-        between = (self.text[end:start] for (_, end), (start, _) in pairwise(pieces))
-        return whole if all(gap.isspace() for gap in between) else " ".join(self.text[start:end] for start, end in pieces)
 
     # Redirections
 
@@ -295,7 +256,7 @@ class _Parser(WordReader):
         if self.text.startswith("(", self.at):
             raise NotExact("a process substitution")
         fd = int(found[1]) if found[1] else 0 if operator[0] == "<" else 1
-        if fd > 2 or operator in {"<>", "<&"}:  # noqa: PLR2004 - standard error
+        if fd > 2 or (fd == 0) != (operator[0] == "<") or operator in {"<>", "<&", ">|"}:  # noqa: PLR2004 - standard error
             raise NotExact(f"the redirection {found[0]}")
         target = self._next_word()
         if target.raw.isdigit() and self.text[self.at : self.at + 1] in {"<", ">"}:
@@ -303,18 +264,18 @@ class _Parser(WordReader):
         if operator == ">&" and (target.plain is None or target.plain not in {"1", "2"}):
             raise NotExact(f"the redirection {found[0]}{target.raw}")
         redirect = syntax.Redirect(fd=fd, operator=operator, target=target)
-        if operator in {"<<", "<<-"}:
-            if re.search(r"[$`\n]", target.raw):
+        if operator == "<<":
+            if re.search(r"^-|[$`\n]", target.raw):
                 raise NotExact("this end of a here-document")
             end = re.sub(r"\\(.)|['\"]", r"\1", target.raw)
-            self._documents.append((redirect, end, end == target.raw, operator == "<<-"))
+            self._documents.append((redirect, end, end == target.raw))
             redirect.target = None
         return redirect
 
     def _read_documents(self) -> None:
         """Read the texts of the here-documents of the line that ended."""
         documents, self._documents = self._documents, []
-        for redirect, end, expands, strips in documents:
+        for redirect, end, expands in documents:
             lines = []
             while True:
                 if self.at >= len(self.text):
@@ -323,19 +284,16 @@ class _Parser(WordReader):
                 stop = len(self.text) if stop < 0 else stop
                 line = self.text[self.at : stop]
                 self.at = min(stop + 1, len(self.text))
-                line = line.lstrip("\t") if strips else line
                 if line == end:
                     break
                 lines.append(line)
-            redirect.target = self._document("".join(f"{line}\n" for line in lines), expands=expands)
-
-    def _document(self, text: str, *, expands: bool) -> syntax.Word:
-        if not expands:
-            return self.quoted_word(text)
-        parser = _Parser(text)
-        word = parser.document()
-        self.simples += parser.simples
-        return word
+            text = "".join(f"{line}\n" for line in lines)
+            if not expands:
+                redirect.target = syntax.Word(parts=(syntax.Text(text=text, quoted=True),), raw=text, plain=text)
+                continue
+            parser = _Parser(text)
+            redirect.target = parser.document()
+            self.simples += parser.simples
 
     # Conditions
 

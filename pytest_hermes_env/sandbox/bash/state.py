@@ -1,13 +1,13 @@
-"""The state of a running shell, and how a command line ends early."""
+"""What a running command works with: the state of its shell, and its streams."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["LOCALES", "Ended", "Jump", "State"]
+__all__ = ["LOCALES", "Ended", "Sink", "Source", "State", "Streams"]
 
 LOCALES = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", ""})
 """The locales whose order of characters is that of their bytes."""
@@ -19,15 +19,6 @@ class Ended(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
-
-
-class Jump(Exception):
-    """``break`` or ``continue``."""
-
-    def __init__(self, *, is_break: bool, levels: int) -> None:
-        super().__init__(is_break, levels)
-        self.is_break = is_break
-        self.levels = levels
 
 
 @dataclass(kw_only=True)
@@ -42,19 +33,10 @@ class State:
     exported: set[str]
     prefix: str | None
     status: int = 0
-    loops: int = 0
-    steps: list[int] = field(default_factory=lambda: [0])
 
     def copy(self) -> State:
         """Return the state of a subshell."""
-        return State(
-            cwd=self.cwd,
-            variables=dict(self.variables),
-            exported=set(self.exported),
-            prefix=self.prefix,
-            status=self.status,
-            steps=self.steps,
-        )
+        return replace(self, variables=dict(self.variables), exported=set(self.exported))
 
     def assign(self, name: str, value: str) -> None:
         """Set a variable. Raises: the value changes how commands work → NotExact."""
@@ -62,21 +44,49 @@ class State:
             raise NotExact(f"{name}={value}")
         self.variables[name] = value
 
-    def message(self, text: str) -> str:
+    def message(self, text: str) -> bytes:
         """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
         if self.prefix is None or re.search(r"[^ -~]", text):
             raise NotExact("an error message with the number of a line")
-        return f"{self.prefix}{text}\n"
+        return f"{self.prefix}{text}\n".encode()
 
-    @property
-    def is_utf8(self) -> bool:
-        """Whether characters are encoded as UTF-8."""
-        locale = next(
-            (
-                self.variables[name]
-                for name in ("LC_ALL", "LC_CTYPE", "LANG")
-                if name in self.exported and self.variables.get(name)
-            ),
-            "C",
-        )
-        return locale.upper().replace("-", "").endswith("UTF8")
+
+class Sink:
+    """Collects what is written. ``path`` is the file that it is written to in the end, ``/dev/null`` for none."""
+
+    __slots__ = ("data", "path")
+
+    def __init__(self, path: str = "") -> None:
+        self.data = bytearray()
+        self.path = path
+
+    def write(self, data: bytes) -> None:
+        """Collect data."""
+        if self.path != "/dev/null":
+            self.data += data
+
+
+class Source:
+    """What can be read, once: nobody can say how much of it a first reader leaves for a second one."""
+
+    __slots__ = ("data", "is_used")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+        self.is_used = False
+
+    def take(self) -> bytes:
+        """Return everything. Raises: it has been read → NotExact."""
+        if self.is_used and self.data:
+            raise NotExact("a second reader of the same input")
+        self.is_used = True
+        return self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Standard input, output and error. Two that lead to one place hold one object."""
+
+    source: Source
+    out: Sink
+    error: Sink

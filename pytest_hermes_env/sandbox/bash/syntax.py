@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "ASSIGNMENT",
-    "AndOr",
-    "Condition",
-    "Expansion",
-    "For",
-    "Group",
-    "If",
-    "Loop",
-    "Node",
-    "Part",
-    "Pipeline",
-    "Redirect",
-]
-__all__ += ["Script", "Simple", "Text", "Word"]
-
-ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
-"""The beginning of an assignment: its name, and a plus sign if it appends."""
+__all__ = ["AndOr", "Condition", "Expansion", "For", "Group", "If", "Node", "Part", "Pipeline", "Redirect", "Script"]
+__all__ += ["Simple", "Text", "Word"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +19,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """``$name``, ``${name operator word}``, ``$(( word ))``, or ``$( script )``. The operator ``length`` is ``${#name}``."""
+    """``$name``, ``${name operator default}`` or ``$( script )``. The operator ``#`` is that of ``${#name}``."""
 
     quoted: bool
     name: str = ""
     operator: str = ""
-    word: Word | None = None
+    default: str = ""
     script: Script | None = None
 
 
@@ -68,9 +51,9 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simple:
-    """A simple command. ``text`` is its source without redirections; an assignment is a name, a plus sign or none, a value."""
+    """A simple command. ``text`` is its source without redirections; an assignment is a name and a value."""
 
-    assignments: tuple[tuple[str, str, Word], ...]
+    assignments: tuple[tuple[str, Word], ...]
     words: tuple[Word, ...]
     redirects: tuple[Redirect, ...]
     text: str
@@ -93,13 +76,6 @@ class AndOr:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
-    """Commands that run one after the other."""
-
-    nodes: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """``( )`` or ``{ }``."""
 
@@ -113,16 +89,6 @@ class If:
     """Conditions with what they lead to; the last branch has no condition if it is an ``else``."""
 
     branches: tuple[tuple[Script | None, Script], ...]
-    redirects: tuple[Redirect, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    """``while`` or ``until``."""
-
-    condition: Script
-    body: Script
-    is_until: bool
     redirects: tuple[Redirect, ...]
 
 
@@ -144,4 +110,6 @@ class Condition:
     redirects: tuple[Redirect, ...]
 
 
-Node: TypeAlias = Simple | Pipeline | AndOr | Script | Group | If | Loop | For | Condition
+Node: TypeAlias = Simple | Pipeline | AndOr | Group | If | For | Condition
+Script: TypeAlias = tuple[Node, ...]
+"""Commands that run one after the other."""

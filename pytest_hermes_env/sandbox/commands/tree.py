@@ -1,212 +1,148 @@
-"""Commands that change or list the tree: ls, mkdir, rmdir, rm, cp, mv, touch, chmod.
+"""Commands that change or list the tree: ls, mkdir, rm, cp, mv, touch, chmod.
 
 Source: GNU coreutils 9.1.
 """
 
 from __future__ import annotations
 
+import os
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.sandbox.commands.process import Options, Process, Program, quoted
+from pytest_hermes_env.sandbox.commands.process import Process, Program, quoted
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["TREE"]
 
-MISSING = "No such file or directory"
 
-
-def _operands(process: Process, options: Options) -> Sequence[str]:
-    if not options.operands or not all(options.operands):
+def _operands(process: Process, letters: str) -> tuple[dict[str, str], Sequence[str]]:
+    options, operands = process.options(letters)
+    if not all(operands) or not (operands or "f" in options):
         raise NotExact(f"{process.name} without an operand")
-    return options.operands
+    return options, operands
 
 
 def ls(process: Process) -> int:
-    """List directories, one name per line, sorted by bytes."""
-    options = process.options("aA1d", {"all": "a", "almost-all": "A"})
-    plain: list[str] = []
-    directories: list[str] = []
-    for name in options.operands or ["."]:
-        if process.disk.is_directory(name) and "d" not in options:
-            directories.append(name)
-        elif process.disk.exists(name):
-            plain.append(name)
+    """List files, or one directory (``-a``: with hidden names; ``-d``: itself), one name per line, sorted by bytes."""
+    options, operands = process.options("a1d")
+    files: list[str] = []
+    names: list[str] = []
+    for name in operands or ["."]:
+        if process.disk.kind(name) == "directory" and "d" not in options:
+            if len(operands) > 1:
+                raise NotExact("ls of several directories")
+            names = process.disk.names(name)
+            names = [".", "..", *names] if "a" in options else [one for one in names if not one.startswith(".")]
+        elif process.disk.kind(name):
+            files.append(name)
         else:
-            reason = "Not a directory" if _is_through_file(process, name) else MISSING
-            process.complain(f"cannot access {quoted(name)}: {reason}", code=2)
-    _write_names(process, sorted(plain, key=_bytes))
-    separator = "\n" if plain else ""
-    for directory in sorted(directories, key=_bytes):
-        if len(options.operands) > 1:
-            if not re.fullmatch(r"[ -~]+", directory):
-                raise NotExact("a heading with special letters")
-            process.write(f"{separator}{directory}:\n")
-        separator = "\n"
-        names = process.disk.names(directory)
-        if not {"a", "A"} & options.given.keys():
-            names = [name for name in names if not name.startswith(".")]
-        _write_names(process, [".", "..", *names] if "a" in options else names)
+            process.complain(f"cannot access {quoted(name)}: {_reason(process, name)}", code=2)
+    files.sort(key=lambda name: name.encode(errors="surrogateescape"))
+    process.write("".join([f"{name}\n" for name in files + names]))
     return process.code
 
 
-def _bytes(name: str) -> bytes:
-    return name.encode(errors="surrogateescape")
-
-
-def _is_through_file(process: Process, name: str) -> bool:
+def _reason(process: Process, name: str) -> str:
+    """Return why there is nothing under a name."""
     try:
         process.disk.read(name)
-    except NotADirectoryError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _write_names(process: Process, names: Sequence[str]) -> None:
-    process.write("".join([f"{name}\n" for name in names]))
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    raise NotExact(name)
 
 
 def mkdir(process: Process) -> int:
     """Make directories; ``-p`` with their parents, and content with those that exist."""
-    options = process.options("p", {"parents": "p"})
-    for name in _operands(process, options):
-        if "p" in options and not process.disk.is_directory(name.rstrip("/")) and _is_through_file(process, name):
-            raise NotExact("mkdir -p through a file")
-        with process.complaining(f"cannot create directory {process.locale_quoted(name)}"):
+    options, operands = _operands(process, "p")
+    for name in operands:
+        try:
             process.disk.make_directory(name, parents="p" in options)
-    return process.code
-
-
-def rmdir(process: Process) -> int:
-    """Remove empty directories."""
-    for name in _operands(process, process.options("")):
-        with process.complaining(f"failed to remove {quoted(name)}"):
-            process.disk.remove_directory(name)
-    return process.code
+        except OSError:
+            raise NotExact(f"mkdir of {name}") from None
+    return 0
 
 
 def rm(process: Process) -> int:
     """Remove files; ``-r`` also directories, ``-f`` without a word about what is not there."""
-    options = process.options("rRf", {"recursive": "r", "force": "f"})
+    options, operands = _operands(process, "rRf")
     disk = process.disk
-    if any(not name for name in options.operands):
-        raise NotExact("rm of an empty name")
-    for name in options.operands if "f" in options else _operands(process, options):
-        if posixpath.basename(name.rstrip("/")) in {".", "..", ""}:
+    for name in operands:
+        is_directory = disk.kind(name) == "directory"
+        is_known = name.rstrip("/").rpartition("/")[2] not in {"", ".", ".."} and not name.startswith("/dev/")
+        if not is_known or (is_directory and not {"r", "R"} & options.keys()):
             raise NotExact(f"rm of {name}")
-        if disk.is_directory(name):
-            if not {"r", "R"} & options.given.keys():
-                process.complain(f"cannot remove {quoted(name)}: Is a directory")
-                continue
-        elif not disk.is_file(name):
-            if name.startswith("/dev/"):
-                raise NotExact(f"rm of {name}")
-            if _is_through_file(process, name):
-                raise NotExact("rm through a file")
-            if "f" not in options:
-                process.complain(f"cannot remove {quoted(name)}: {MISSING}")
-            continue
-        disk.remove(name)
-    return process.code
+        if is_directory or disk.kind(name) == "file":
+            disk.remove(name)
+        elif "f" not in options or _reason(process, name) != "No such file or directory":
+            raise NotExact(f"rm of {name}, which is not there")
+    return 0
 
 
 def cp(process: Process) -> int:
-    """Copy files; ``-r`` also directories."""
-    options = process.options("rRaf", {"recursive": "r", "archive": "a", "force": "f"})
-    for source, target in _each_to_target(process, options):
-        if not process.disk.is_directory(source):
-            _copy(process, source, target)
-        elif not {"r", "R", "a"} & options.given.keys():
-            process.complain(f"-r not specified; omitting directory {quoted(source)}")
-        else:
-            _copy(process, source, target)
-    return process.code
-
-
-def _copy(process: Process, source: str, target: str) -> None:
-    disk = process.disk
-    if disk.is_directory(source):
-        if not disk.is_directory(target):
-            disk.make_directory(target)
-        for entry in disk.names(source):
-            inner, place = f"{source}/{entry}", f"{target}/{entry}"
-            if disk.exists(place) and disk.is_directory(place) != disk.is_directory(inner):
-                raise NotExact("cp of a directory onto a file")
-            _copy(process, inner, place)
-        return
-    is_new = not disk.is_file(target)
-    disk.write(target, disk.read(source))
-    if is_new and disk.is_executable(source):
-        disk.files.set_executable(disk.path(target), True)
+    """Copy files."""
+    for source, target in _files_to_targets(process):
+        if process.disk.files.is_executable(process.disk.path(source)):
+            raise NotExact("cp of a file that may be executed")
+        process.disk.write(target, process.disk.read(source))
+    return 0
 
 
 def mv(process: Process) -> int:
-    """Move files and directories."""
-    options = process.options("f", {"force": "f"})
-    for source, target in _each_to_target(process, options):
-        if process.disk.is_directory(target):
-            raise NotExact("mv onto a directory")
-        if process.disk.is_file(target):
+    """Move files."""
+    for source, target in _files_to_targets(process):
+        if process.disk.kind(target) == "file":
             process.disk.remove(target)
         process.disk.move(source, target)
-    return process.code
+    return 0
 
 
-def _each_to_target(process: Process, options: Options) -> Iterator[tuple[str, str]]:
-    """Yield every source that exists with its target; a directory as target takes the sources in.
+def _files_to_targets(process: Process) -> Iterator[tuple[str, str]]:
+    """Yield every file with its target; a directory as target takes the files in.
 
-    Raises: a source would end in or on itself, or a directory where a file is → NotExact.
+    Raises: a source is no file, a target is a directory or in none, two files have one target → NotExact.
     """
-    *names, target_name = _operands(process, options)
+    _, operands = _operands(process, "f")
+    *names, target_name = operands or ("",)
     disk = process.disk
-    into = disk.is_directory(target_name)
-    if not names or (not into and (len(names) > 1 or target_name.endswith("/"))):
+    into = disk.kind(target_name) == "directory"
+    if not names or (len(names) > 1 and not into):
         raise NotExact(f"{process.name} to {target_name}")
-    if not into and not disk.is_directory(posixpath.dirname(target_name) or "."):
-        raise NotExact(f"{process.name} into a directory that is not there")
     places = set()
     for name in names:
-        base = posixpath.basename(name.rstrip("/"))
-        target = f"{target_name.rstrip('/')}/{base}" if into else target_name
-        if base in {"", ".", ".."} or disk.path(target) in places or name.startswith("/dev/"):
-            raise NotExact(f"{process.name} of {name}")
-        if not disk.exists(name):
-            if _is_through_file(process, name):
-                raise NotExact(f"{process.name} through a file")
-            process.complain(f"cannot stat {quoted(name)}: {MISSING}")
-            continue
-        source, place = disk.path(name), disk.path(target)
-        places.add(place)
-        if f"{place}/".startswith(f"{source}/") or (
-            disk.exists(target) and disk.is_directory(target) != disk.is_directory(name)
+        target = f"{target_name.rstrip('/')}/{posixpath.basename(name)}" if into else target_name
+        above = posixpath.dirname(target) or "."
+        if (
+            (disk.kind(name), disk.kind(above)) != ("file", "directory")
+            or disk.kind(target) not in {"file", ""}
+            or target.endswith("/")
         ):
             raise NotExact(f"{process.name} of {name} to {target}")
-        if disk.is_directory(target) and disk.files.list_directory(place) and process.name == "mv":
-            raise NotExact(f"mv of {name} to {target}")
+        place = disk.path(target)
+        if place in places or place == disk.path(name):
+            raise NotExact(f"{process.name} of {name} to {target}")
+        places.add(place)
         yield name, target
 
 
 def touch(process: Process) -> int:
     """Make empty files, or mark existing ones as changed."""
-    for name in _operands(process, process.options("")):
-        if not process.disk.is_directory(name):
-            with process.complaining(f"cannot touch {quoted(name)}"):
-                process.disk.write(name, b"", append=True)
-    return process.code
+    for name in _operands(process, "")[1]:
+        if process.disk.kind(name) == "directory":
+            continue
+        try:
+            process.disk.write(name, b"", append=True)
+        except OSError:
+            raise NotExact(f"touch of {name}") from None
+    return 0
 
 
 def chmod(process: Process) -> int:
-    """Make files executable; other modes do not exist here."""
+    """Make files executable (``+x``)."""
     mode, *names = process.arguments or ("",)
-    if mode not in {"+x", "a+x", "755"} or not names or not all(process.disk.is_file(name) for name in names):
+    if mode != "+x" or not names or any(process.disk.kind(name) != "file" for name in names):
         raise NotExact(f"chmod {mode}")
     for name in names:
-        path = process.disk.path(name)
-        process.disk.changing(path, adds_or_removes=False)
-        process.disk.files.set_executable(path, True)
+        process.disk.files.set_executable(process.disk.path(name), True)
     return 0
 
 
@@ -217,7 +153,6 @@ TREE: dict[str, Program] = {
     "mkdir": mkdir,
     "mv": mv,
     "rm": rm,
-    "rmdir": rmdir,
     "touch": touch,
 }
 """Name → program."""

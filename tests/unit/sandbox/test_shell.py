@@ -37,13 +37,14 @@ def test_output_and_complaints_come_in_their_order(shell):
 
 def test_bytes_that_are_no_text_are_shown_as_hermes_shows_them(shell):
     """With a sign in their place."""
-    assert said(shell, "printf '\\xffa'") == ("\ufffda", 0)
+    assert said(shell, "printf /2E= | base64 -d") == ("\ufffda", 0)
 
 
 def test_standard_input_can_be_given(shell):
     """As the tool's callers may do."""
     assert shell.run("head -n 1", stdin=b"1\n2\n") == Outcome(output="1\n")
-    assert shell.run("cat; cat", stdin=b"1\n2\n") == Outcome(output="1\n2\n")
+    with pytest.raises(NotKnown):
+        shell.run("head -n 1; cat", stdin=b"1\n2\n")
 
 
 LASTING = [
@@ -56,7 +57,7 @@ LASTING = [
     ("export X=1; exit", "echo $X", "\n"),
     ("export X=1; X=2", "echo $X", "2\n"),
     ("export X=1; unset X", "echo ${X-unset}", "unset\n"),
-    ("cd sub", "cd -", "/workspace/sub\n"),
+    ("cd sub", "echo $OLDPWD", "/workspace/sub\n"),
     ("false", "echo $?", "0\n"),
 ]
 
@@ -119,9 +120,9 @@ def test_answers_stand_wherever_a_command_may(scripted):
     """In lists, pipes, substitutions, functions and under programs that run others."""
     shell, script = scripted(pytest=Outcome(output="1\n2\n3\n", exit_code=1))
 
-    outcome = shell.run("cd sub && X=1 pytest -q 'a b' > out 2>&1 | tail -1; { pytest; } | tail -n 1; echo $(pytest $X.)")
+    outcome = shell.run("cd sub && X=1 pytest -q 'a b' 2>&1 | wc -l; { pytest; } | tail -n 1; echo $(pytest $X.)")
 
-    assert outcome == Outcome(output="3\n1 2 3\n")
+    assert outcome == Outcome(output="3\n3\n1 2 3\n")
     assert [entry for entry in script.asked if entry[1][0] == "pytest"] == [
         ("X=1 pytest -q 'a b'", ("pytest", "-q", "a b")),
         ("pytest", ("pytest",)),
@@ -156,7 +157,7 @@ def test_answers_have_their_two_streams(scripted):
     shell, _ = scripted(tool=Outcome(output="out\n", errors="err\n", exit_code=3))
 
     assert said(shell, "tool") == ("out\nerr\n", 3)
-    assert said(shell, "tool 2> err.txt | wc -l; cat err.txt") == ("1\nerr\n", 0)
+    assert said(shell, "tool 2>&1 | wc -l; tool 2> err.txt; cat err.txt") == ("2\nout\nerr\n", 0)
 
 
 def test_answers_are_written_where_output_leads(scripted, files):
@@ -183,15 +184,13 @@ UNKNOWN = [
     ("echo a; pytest -q 2>&1 | tail", "pytest -q", ("pytest", "-q")),
     ("false && ( make 'a b' )", "make 'a b'", ("make", "a b")),
     ("if [ -f x ]; then make; fi", "make", ("make",)),
-    ("for i in 1; do while true; do make; done; done", "make", ("make",)),
+    ("for i in 1; do for j in 2; do make; done; done", "make", ("make",)),
     ('echo "$(echo $(make))"', "make", ("make",)),
-    ("echo `make`", "make", ("make",)),
-    ("echo ${x:-$(make)}", "make", ("make",)),
+    ("ls | tee log | jq .", "jq .", ("jq", ".")),
     ("cat <<E\n$(make)\nE", "make", ("make",)),
     ("x=$(make)", "make", ("make",)),
     ("echo > $(make)", "make", ("make",)),
     ("[[ -n $(make) ]]", "make", ("make",)),
-    ("echo $(( $(make) ))", "make", ("make",)),
     ("'make'", "'make'", ("make",)),
     ("\\make", "\\make", ("make",)),
     ("{ echo; } > x; ! make", "make", ("make",)),
@@ -256,7 +255,19 @@ NOT_KNOWN = [
     "echo ${x/a/b}",
     "x=(1)",
     "IFS=, read a b < a.txt",
+    "while true; do break; done",
     "sed 's/a*/x/g' a.txt",
+    "x=find; $x .",
+    "echo $((1+1))",
+    "echo `pwd`",
+    "echo {a,b}",
+    "echo ${x%.txt} ${x:-$(make)}",
+    "read x < a.txt",
+    "grep -r one .",
+    "grep -E 'a{2}' a.txt",
+    "cp -r sub new",
+    "echo a > new | cat",
+    "cat nope | head -n 1",
     "echo a | grep -o 'a\\|ab'",
     "tail -n 0 a.txt",
     "wc a.txt nope",
