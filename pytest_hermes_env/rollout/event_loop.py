@@ -40,7 +40,8 @@ THREADS_S = 5.0
 class ScenarioLoop(asyncio.SelectorEventLoop):
     """An event loop for code that may block or stop it.
 
-    ``place_of`` returns the environment's line on a stack; ``hang_s`` is how long code may block the loop, in seconds.
+    ``place_of`` returns the environment's line on a stack; ``hang_s`` is how long code may block the loop, in seconds. ``hangs``
+    counts how often code was interrupted.
     """
 
     def __init__(self, place_of: Callable[[FrameType | None], Place | None], hang_s: float) -> None:
@@ -50,6 +51,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._hang_s = hang_s
         self._is_guarded = False
         self._signal = 0
+        self.hangs = 0
         self.set_default_executor(_DaemonThreads())
         self.set_task_factory(_registered_task)  # type: ignore[arg-type]  # typeshed knows no further arguments
 
@@ -102,6 +104,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                     step.waited += _is_waiting(native_id)
             if seconds > (step.interrupted_s + HUNG_AGAIN_S if step.interrupted_s else self._hang_s):
                 step.interrupted_s = seconds
+                self.hangs += 1
                 self._hang_s = min(self._hang_s, HUNG_AGAIN_S)
                 self._interrupt(thread_id)
 
