@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
-from pytest_hermes_env.rollout.raised import Hung, is_interrupt
+from pytest_hermes_env.rollout.raised import CANCELLATIONS, CANCELLED_S, Hung, is_interrupt
 
 __all__ = ["BLOCKED_S", "ScenarioLoop"]
 
@@ -66,6 +66,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
             with self._handling_signal():
                 await work
         finally:
+            await _end_all_tasks()
             self._is_guarded = False
             ended.set()
             sampler.join()
@@ -219,6 +220,20 @@ def _is_waiting(native_id: int) -> bool:
     except OSError:
         return True  # no Linux
     return status.rpartition(")")[2].split()[0] != "R"
+
+
+async def _end_all_tasks() -> None:
+    """Cancel what still runs, as asyncio does when a loop closes; a task that catches every cancellation is left behind."""
+    own = {asyncio.current_task()}
+    for _ in range(CANCELLATIONS):
+        pending = asyncio.all_tasks() - own
+        if not pending:
+            return
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCELLED_S)
+    for task in asyncio.all_tasks() - own:
+        asyncio._unregister_task(task)
 
 
 def _registered_task(
