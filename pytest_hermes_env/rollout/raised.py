@@ -13,7 +13,19 @@ from typing import Any
 
 from pytest_hermes_env.errors import shorten
 
-__all__ = ["Ended", "Hung", "NeverEnded", "awaited", "described", "first_error", "is_from_outside", "is_interrupt", "within"]
+__all__ = [
+    "CANCELLATIONS",
+    "CANCELLED_S",
+    "Ended",
+    "Hung",
+    "NeverEnded",
+    "awaited",
+    "described",
+    "first_error",
+    "is_from_outside",
+    "is_interrupt",
+    "within",
+]
 
 
 CANCELLATIONS, CANCELLED_S = 3, 1.0

@@ -177,3 +177,29 @@ def test_a_call_in_a_thread_that_never_returns_does_not_keep_the_loop_from_closi
 
     assert played(work)
     released.set()
+
+
+def test_a_task_that_catches_every_cancellation_does_not_keep_the_loop_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio would wait for it forever."""
+    monkeypatch.setattr(event_loop, "CANCELLED_S", 0.01)
+    released: list[bool] = []
+
+    async def stubborn() -> None:
+        while not released:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+                await asyncio.sleep(3600)
+
+    async def work() -> str:
+        tasks.append(asyncio.ensure_future(stubborn()))
+        await asyncio.sleep(0)
+        return "ended"
+
+    tasks: list[asyncio.Task[None]] = []
+
+    assert played(work) == "ended"
+    assert not tasks[0].done()
+
+    released.append(True)
+    tasks[0]._log_destroy_pending = False  # type: ignore[attr-defined]
+    tasks[0].get_coro().close()
