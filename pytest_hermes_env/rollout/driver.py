@@ -196,7 +196,7 @@ class Collector:
             return stage.answer(conversation)
 
         with contextlib.ExitStack() as resources:
-            mock = MockServer(policy, allow_leftovers=True)
+            mock = MockServer(policy, allow_leftovers=True, journal_limit=None)  # the stage reads it by position
             if not is_chat:
                 resources.enter_context(mock)
             building = Journal()
