@@ -57,7 +57,7 @@ from environments.rollout_end import RolloutEnd, RolloutRecord, current_record
 from environments.sampling_params import sampling_params
 from environments.scoring import SplitRollouts, TruncatedTurns, UnearnedScore
 from environments.token_mode import HistoryRendering, TokenMode
-from environments.tool_context import ToolContext
+from environments.tool_context import ToolContext, close_context
 
 # isort: split
 from tools.budget_config import (
@@ -467,7 +467,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 generation_params=sampling_params(temperature, extra_body),
             )
         finally:
-            ctx.close()
+            close_context(ctx)
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ from environments.isolation import close_sandbox, has_run_commands, in_sandbox, 
 # isort: split
 from model_tools import handle_function_call
 
-__all__ = ["ContextClosedError", "ToolContext"]
+__all__ = ["ContextClosedError", "ToolContext", "close_context"]
 
 T = TypeVar("T")
 
@@ -200,10 +200,6 @@ class ToolContext:
         self._check_open(tool_name)
         return _run_tool_in_thread(tool_name, arguments, self.task_id)
 
-    def close(self) -> None:
-        """Refuse further calls, which would open a new, empty sandbox that nobody releases. `cleanup` still works."""
-        self._is_closed = True
-
     def _check_open(self, tool_name: str) -> None:
         if self._is_closed:
             raise ContextClosedError(
@@ -310,3 +306,8 @@ def _foreground_limit() -> int:
     from tools.terminal_tool import FOREGROUND_MAX_TIMEOUT  # noqa: PLC0415 - hermes is heavy
 
     return int(FOREGROUND_MAX_TIMEOUT)
+
+
+def close_context(ctx: ToolContext) -> None:
+    """Refuse further calls, which would open a new, empty sandbox that nobody releases. ``cleanup`` still works."""
+    ctx._is_closed = True

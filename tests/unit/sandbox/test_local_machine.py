@@ -182,8 +182,8 @@ def test_fifo_is_not_opened(machine, tmp_path):
 
 
 def test_reading_is_limited(machine):
-    """A sparse file of a terabyte is not read."""
-    run(machine, "truncate -s 1T huge")
+    """A sparse file is not read."""
+    run(machine, "truncate -s 100M huge")
     machine.write_bytes("five", b"12345")
 
     assert machine.read_bytes("five", 5) == b"12345"
