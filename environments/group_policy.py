@@ -35,16 +35,18 @@ def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Gr
     A group in which all rollouts failed is returned without a label. Raises: the first error when all of them raised.
     """
     items = [attempt.item for attempt in attempts if attempt.item is not None]
-    if without := sum(attempt.item is None and attempt.error is None for attempt in attempts):
+    if without := sum(attempt.item is None and not attempt.has_failed for attempt in attempts):
         logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
         counts["train/groups_dropped"] += 1
         return None
-    failed = [attempt for attempt in attempts if attempt.error or trainer_groups.is_failed_item(attempt.item)]
+    failed = [attempt for attempt in attempts if attempt.item is None or trainer_groups.is_failed_item(attempt.item)]
     ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
     if len(failed) == len(attempts):
         drop_group(counts, f"all of its rollouts failed ({ends})")
         if not items:
-            raise next(attempt.error for attempt in attempts if attempt.error)
+            if error := next((attempt.error for attempt in attempts if attempt.error), None):
+                raise error
+            return None
     elif failed and _takes_the_group(failed, config):
         drop_group(counts, f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
         return None

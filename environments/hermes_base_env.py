@@ -286,9 +286,10 @@ class HermesAgentBaseEnv(BaseEnv):
             made, record = await recorded_attempt(lambda: self.collect_trajectory(item))
             if not made.is_final:
                 self._count(made.end, record)
-            if made.error is not None and record.end is None:
-                raise made.error  # no agent loop ran: what an override raises is not repeated
-            return made
+            is_own_error = (
+                made.error is not None and record.end is None
+            )  # no agent loop ran: what an override raises is not repeated
+            return replace(made, is_final=True) if is_own_error else made
 
         made = await self._last_of(attempt)
         if made.error is not None and self.config.failed_rollouts == "drop_group":
