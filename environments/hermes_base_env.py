@@ -30,7 +30,7 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
 
-from environments import command_line, rollout_text, scoring, trainer_groups
+from environments import command_line, group_policy, rollout_text, scoring, trainer_groups
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.agent_rollout import AgentRollout
 from environments.answer_checks import TokenModeError
@@ -283,11 +283,13 @@ class HermesAgentBaseEnv(BaseEnv):
         try:
             attempts = await all_or_none([self._rollout_of_group(item) for _ in range(self.config.group_size)])
         except Exception as error:
-            self._drop_group(f"a rollout raised {type(error).__name__}")
+            group_policy.drop_group(self._counts, f"a rollout raised {type(error).__name__}")
             raise
         finally:
             _group_tools.reset(token)
-        return self._group_of(attempts), [left for attempt in attempts for left in attempt.backlog]
+        return group_policy.joined(attempts, self.config, self._counts), [
+            left for attempt in attempts for left in attempt.backlog
+        ]
 
     async def _rollout_of_group(self, item: Item) -> Attempt:
         """Run `collect_trajectory`, again if an agent loop in it failed and it was overridden to score the rollout nevertheless."""
@@ -296,9 +298,10 @@ class HermesAgentBaseEnv(BaseEnv):
             made, record = await recorded_attempt(lambda: self.collect_trajectory(item))
             if not made.is_final:
                 self._count(made.end, record)
-            if made.error is not None and record.end is None:
-                raise made.error  # no agent loop ran: what an override raises is not repeated
-            return made
+            is_own_error = (
+                made.error is not None and record.end is None
+            )  # no agent loop ran: what an override raises is not repeated
+            return replace(made, is_final=True) if is_own_error else made
 
         made = await self._last_of(attempt)
         if made.error is not None and self.config.failed_rollouts == "drop_group":
@@ -316,42 +319,6 @@ class HermesAgentBaseEnv(BaseEnv):
         if retried:
             self._counts["train/rollouts_retried"] += retried
         return made
-
-    def _group_of(self, attempts: Sequence[Attempt]) -> dict[str, Any] | None:
-        """Join the rollouts of a group; None when it is dropped."""
-        items = [attempt.item for attempt in attempts if attempt.item is not None]
-        if without := sum(attempt.item is None and attempt.error is None for attempt in attempts):
-            logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
-            self._counts["train/groups_dropped"] += 1
-            return None
-        failed = [attempt for attempt in attempts if attempt.error or trainer_groups.is_failed_item(attempt.item)]
-        ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
-        if len(failed) == len(attempts):
-            self._drop_group(f"all of its rollouts failed ({ends})")
-            if not items:
-                raise next(attempt.error for attempt in attempts if attempt.error)
-        elif failed and self._drops_group(failed):
-            self._drop_group(f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
-            return None
-        elif failed:
-            self._counts["train/rollouts_masked"] += len(failed)
-            logger.warning(
-                "%d of %d rollouts of a group failed (%s); it goes on without them", len(failed), len(attempts), ends
-            )
-        return scoring.group_of(
-            [
-                attempt.item or scoring.absent_item(items[0], attempt.end or RolloutEnd.ENVIRONMENT_FAILED)
-                for attempt in attempts
-            ]
-        )
-
-    def _drops_group(self, failed: Sequence[Attempt]) -> bool:
-        by_reward = self.config.reward_errors == "drop_group" and any(a.end is RolloutEnd.REWARD_FAILED for a in failed)
-        return self.config.failed_rollouts == "drop_group" or by_reward
-
-    def _drop_group(self, reason: str, count: str = "train/groups_dropped") -> None:
-        self._counts[count] += 1
-        logger.warning("A group is not trained: %s; counted in %s", reason, count)
 
     def _count(self, end: RolloutEnd | None, record: RolloutRecord) -> None:
         """Count the end of one attempt, and what was changed in it."""
@@ -686,50 +653,16 @@ class HermesAgentBaseEnv(BaseEnv):
     ) -> None:
         """Send groups to the trainer, or write them, as `trainer_groups` prepares them; what is not sent is counted."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
-        groups = [group for group in groups if group is not None and self._may_be_sent(group)]
+        groups = [group for group in groups if group is not None and group_policy.may_be_sent(group, self.config, self._counts)]
         if abort_on_any_max_length_exceeded:
             for group in groups:
                 self._warn_if_too_long(group)
         if do_send_to_api:
-            groups = [part for group in groups for part in self._sent_of(group)]
+            groups = [part for group in groups for part in group_policy.sent_of(group, self.config, self._counts)]
         is_single = len(groups) == 1 and not isinstance(scored_data, list)
         await super().handle_send_to_api(
             groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
         )
-
-    def _may_be_sent(self, group: dict[str, Any]) -> bool:
-        """Return whether every score of a group was earned; give rows that are left out the mean of the others."""
-        if not all(name in group for name in scoring.PER_ITEM):
-            return True  # atroposlib refuses it, and says so
-        if not trainer_groups.is_scored(group):
-            self._drop_group(
-                f"its scores are not all finite numbers: {str(group['scores'])[:200]}", "train/groups_without_score"
-            )
-            return False
-        rows = range(len(group["scores"]))
-        is_dropped = self.config.failed_rollouts == "drop_group" and trainer_groups.has_failed_rollout(group)
-        if is_dropped or (rows and all(scoring.is_left_out(group, row) for row in rows)):
-            self._drop_group("it has rollouts that failed", "train/groups_not_sent")
-            return False
-        scoring.neutral_scores(group)
-        trainer_groups.tell_sampling(group, sampling_params(self.config.agent_temperature, self.config.extra_body))
-        if self.config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
-            self._counts["train/groups_of_equal_scores"] += 1
-        if len(group["tokens"]) != group["group_overrides"].get("group_size", self.config.group_size):
-            self._counts["train/groups_of_wrong_size"] += 1
-        return True
-
-    def _sent_of(self, group: dict[str, Any]) -> list[dict[str, Any]]:
-        if not all(name in group for name in scoring.PER_ITEM):
-            return [group]
-        policy = self.config.split_rollouts
-        parts = trainer_groups.groups_to_send(group, self.config.group_size, split_rollouts=policy)
-        if not parts:
-            self._drop_group("it has no label to train on", "train/groups_without_labels")
-        elif policy == "sample" and (unsent := len(group["tokens"]) - len(parts[0]["tokens"])):
-            self._counts["train/split_sequences_not_sent"] += unsent
-            logger.info("%d sequences of split rollouts are not sent (split_rollouts=sample)", unsent)
-        return parts
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
         """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""

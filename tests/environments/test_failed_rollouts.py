@@ -286,6 +286,39 @@ def test_exception_of_an_override_without_a_loop_is_not_repeated(make_env):
         collect(make_env, None, Raises, group_size=1)
 
 
+def test_exception_of_an_override_is_left_out_where_failed_rollouts_are_masked(make_env):
+    """Its row is the start of a sibling's prompt, without a label."""
+
+    class RaisesOnce(OwnLoop):
+        async def collect_trajectory(self, item: Any) -> Any:
+            self.started = getattr(self, "started", 0) + 1
+            if self.started == 1:
+                raise LookupError("no such item")
+            return await super().collect_trajectory(item)
+
+    env, group = collect(make_env, failing(0), RaisesOnce, server_type="openai", failed_rollouts="mask")
+
+    assert (group["tokens"][0], group["masks"][0], group["scores"]) == ([1, 2], [-100, -100], [1.0] * 4)
+    assert [message["role"] for message in group["messages"][0]] == ["user"]
+    assert (env.started, env._counts["train/rollouts_environment_failed"]) == (4, 1)
+
+
+@pytest.mark.parametrize(("policy", "rows"), [("drop_group", None), ("mask", 4)])
+def test_override_without_an_item_for_a_failed_rollout(make_env, policy, rows):
+    """It says so itself; the settings apply all the same."""
+
+    class Careful(OwnLoop):
+        async def collect_trajectory(self, item: Any) -> Any:
+            scored, backlog = await super().collect_trajectory(item)
+            return (scored if scored["scores"] else None), backlog
+
+    _, group = collect(make_env, failing(1), Careful, server_type="openai", failed_rollouts=policy, rollout_retries=0)
+    again, whole = collect(make_env, failing(1), Careful, server_type="openai", failed_rollouts=policy)
+
+    assert (group and len(group["scores"])) == rows
+    assert (whole["scores"], again.runs) == ([1.0] * 4, 5)
+
+
 # ---------------------------------------------------------------------- evaluation
 
 

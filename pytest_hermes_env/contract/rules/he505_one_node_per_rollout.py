@@ -10,9 +10,9 @@ Why: A conversation that is rendered and encoded again in each turn has other id
 turn is there twice, a word is split elsewhere. Keeping only the last sequence loses all earlier replies; keeping the
 text instead of the ids trains tokens that the model never chose.
 
-Fix: Take the nodes of the managed server as they are, and keep all of them: the base does, with
-`history_rendering="sampled"` and `split_rollouts="keep"`. Never encode a reply's text again, and change no earlier
-message during a rollout.
+Fix: Take the nodes of the managed server as they are, and keep all of them, as the base does; with
+`history_rendering="sampled"` there is one. `split_rollouts` decides which of several are sent. Never encode a reply's
+text again, and change no earlier message during a rollout.
 
 Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (a prompt extends a node only when it begins with its
 text).
