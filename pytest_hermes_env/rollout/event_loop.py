@@ -233,7 +233,7 @@ async def _end_all_tasks() -> None:
             task.cancel()
         await asyncio.wait(pending, timeout=CANCELLED_S)
     for task in asyncio.all_tasks() - own:
-        asyncio._unregister_task(task)
+        asyncio._unregister_task(task)  # asyncio documents it for makers of tasks
 
 
 def _registered_task(
