@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_hermes_env.errors import NotKnown, UnknownCommand
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
 from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, Sink, Source, State, Streams
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
-from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.files import HOME, Files
 from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome

@@ -12,14 +12,14 @@ from typing import TypeAlias
 from pytest_hermes_env.errors import UnknownCommand
 from pytest_hermes_env.sandbox.bash import syntax
 from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OTHER_BUILTINS, OTHER_PROGRAMS, holds
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
+from pytest_hermes_env.sandbox.bash.commands.grep import grep
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
+from pytest_hermes_env.sandbox.bash.commands.text import TEXT
+from pytest_hermes_env.sandbox.bash.commands.tree import TREE
 from pytest_hermes_env.sandbox.bash.expansion import Expander, pattern_of
 from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
 from pytest_hermes_env.sandbox.bash.state import Ended, Sink, Source, State, Streams
-from pytest_hermes_env.sandbox.commands.disk import Disk
-from pytest_hermes_env.sandbox.commands.grep import grep
-from pytest_hermes_env.sandbox.commands.process import Process, Program
-from pytest_hermes_env.sandbox.commands.text import TEXT
-from pytest_hermes_env.sandbox.commands.tree import TREE
 from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 

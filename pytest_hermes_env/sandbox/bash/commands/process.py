@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.state import State, Streams
-from pytest_hermes_env.sandbox.commands.disk import Disk
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["Process", "Program", "lines_of", "quoted", "shown"]

@@ -11,7 +11,7 @@ import os
 import posixpath
 import re
 
-from pytest_hermes_env.sandbox.commands.process import Process, Program, lines_of, quoted, shown
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted, shown
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["TEXT"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from pytest_hermes_env.sandbox.commands.process import Process
+from pytest_hermes_env.sandbox.bash.commands.process import Process
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["grep"]

@@ -9,7 +9,7 @@ import os
 import posixpath
 from collections.abc import Iterator, Sequence
 
-from pytest_hermes_env.sandbox.commands.process import Process, Program, quoted
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, quoted
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["TREE"]
