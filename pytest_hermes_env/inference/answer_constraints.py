@@ -107,7 +107,10 @@ def _bad_format(wanted: object, body: Mapping[str, object]) -> Iterator[Refusal]
             fix="tell the model in a message to answer in JSON",
         )
     elif kind == "json_schema":
-        for name, given in (("json_schema", schema), ("json_schema.name", schema.get("name") if isinstance(schema, dict) else None)):
+        for name, given in (
+            ("json_schema", schema),
+            ("json_schema.name", schema.get("name") if isinstance(schema, dict) else None),
+        ):
             if given is None:
                 yield openai_refusal(
                     f"Missing required parameter: 'response_format.{name}'.",
@@ -179,4 +182,6 @@ def _schema(given: object) -> Any:
 
 def _mentions_json(body: Mapping[str, object]) -> bool:
     messages = body.get("messages")
-    return any("json" in text_of(one).lower() for one in messages if isinstance(one, dict)) if isinstance(messages, list) else True
+    return (
+        any("json" in text_of(one).lower() for one in messages if isinstance(one, dict)) if isinstance(messages, list) else True
+    )

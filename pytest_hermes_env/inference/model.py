@@ -103,7 +103,9 @@ class MockModel:
             case "POST", "/completions":
                 return self._answer(self._completion, completion_refusal, path, data, attempt)
             case "POST", "/generate":
-                return self._answer(self._generate, generate_refusal if self.tokens is not None else _accepted, path, data, attempt)
+                return self._answer(
+                    self._generate, generate_refusal if self.tokens is not None else _accepted, path, data, attempt
+                )
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), ("/health" | "/health_generate")):

@@ -32,19 +32,75 @@ OPENAI_LIMITS: Mapping[str, tuple[float, float | None, type]] = {
     "top_logprobs": (0, 20, int),
 }
 VLLM_FIELDS = frozenset(
-    "n best_of presence_penalty frequency_penalty repetition_penalty temperature top_p top_k min_p seed stop stop_token_ids "
-    "ignore_eos max_tokens min_tokens logprobs prompt_logprobs flat_logprobs logprob_token_ids detokenize skip_special_tokens "
-    "spaces_between_special_tokens include_stop_str_in_output output_kind truncate_prompt_tokens structured_outputs "
-    "guided_decoding logit_bias logits_processors allowed_token_ids extra_args bad_words skip_reading_prefix_cache "
-    "thinking_token_budget".split()
+    [
+        "n",
+        "best_of",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "stop",
+        "stop_token_ids",
+        "ignore_eos",
+        "max_tokens",
+        "min_tokens",
+        "logprobs",
+        "prompt_logprobs",
+        "flat_logprobs",
+        "logprob_token_ids",
+        "detokenize",
+        "skip_special_tokens",
+        "spaces_between_special_tokens",
+        "include_stop_str_in_output",
+        "output_kind",
+        "truncate_prompt_tokens",
+        "structured_outputs",
+        "guided_decoding",
+        "logit_bias",
+        "logits_processors",
+        "allowed_token_ids",
+        "extra_args",
+        "bad_words",
+        "skip_reading_prefix_cache",
+        "thinking_token_budget",
+    ]
 )
 """The fields of vLLM's ``SamplingParams``, of all its versions."""
 VLLM_ENVELOPE = frozenset({"prompt", "stream"})
-SGLANG_FIELDS = (
-    "max_new_tokens stop stop_token_ids stop_regex temperature top_p top_k min_p frequency_penalty presence_penalty "
-    "repetition_penalty min_new_tokens n json_schema regex ebnf structural_tag ignore_eos skip_special_tokens "
-    "spaces_between_special_tokens no_stop_trim stream_interval logit_bias sampling_seed custom_params beam_width watermark choice"
-).split()
+SGLANG_FIELDS = [
+    "max_new_tokens",
+    "stop",
+    "stop_token_ids",
+    "stop_regex",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "min_new_tokens",
+    "n",
+    "json_schema",
+    "regex",
+    "ebnf",
+    "structural_tag",
+    "ignore_eos",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "no_stop_trim",
+    "stream_interval",
+    "logit_bias",
+    "sampling_seed",
+    "custom_params",
+    "beam_width",
+    "watermark",
+    "choice",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +136,9 @@ def completion_refusal(body: Mapping[str, object]) -> Refusal | None:
 def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
     """Return why OpenAI refuses a chat request, or None. Messages that are no objects are not checked here."""
     messages = body.get("messages")
-    are_messages = isinstance(messages, list) and all(isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages)
+    are_messages = isinstance(messages, list) and all(
+        isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages
+    )
     found = _bad_messages(messages) if isinstance(messages, list) and are_messages else iter(())
     return next(found, None) or next(_bad_numbers(body), None)
 
@@ -107,7 +165,11 @@ def _vllm_refusal(reason: str) -> Refusal:
     # The server does not catch the exception of SamplingParams, so its answer names no cause.
     body = "Internal Server Error"
     return Refusal(
-        server="vLLM", status=SERVER_ERROR, body=body, message=f"{body} ({reason})", fix="send fields that vLLM's SamplingParams takes"
+        server="vLLM",
+        status=SERVER_ERROR,
+        body=body,
+        message=f"{body} ({reason})",
+        fix="send fields that vLLM's SamplingParams takes",
     )
 
 
@@ -156,14 +218,16 @@ def _bad_numbers(body: Mapping[str, object]) -> Iterator[Refusal]:
         if value is None:
             continue
         word = "decimal" if kind is float else "integer"
-        fix = f"send {name!r} as {'a number' if kind is float else 'an integer'} from {low:g}" + ("" if high is None else f" to {high:g}")
+        fix = f"send {name!r} as {'a number' if kind is float else 'an integer'} from {low:g}" + (
+            "" if high is None else f" to {high:g}"
+        )
         if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
             message = f"Invalid type for '{name}': expected {_a(word)}, but got {_a(_json_type(value))} instead."
             yield openai_refusal(message, param=name, code="invalid_type", fix=fix)
-        elif not value >= low:  # type: ignore[operator]  # also NaN
+        elif not value >= low:  # also NaN
             message = f"Invalid '{name}': {word} below minimum value. Expected a value >= {low:g}, but got {value} instead."
             yield openai_refusal(message, param=name, code=f"{word}_below_min_value", fix=fix)
-        elif high is not None and value > high:  # type: ignore[operator]
+        elif high is not None and value > high:
             message = f"Invalid '{name}': {word} above maximum value. Expected a value <= {high:g}, but got {value} instead."
             yield openai_refusal(message, param=name, code=f"{word}_above_max_value", fix=fix)
 

@@ -38,9 +38,7 @@ def count_tokens(size: int) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-def chat_completion(
-    *, turn: Turn, key: str, model: str, n: int, prompt_bytes: int, is_forced: bool = False
-) -> JsonObject:
+def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: int, is_forced: bool = False) -> JsonObject:
     """Return the turn as a ``chat.completion`` with ``n`` equal choices.
 
     ``key`` identifies conversation and turn. The ids of the completion and of its tool calls derive from it, so they differ between
