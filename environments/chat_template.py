@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+from environments.tool_call_parsers.marked_text import EVERY_THINK_TAG
+
 __all__ = ["ChatTemplate", "TemplateProblem"]
 
 logger = logging.getLogger(__name__)
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 
-_THINK_TAGS = frozenset({"<think>", "</think>"})
+_THINK_TAGS = frozenset(tag for pair in EVERY_THINK_TAG for tag in pair)
 
 
 class TemplateProblem(ValueError):
