@@ -78,6 +78,8 @@ class ChatTemplate:
         ways: list[tuple[Callable[..., str | None], Sequence[Message]]] = [(self._after_content, raw)]
         if messages[position].get("tool_calls"):
             ways.insert(0, (self._after_calls, messages))
+        else:  # some templates fail on the earlier calls as text: an assistant message without calls would be one too many
+            ways.append((self._after_content, messages))
         for way, history in ways:
             try:
                 after = way(marker, position, history, tools, end, options)
