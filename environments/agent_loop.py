@@ -49,6 +49,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 USER_TASK_LIMIT = 500
+_EXCEPTION_MARK = "[TOOL_ERROR]"
+"""The start of an error that hermes made of an exception. Source: hermes-agent 0.19, ``model_tools._sanitize_tool_error``."""
 """Length, in characters, of the start of the first user message that tools get as the task."""
 
 INTERRUPT_GRACE_S = 5.0
@@ -389,7 +391,7 @@ class HermesAgentLoop:
             result.tool_errors.append(
                 ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text)
             )
-        return {"role": "tool", "tool_call_id": call.id, "content": text}
+        return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
     async def _run_tool(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Run one of the loop's own tools, or one of hermes' in the tool pool."""
@@ -449,7 +451,7 @@ def _not_run(call: _Call, end: RolloutEnd, turn: int, result: AgentResult) -> di
     error = f"Not run: the reply with this call is incomplete ({end})"
     text = json.dumps({"error": error})
     result.tool_errors.append(ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text))
-    return {"role": "tool", "tool_call_id": call.id, "content": text}
+    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
 def _assistant_message(content: str, calls: list[_Call], reasoning: str | None) -> dict[str, Any]:
@@ -478,16 +480,20 @@ def message_text(content: Any) -> str:
 
 
 def _error_of(text: str) -> str:
-    """Return the error of a tool result that also has a negative exit code, by which hermes marks a failed call."""
+    """Return the error of a failed call, '' if it did not fail.
+
+    hermes gives the result of a failed call a negative exit code, and marks the text of an exception that it turned into a result.
+    """
     try:
         result = json.loads(text)
     except ValueError:
         return ""
-    if not isinstance(result, dict):
+    error = result.get("error") if isinstance(result, dict) else None
+    if not error:
         return ""
     exit_code = result.get("exit_code")
     has_failed = isinstance(exit_code, int) and exit_code < 0
-    return str(result["error"]) if has_failed and result.get("error") else ""
+    return str(error) if has_failed or str(error).startswith(_EXCEPTION_MARK) else ""
 
 
 def _multimodal_text(answer: Any) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+from environments.tool_call_parsers.marked_text import EVERY_THINK_TAG
+
 __all__ = ["ChatTemplate", "TemplateProblem"]
 
 logger = logging.getLogger(__name__)
@@ -20,7 +22,7 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 
-_THINK_TAGS = frozenset({"<think>", "</think>"})
+_THINK_TAGS = frozenset(tag for pair in EVERY_THINK_TAG for tag in pair)
 
 
 class TemplateProblem(ValueError):
@@ -76,6 +78,8 @@ class ChatTemplate:
         ways: list[tuple[Callable[..., str | None], Sequence[Message]]] = [(self._after_content, raw)]
         if messages[position].get("tool_calls"):
             ways.insert(0, (self._after_calls, messages))
+        else:  # some templates fail on the earlier calls as text: an assistant message without calls would be one too many
+            ways.append((self._after_content, messages))
         for way, history in ways:
             try:
                 after = way(marker, position, history, tools, end, options)

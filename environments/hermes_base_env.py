@@ -358,7 +358,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 end, reward = await self._reward_of(rollout)
         current_record().end = end
         self._remember_tool_errors(rollout.result)
-        scored = scoring.described(self._item_of(rollout, reward, server), end, rollout.generation_params)
+        scored = scoring.described(await self._item_of(rollout, reward, server), end, rollout.generation_params)
         logger.info("Rollout %s ended: %s, score %s", rollout.task_id, end, reward)
         is_unscored = end.is_failure and not (end is RolloutEnd.REWARD_FAILED and self.config.reward_errors == "zero")
         is_dropped = end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns == "drop"
@@ -460,7 +460,7 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
             yield server
 
-    def _item_of(self, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
+    async def _item_of(self, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
         """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
         result, policy = rollout.result, self.config.split_rollouts
         mask_incomplete = rollout.end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns != "train"
@@ -468,7 +468,7 @@ class HermesAgentBaseEnv(BaseEnv):
             self._counts["train/truncated_turns_masked"] += 1
         if server is self.server or result.managed_state is None:
             complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
-            return scoring.chat_item(self.tokenizer, result.messages, reward, complete=complete)
+            return await scoring.chat_item_beside_loop(self.tokenizer, result.messages, reward, complete=complete)
         nodes = result.managed_state.get("nodes") or []
         if len(nodes) > 1:
             self._counts["train/split_rollouts"] += 1

@@ -13,13 +13,15 @@ from typing import Any
 
 from environments.chat_template import ChatTemplate
 from environments.tool_call_parsers import get_parser, list_parsers
+from environments.tool_call_parsers.marked_text import EVERY_THINK_TAG, one_of
 from environments.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
 
-__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name"]
+__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name", "opens_thought"]
 
 Tools = list[dict[str, Any]] | None
 
-_THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
+_THINK_OPENINGS = tuple(opening for opening, _ in EVERY_THINK_TAG)
+_THINK_CLOSING = one_of([closing for _, closing in EVERY_THINK_TAG])
 _FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
 
 
@@ -75,17 +77,25 @@ class ReplyReader:
         return self._specials.sub("", text) if self._specials is not None else text
 
 
+def opens_thought(prompt: str) -> bool:
+    """Return whether a prompt ends with the opening of the reply's think block."""
+    return prompt.rstrip().endswith(_THINK_OPENINGS)
+
+
 def _split_reasoning(text: str, *, is_thinking: bool) -> tuple[str, str]:
-    """Return the content of the think block at the start of a reply, and the text after it; an unclosed block extends to the end."""
+    """Return the content of the think block at the start of a reply, and the text after it; an unclosed block extends to the end.
+
+    A block ends with the closing tag of its family; the prompt does not tell which family opened it, so then any tag closes.
+    """
     start = text.lstrip()
-    if start.startswith(_THINK_OPEN):
-        inside = start[len(_THINK_OPEN) :]
-    elif is_thinking:
-        inside = text
-    else:
+    for opening, closing in EVERY_THINK_TAG:
+        if start.startswith(opening):
+            reasoning, _, rest = start[len(opening) :].partition(closing)
+            return reasoning, rest.lstrip()
+    if not is_thinking:
         return "", text
-    reasoning, _, rest = inside.partition(_THINK_CLOSE)
-    return reasoning, rest.lstrip()
+    reasoning, *rests = _THINK_CLOSING.split(text, maxsplit=1)
+    return reasoning, "".join(rests).lstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ nats, 1.0 where masked. A group holds a list of each, one row per rollout; a rol
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
@@ -26,6 +27,7 @@ __all__ = [
     "absent_item",
     "as_reward",
     "chat_item",
+    "chat_item_beside_loop",
     "described",
     "did_work",
     "filler",
@@ -43,6 +45,9 @@ logger = logging.getLogger(__name__)
 
 IGNORED = -100
 """The label of a position that is not trained on."""
+
+LONG_TEXT = 32_768
+"""Characters above which a conversation is tokenised beside the event loop, in parts of this length: about 0.1 s each."""
 
 FILLER_LOGPROB = 1.0
 """The value in ``inference_logprobs`` where nothing was sampled. Source: atroposlib 0.4.0, ManagedServer."""
@@ -123,14 +128,32 @@ def chat_item(
     ``complete`` are the messages before a reply that must not train. The item is marked with ``overrides["placeholder_tokens"]``:
     these are not the sampled tokens.
     """
-    tokens = list(tokenizer.encode(transcript(messages)))
+    tokens = _placeholders(tokenizer, messages)
     item = {"tokens": tokens, "scores": reward, "messages": messages, "overrides": dict(PLACEHOLDER)}
     complete = messages if complete is None else complete
     if not did_work(complete):
         return marked({**item, "masks": [IGNORED] * len(tokens)}, ADVANTAGE_TO_ZERO)
-    trained = len(tokens) if complete is messages else len(tokenizer.encode(transcript(complete)))
+    trained = len(tokens) if complete is messages else len(_placeholders(tokenizer, complete))
     labels = [IGNORED, *tokens[1:trained]][: len(tokens)]
     return {**item, "masks": labels + [IGNORED] * (len(tokens) - len(labels))}
+
+
+async def chat_item_beside_loop(
+    tokenizer: Any, messages: list[dict[str, Any]], reward: float, *, complete: Sequence[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """Return `chat_item`; a long conversation is tokenised in a thread, so that the event loop serves other rollouts meanwhile."""
+    if len(transcript(messages)) <= LONG_TEXT:
+        return chat_item(tokenizer, messages, reward, complete=complete)
+    return await asyncio.to_thread(chat_item, tokenizer, messages, reward, complete=complete)
+
+
+def _placeholders(tokenizer: Any, messages: Sequence[dict[str, Any]]) -> list[int]:
+    """Return placeholder tokens; a long text is encoded in parts, so that no call of the tokenizer takes long."""
+    text = transcript(messages)
+    tokens = list(tokenizer.encode(text[:LONG_TEXT]))
+    for start in range(LONG_TEXT, len(text), LONG_TEXT):
+        tokens += tokenizer.encode(text[start : start + LONG_TEXT], add_special_tokens=False)
+    return tokens
 
 
 def token_item(

@@ -29,7 +29,7 @@ def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
         messages.append(_assistant_message(turn, ids))
         for call, call_id in zip(turn.calls, ids, strict=True):
             text, error = _tool_message(call, tools)
-            messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
+            messages.append({"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": text})
             if error:
                 seen = {"turn": number, "tool_name": call.tool, "arguments": call.arguments}
                 errors.append(layer.tool_error(**seen, error=error, tool_result=text))

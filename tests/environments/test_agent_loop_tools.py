@@ -51,7 +51,7 @@ def test_call_runs_in_hermes_with_the_rollouts_task(fake, ran):
             "content": "",
             "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}],
         },
-        {"role": "tool", "tool_call_id": "call_1", "content": '{"echo": {"at": "sky"}}'},
+        {"role": "tool", "tool_call_id": "call_1", "name": "look", "content": '{"echo": {"at": "sky"}}'},
         {"role": "assistant", "content": "done"},
     ]
     assert result.tool_errors == []
@@ -99,7 +99,7 @@ def test_unknown_tool_is_told_and_recorded_and_does_not_run(fake, ran):
 
     text = json.dumps({"error": "Unknown tool 'nope'. Available tools: ['hear', 'look']"})
     assert ran == []
-    assert result.messages[2] == {"role": "tool", "tool_call_id": "call_1", "content": text}
+    assert result.messages[2] == {"role": "tool", "tool_call_id": "call_1", "name": "nope", "content": text}
     assert result.tool_errors == [
         ToolError(turn=1, tool_name="nope", arguments='{"a": 1}', error="Unknown tool 'nope'", tool_result=text)
     ]
@@ -196,13 +196,14 @@ def test_exception_in_a_tool_is_told_and_recorded(fake, monkeypatch, failure):
         ({"error": "timeout", "exit_code": 124}, []),
         ({"error": None, "exit_code": -1}, []),
         ({"error": "not found"}, []),
+        ({"error": "[TOOL_ERROR] Tool execution failed: OSError: disk"}, ["[TOOL_ERROR] Tool execution failed: OSError: disk"]),
         ({"error": "odd", "exit_code": "-1"}, []),
         ([1, 2], []),
         ("plain text", []),
     ],
 )
-def test_error_with_a_negative_exit_code_is_a_tool_error(fake, monkeypatch, answer, errors):
-    """hermes' sign for "the call itself failed"; a command that merely failed is none."""
+def test_failed_call_is_a_tool_error(fake, monkeypatch, answer, errors):
+    """hermes gives it a negative exit code, or marks its exception; a command that merely failed is none."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
     monkeypatch.setattr("environments.agent_loop.handle_function_call", lambda *_a, **_k: text)
 
@@ -210,6 +211,19 @@ def test_error_with_a_negative_exit_code_is_a_tool_error(fake, monkeypatch, answ
 
     assert [error.error for error in result.tool_errors] == errors
     assert result.messages[2]["content"] == text
+
+
+def test_exception_that_hermes_catches_is_a_tool_error(fake, monkeypatch):
+    """hermes' registry returns an exception of a handler as a result; it counts like one that reaches the loop."""
+    from tools.registry import registry
+
+    def handler(*_arguments: Any, **_keywords: Any) -> str:
+        raise OSError("disk")
+
+    monkeypatch.setattr(registry.get_entry("read_file"), "handler", handler)
+    result = run(fake, fake.completion(None, fake.call("read_file", {"path": "a"})), tools=("read_file",))
+
+    assert [(error.tool_name, "OSError: disk" in error.error) for error in result.tool_errors] == [("read_file", True)]
 
 
 def test_result_that_is_no_text_becomes_text(fake, monkeypatch):

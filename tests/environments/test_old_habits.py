@@ -52,7 +52,7 @@ def test_handle_function_call_is_replaced_on_agent_loop():
         result = run(server)
 
     assert handled.call_args.args == ("terminal", {"command": "ls"})
-    assert result.messages[2] == {"role": "tool", "tool_call_id": "c", "content": '{"output": "ok"}'}
+    assert result.messages[2] == {"role": "tool", "tool_call_id": "c", "name": "terminal", "content": '{"output": "ok"}'}
 
 
 def test_magic_mock_server_ends_with_its_answer():

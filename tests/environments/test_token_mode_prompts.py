@@ -251,6 +251,19 @@ def test_template_that_counts_calls_as_no_turn_sees_the_calls():
     assert rollout.trained == [rollout.sampler.sampled]
 
 
+def test_user_who_goes_on_after_calls_splits_no_rollout_of_such_a_template():
+    """The replies between the user's messages are rendered after their calls, in one sequence."""
+    calls = '[TOOL_CALLS][{"name": "look", "arguments": {"at": "a"}, "id": "abcdefghi"}]</s>'
+    rollout = Rollout([calls, "one</s>", calls, calls, "two</s>", "three</s>"], template="mistral", jinja=ALTERNATING)
+
+    rollout.talk([USER], 6)
+
+    results = [f"[TOOL_RESULTS]result {number}[/TOOL_RESULTS]" for number in range(6)]
+    first = f"[INST]look around[/INST]{calls}{results[0]}one</s>[INST]go on 1[/INST]"
+    assert rollout.texts == [f"{first}{calls}{results[2]}{calls}{results[3]}two</s>[INST]go on 4[/INST]three</s>"]
+    assert rollout.trained == [rollout.sampler.sampled]
+
+
 def test_template_that_takes_one_call_per_turn_sees_text_of_parallel_calls():
     """What it would refuse as calls it renders as the text that was sampled."""
     jinja = (

@@ -283,3 +283,14 @@ def test_ids_that_are_not_of_tool_calls_count() -> None:
     )
 
     assert one != other
+
+
+def test_name_of_a_tool_message_is_not_compared():
+    """Recordings made before tool messages had one still match; the name of any other message counts."""
+
+    def text(role, **more):
+        body = {"messages": [{"role": role, "tool_call_id": "a", "content": "x", **more}]}
+        return canonical(ModelRequest(method="POST", path="/chat/completions", body=body, body_kind="json"), Matching())
+
+    assert text("tool", name="terminal") == text("tool")
+    assert text("user", name="Ada") != text("user")

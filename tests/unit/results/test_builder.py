@@ -21,8 +21,8 @@ def call(number: int, name: str, arguments: str) -> dict[str, object]:
     return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def tool(number: int, content: str) -> dict[str, object]:
-    return {"role": "tool", "tool_call_id": f"call_{number}", "content": content}
+def tool(number: int, content: str, name: str = "terminal") -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": f"call_{number}", "name": name, "content": content}
 
 
 def test_an_answer_is_an_agent_result() -> None:
@@ -72,8 +72,8 @@ def test_calls_before_the_first_result_are_parallel() -> None:
     assert result.messages == [
         USER,
         assistant("", call(1, "read_file", '{"path": "a"}'), call(2, "read_file", '{"path": "b"}')),
-        tool(1, "1|a"),
-        tool(2, "1|b"),
+        tool(1, "1|a", "read_file"),
+        tool(2, "1|b", "read_file"),
         assistant("done"),
     ]
     assert calls.returns("1|a", "1|b").say("done") == result
@@ -159,7 +159,7 @@ def test_an_unknown_tool_is_answered_by_the_loop() -> None:
 
     available = "['patch', 'process', 'read_file', 'search_files', 'terminal', 'web_search', 'write_file']"
     told = json.dumps({"error": f"Unknown tool 'bash'. Available tools: {available}"})
-    assert result.messages[-2] == tool(2, told)
+    assert result.messages[-2] == tool(2, told, "bash")
     assert result.tool_errors == [
         ToolError(turn=2, tool_name="bash", arguments='{"command": "ls"}', error="Unknown tool 'bash'", tool_result=told)
     ]
@@ -170,14 +170,14 @@ def test_a_usual_tool_can_be_unknown() -> None:
     result = agent_result.unknown_tool("patch").say("sorry")
 
     available = "['process', 'read_file', 'search_files', 'terminal', 'write_file']"
-    assert result.messages[2] == tool(1, json.dumps({"error": f"Unknown tool 'patch'. Available tools: {available}"}))
+    assert result.messages[2] == tool(1, json.dumps({"error": f"Unknown tool 'patch'. Available tools: {available}"}), "patch")
 
 
 def test_the_tools_that_there_are_can_be_named() -> None:
     """Then just these are told."""
     result = agent_result.offering("b", "a").unknown_tool("read_file").say("sorry")
 
-    assert result.messages[2] == tool(1, "{\"error\": \"Unknown tool 'read_file'. Available tools: ['a', 'b']\"}")
+    assert result.messages[2] == tool(1, "{\"error\": \"Unknown tool 'read_file'. Available tools: ['a', 'b']\"}", "read_file")
 
 
 def test_bad_arguments_are_answered_by_the_loop() -> None:
