@@ -95,9 +95,21 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch(
         targets=("wandb.log",),
-        does="collect metrics, or raise in the scenario `wandb_log_failing`",
-        why="rules and tests read what was logged; no run is started",
-        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`",
+        does="collect metrics, or raise in the scenario `wandb_log_failing`; with `wandb_capture`, start a run if there is none",
+        why="rules and tests read what was logged",
+        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`; during a test that has `wandb_capture`",
+    ),
+    Patch(
+        targets=("atroposlib.api.server.app.state",),
+        does="give the app of run-api an empty state",
+        why="the app keeps its queue and its environments in the module, and every test starts with none",
+        lasts="while `run_api` runs in this process",
+    ),
+    Patch(
+        targets=("atroposlib.envs.base.asyncio",),
+        does="shorten the pauses of serve's main loop",
+        why="it waits 5 s for other environments before its first step",
+        lasts="inside `train_steps`",
     ),
     Patch(
         targets=("HermesAgentLoop.run", "HermesAgentLoop.server"),

@@ -1,0 +1,59 @@
+"""Fixtures of the room of services: run-api, the trainer, wandb and the dataset hub."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.atropos.run_api_thread import RunApiThread
+    from pytest_hermes_env.atropos.trainer import Step, Trainer
+    from pytest_hermes_env.atropos.wandb_runs import WandbCapture
+
+
+@pytest.fixture
+def run_api() -> Iterator[RunApiThread]:
+    """Atropos' real run-api in this process, empty: ``run_api.url``, ``.envs``, ``.queue``, ``.restart()``."""
+    from pytest_hermes_env.atropos.run_api_thread import RunApiThread  # noqa: PLC0415 - atroposlib takes seconds
+
+    with RunApiThread() as api:
+        yield api
+
+
+@pytest.fixture
+def trainer(run_api: RunApiThread) -> Trainer:
+    """A trainer double for ``run_api``: it pulls batches and refuses what Atropos' example trainer would crash on.
+
+    Not registered yet: set ``trainer.batch_size`` (2 sequences), ``.steps`` (3) or ``.max_token_len`` first, then
+    ``trainer.register()``; ``trainer.pull()`` returns a batch, ``trainer.train()`` registers and yields each checked `Step`.
+    """
+    from pytest_hermes_env.atropos.trainer import Trainer  # noqa: PLC0415 - pydantic takes 100 ms
+
+    return Trainer(run_api.url)
+
+
+@pytest.fixture
+def train_steps(run_api: RunApiThread) -> Callable[..., Awaitable[list[Step]]]:
+    """``await train_steps(env, steps=3)``: run ``env`` as ``serve`` does, on ``run_api``; returns the steps of a trainer double.
+
+    See `pytest_hermes_env.atropos.train_steps.train_steps`.
+    """
+    from pytest_hermes_env.atropos.train_steps import train_steps  # noqa: PLC0415 - heavy
+
+    return functools.partial(train_steps, run_api=run_api)
+
+
+@pytest.fixture
+def wandb_capture() -> Iterator[WandbCapture]:
+    """What is logged to wandb, through wandb's own offline mode: ``wandb_capture.steps``, ``.values(name)``, ``.runs``.
+
+    ``make_env`` switches ``use_wandb`` on in a test that has this fixture. Each step is a `LoggedStep` with ``step`` and
+    ``metrics``; a table has ``columns`` and ``rows``. Reading ends the open run.
+    """
+    from pytest_hermes_env.atropos.wandb_runs import capturing_runs  # noqa: PLC0415 - wandb takes a second
+
+    with capturing_runs() as capture:
+        yield capture
