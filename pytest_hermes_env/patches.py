@@ -61,9 +61,19 @@ PATCHES: tuple[Patch, ...] = (
             "datasets.config.HF_DATASETS_CACHE",
             "datasets.config.HF_MODULES_CACHE",
         ),
-        does="switch the dataset hub off; in `setup_offline` the caches are empty directories",
+        does="switch the dataset hub off; in `setup_offline` and with `hub` the caches are empty directories",
         why="the libraries read these constants, not the variables, once they are imported",
-        lasts="during a test that is kept from the network; during the scenario `setup_offline`",
+        lasts="during a test that is kept from the network; during the scenario `setup_offline`; during a test that has `hub`",
+    ),
+    Patch(
+        targets=(
+            "datasets.load.load_dataset_builder",
+            "datasets.load_dataset_builder",
+            "datasets.inspect.load_dataset_builder",
+        ),
+        does="give the library a local directory in place of a repository's name",
+        why="every `load_dataset` passes it, however the environment imported it",
+        lasts="during a test that has `hub`",
     ),
     Patch(
         targets=(

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.tool_answers import allows_leftovers
+
 if TYPE_CHECKING:
+    from pytest_hermes_env.atropos.hub_tables import DatasetHub
     from pytest_hermes_env.atropos.run_api_thread import RunApiThread
     from pytest_hermes_env.atropos.trainer import Step, Trainer
     from pytest_hermes_env.atropos.wandb_runs import WandbCapture
@@ -57,3 +61,17 @@ def wandb_capture() -> Iterator[WandbCapture]:
 
     with capturing_runs() as capture:
         yield capture
+
+
+@pytest.fixture
+def hub(request: pytest.FixtureRequest) -> Iterator[DatasetHub]:
+    """Answers ``load_dataset("any/name")``: ``hub.add("any/name", [{"question": ...}])``, rows or a JSONL or Parquet file.
+
+    The real datasets library reads them. Every other dataset is refused at once, as on a machine without a network, and fails the
+    test at teardown unless ``hub.refuse("any/name")`` expects it; so does a table that nobody loaded.
+    """
+    from pytest_hermes_env.atropos.hub_tables import answering_datasets  # noqa: PLC0415 - datasets takes seconds
+
+    with answering_datasets(allow_leftovers=allows_leftovers(request)) as answering:
+        yield answering
+    verify_as_text(answering.verify)

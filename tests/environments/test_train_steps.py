@@ -162,10 +162,11 @@ def test_backlog_comes_before_new_items(make_env, train_steps):
 def test_worker_that_takes_too_long_is_cancelled(make_env, train_steps):
     """Its rollouts end, its sandbox is released, and other items go on."""
     released: list[str] = []
+    ended: list[str] = []
 
     def script(conversation: Conversation) -> Any:
         is_first = "do 0" in json.dumps(conversation.messages)
-        return hang() if is_first else SCRIPT[min(conversation.turn, 1)]
+        return hang(60) if is_first else SCRIPT[min(conversation.turn, 1)]
 
     class Slow(CountingEnv):
         async def collect_trajectories(self, item: Any) -> Any:
@@ -176,20 +177,18 @@ def test_worker_that_takes_too_long_is_cancelled(make_env, train_steps):
                 raise
 
         async def cleanup(self) -> None:
-            self.calls["sent"] += 1
+            ended.append("one")
 
     env = make_env(Slow, script=script, enabled_toolsets=["todo"], max_num_workers=2, worker_timeout=0.3)
 
     async def until_released() -> None:
         serve = asyncio.ensure_future(train_steps(env, steps=10_000))
-        while "0" not in released:
+        while "0" not in released or not ended:
             await asyncio.sleep(0.01)
         serve.cancel()
         await asyncio.gather(serve, return_exceptions=True)
 
     asyncio.run(asyncio.wait_for(until_released(), 60))
-
-    assert env.calls["sent"] >= 1
 
 
 @pytest.mark.hermes_allow_leftovers
