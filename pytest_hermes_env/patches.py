@@ -116,8 +116,8 @@ PATCHES: tuple[Patch, ...] = (
         lasts="while `run_api` runs in this process",
     ),
     Patch(
-        targets=("atroposlib.envs.base.asyncio",),
-        does="shorten the pauses of serve's main loop",
+        targets=("atroposlib.envs.base.asyncio", "Config.rollout_server_url"),
+        does="shorten the pauses of serve's main loop, and name the run-api of the test",
         why="it waits 5 s for other environments before its first step",
         lasts="inside `train_steps`",
     ),

@@ -133,8 +133,6 @@ class DatasetHub:
 @contextlib.contextmanager
 def answering_datasets(*, allow_leftovers: bool = False) -> Iterator[DatasetHub]:
     """Let a hub answer the datasets library while the context lasts; the real hub and all caches are out of reach."""
-    import datasets.inspect  # noqa: PLC0415 - heavy
-
     with (
         tempfile.TemporaryDirectory(prefix="hermes-env-hub-") as directory,
         hub_offline_without_caches(),

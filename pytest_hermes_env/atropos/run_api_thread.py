@@ -62,7 +62,7 @@ class RunApiThread:
 
     @property
     def envs(self) -> list[dict[str, Any]]:
-        """The registered environments: ``real_name``, ``weight``, ``group_size``, ``registered_id``, …"""
+        """The registered environments: ``real_name``, ``weight``, ``group_size``, ``registered_id`` and more."""
         return list(self._state("envs"))
 
     @property

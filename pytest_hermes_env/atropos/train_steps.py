@@ -19,6 +19,7 @@ from pytest_hermes_env.patches import replace
 
 if TYPE_CHECKING:
     from pytest_hermes_env.atropos.run_api import RunApi
+    from pytest_hermes_env.types import JsonValue
 
 __all__ = ["train_steps"]
 
@@ -38,7 +39,7 @@ async def train_steps(
     """Run ``env`` as ``serve`` does until the trainer double has pulled and checked ``steps`` batches; return them.
 
     ``env`` is not set up yet: ``serve`` does that. ``batch_size`` counts sequences, by default one group. ``allow_placeholders``
-    accepts chat mode's tokens. ``timeout_s`` limits the wait for each batch. ``run_api`` is used instead of one for this call.
+    accepts chat mode's tokens. A restart of run-api in between is survived. ``timeout_s`` limits the wait for each batch. ``run_api`` is used instead of one for this call.
     What still runs at the end is cancelled and awaited.
 
     Raises: no batch in time, or ``serve`` ended before → NoBatch; a batch that cannot be trained on → BadBatch; what ``serve``
@@ -54,12 +55,8 @@ async def train_steps(
             timeout_s=timeout_s,
         )
         await asyncio.to_thread(trainer.register)
-        before, env.config.rollout_server_url = env.config.rollout_server_url, api.url
-        try:
-            with _short_pauses():
-                return await _pulled(trainer, env)
-        finally:
-            env.config.rollout_server_url = before
+        with replace("Config.rollout_server_url", api.url, owner=env.config), _short_pauses():
+            return await _pulled(trainer, env)
 
 
 async def _pulled(trainer: Trainer, env: Any) -> list[Step]:
@@ -72,7 +69,7 @@ async def _pulled(trainer: Trainer, env: Any) -> list[Step]:
 
 async def _step(trainer: Trainer, number: int, serve: asyncio.Task[None]) -> Step:
     end = time.monotonic() + trainer.timeout_s
-    while (batch := await asyncio.to_thread(trainer.poll)) is None:
+    while (batch := await _polled(trainer, end)) is None:
         if serve.done():
             serve.result()
             raise NoBatch(
@@ -85,6 +82,16 @@ async def _step(trainer: Trainer, number: int, serve: asyncio.Task[None]) -> Ste
             raise trainer.no_batch(number)
         await asyncio.sleep(PAUSE_S)
     return trainer.step_of(number, batch)
+
+
+async def _polled(trainer: Trainer, end: float) -> list[JsonValue] | None:
+    """Return the next batch if it has arrived; a run-api that does not answer may be restarting until ``end``."""
+    try:
+        return await asyncio.to_thread(trainer.poll)
+    except NoBatch:
+        if time.monotonic() > end:
+            raise
+        return None
 
 
 async def _end(env: Any, serve: asyncio.Task[None]) -> None:

@@ -77,20 +77,10 @@ class Trainer:
 
         Raises: nothing answers → NoBatch.
         """
-        registration: JsonObject = {
-            "wandb_group": "trainer-double",
-            "wandb_project": "trainer-double",
-            "batch_size": self.batch_size,
-            "max_token_len": self.max_token_len,
-            "checkpoint_dir": "",
-            "save_checkpoint_interval": -1,
-            "starting_step": 0,
-            "num_steps": self.steps,
-        }
         end = time.monotonic() + self.timeout_s
         while True:
             try:
-                self._request("POST", "/register", registration)
+                self._introduce()
                 break
             except OSError as error:
                 if time.monotonic() > end:
@@ -150,8 +140,25 @@ class Trainer:
             f"(--env.ensure_scores_are_not_same false), and groups with a sequence of {self.max_token_len} tokens or more"
         )
 
+    def _introduce(self) -> None:
+        registration: JsonObject = {
+            "wandb_group": "trainer-double",
+            "wandb_project": "trainer-double",
+            "batch_size": self.batch_size,
+            "max_token_len": self.max_token_len,
+            "checkpoint_dir": "",
+            "save_checkpoint_interval": -1,
+            "starting_step": 0,
+            "num_steps": self.steps,
+        }
+        self._request("POST", "/register", registration)
+
     def _batch(self) -> list[JsonValue] | None:
+        """Return a batch if there is one; register again at a run-api that was restarted."""
         answer = self._ask("/batch")
+        if isinstance(answer, dict) and answer.get("status") == "error":
+            self._introduce()
+            answer = self._ask("/batch")
         batch = answer.get("batch") if isinstance(answer, dict) else None
         return batch if isinstance(batch, list) else None
 

@@ -128,12 +128,13 @@ def _set_variables(values: dict[str, str]) -> None:
 
 def _read(path: Path) -> LoggedRun:
     """Return the run of a file."""
-    from wandb.proto.wandb_internal_pb2 import Record  # noqa: PLC0415 - heavy
+    from wandb.proto import wandb_internal_pb2  # noqa: PLC0415 - heavy
 
+    new_record: Any = vars(wandb_internal_pb2)["Record"]  # the module has no types
     run: Any = None
     steps: dict[int, dict[str, Any]] = {}
     for content in _records(path.read_bytes()):
-        record = Record()
+        record = new_record()
         record.ParseFromString(content)
         kind = record.WhichOneof("record_type")
         if kind == "run":

@@ -41,9 +41,9 @@ def trainer(run_api: RunApiThread) -> Trainer:
 
 @pytest.fixture
 def train_steps(run_api: RunApiThread) -> Callable[..., Awaitable[list[Step]]]:
-    """``await train_steps(env, steps=3)``: run ``env`` as ``serve`` does, on ``run_api``; returns the steps of a trainer double.
+    """Runs an environment as ``serve`` does, on ``run_api``, until a trainer double has its batches.
 
-    See `pytest_hermes_env.atropos.train_steps.train_steps`.
+    ``steps = await train_steps(env, steps=3)``. See `pytest_hermes_env.atropos.train_steps`.
     """
     from pytest_hermes_env.atropos.train_steps import train_steps  # noqa: PLC0415 - heavy
 
