@@ -61,6 +61,15 @@ def test_three_steps_in_this_process(make_env, train_steps, run_api):
     assert all(worker.done() for worker in env.workers)
 
 
+def test_without_the_fixture_a_run_api_is_started(make_env):
+    """The public function needs nothing else; a group may be a part of a batch."""
+    from pytest_hermes_env import train_steps
+
+    steps = asyncio.run(train_steps(make_env(CountingEnv, **SETTINGS), steps=2, batch_size=4))
+
+    assert [(len(step.batch), len(step.rows)) for step in steps] == [(2, 4), (2, 4)]
+
+
 def test_nothing_of_another_test_is_left(run_api, trainer):
     """run-api starts empty, and again after a restart, at the same address."""
     trainer.register()
