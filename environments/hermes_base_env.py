@@ -29,6 +29,7 @@ from atroposlib.envs.server_handling.openai_server import OpenAIServer
 from atroposlib.envs.server_handling.server_baseline import APIServerConfig, ServerBaseline
 from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
+from tenacity import RetryError
 
 from environments import command_line, group_policy, rollout_text, scoring, trainer_groups
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
@@ -54,6 +55,7 @@ from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
 from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
 from environments.rollout_end import RolloutEnd, RolloutRecord, current_record
+from environments.run_api_link import RunApiLink
 from environments.sampling_params import sampling_params
 from environments.scoring import SplitRollouts, TruncatedTurns, UnearnedScore
 from environments.token_mode import HistoryRendering, TokenMode
@@ -135,6 +137,9 @@ class HermesAgentEnvConfig(BaseEnvConfig):
     truncated_turns: TruncatedTurns = Field(
         default="mask",
         description="A reply that was cut by length: 'mask' does not train on it, 'train' does, 'drop' leaves its rollout out.",
+    )
+    run_api_timeout: float = Field(
+        default=600.0, description="Seconds for which serve waits for a run-api that does not answer, before it ends."
     )
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
@@ -224,6 +229,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._tool_error_buffer: list[str] = []
         self._reward_errors = 0
         self._counts: Counter[str] = Counter()
+        self._run_api = RunApiLink(self, self._add_to_count)
 
     # ------------------------------------------------------------------ implemented by the environment
 
@@ -319,6 +325,10 @@ class HermesAgentBaseEnv(BaseEnv):
         if retried:
             self._counts["train/rollouts_retried"] += retried
         return made
+
+    def _add_to_count(self, name: str, number: int) -> None:
+        if number:
+            self._counts[name] += number
 
     def _count(self, end: RolloutEnd | None, record: RolloutRecord) -> None:
         """Count the end of one attempt, and what was changed in it."""
@@ -663,6 +673,20 @@ class HermesAgentBaseEnv(BaseEnv):
         await super().handle_send_to_api(
             groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
         )
+
+    async def get_status(self) -> None:
+        """Read run-api's status, and send what it has not acknowledged; if it was restarted, register again before."""
+        await self._run_api.ensure_registered()
+        try:
+            await super().get_status()
+        except RetryError:
+            await self._run_api.ensure_registered()  # it ended in between
+            await super().get_status()
+        await self._run_api.deliver()
+
+    async def _send_scored_data_to_api(self, scored_data: Any) -> None:
+        """Send groups to run-api; those that it does not acknowledge are kept and sent again by `get_status`."""
+        await self._run_api.send(scored_data)
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
         """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.atropos.train_steps import train_steps as train_steps
     from pytest_hermes_env.contract.cases.declaration import case as case
     from pytest_hermes_env.contract.cases.declaration import cases as cases
     from pytest_hermes_env.contract.cases.declaration import item_cases as item_cases
@@ -61,6 +62,7 @@ __all__ = [
     "say",
     "think",
     "token_view",
+    "train_steps",
     "turn",
     "unoffered",
 ]
@@ -79,6 +81,7 @@ _HOMES = {
     "env_contract": "pytest_hermes_env.contract.decorator",
     "item_cases": "pytest_hermes_env.contract.cases.declaration",
     "token_view": "pytest_hermes_env.pages.token_view",
+    "train_steps": "pytest_hermes_env.atropos.train_steps",
 }
 
 

@@ -15,6 +15,7 @@
     ├── RewardProblem           a reward function raised, or returned an invalid reward
     ├── UnexpectedRequest       a double got a request that neither its script nor its routes answer
     ├── LeftoverRoutes          routes of mock_http that got no request
+    ├── LeftoverTables          datasets of the hub of a test that were not loaded
     ├── LeftoverTurns           turns of a script that no conversation reached
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
     ├── LeftoverAnswers         answers of a fake sandbox that no tool call used
@@ -144,6 +145,10 @@ class LeftoverTurns(HermesEnvError):
 
 class LeftoverRoutes(HermesEnvError):
     """Routes of mock_http that got no request."""
+
+
+class LeftoverTables(HermesEnvError):
+    """Datasets of the hub of a test that were not loaded."""
 
 
 class UnexpectedToolCall(HermesEnvError):

@@ -61,9 +61,19 @@ PATCHES: tuple[Patch, ...] = (
             "datasets.config.HF_DATASETS_CACHE",
             "datasets.config.HF_MODULES_CACHE",
         ),
-        does="switch the dataset hub off; in `setup_offline` the caches are empty directories",
+        does="switch the dataset hub off; in `setup_offline` and with `hub` the caches are empty directories",
         why="the libraries read these constants, not the variables, once they are imported",
-        lasts="during a test that is kept from the network; during the scenario `setup_offline`",
+        lasts="during a test that is kept from the network; during the scenario `setup_offline`; during a test that has `hub`",
+    ),
+    Patch(
+        targets=(
+            "datasets.load.load_dataset_builder",
+            "datasets.load_dataset_builder",
+            "datasets.inspect.load_dataset_builder",
+        ),
+        does="give the library a local directory in place of a repository's name",
+        why="every `load_dataset` passes it, however the environment imported it",
+        lasts="during a test that has `hub`",
     ),
     Patch(
         targets=(
@@ -95,9 +105,21 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch(
         targets=("wandb.log",),
-        does="collect metrics, or raise in the scenario `wandb_log_failing`",
-        why="rules and tests read what was logged; no run is started",
-        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`",
+        does="collect metrics, or raise in the scenario `wandb_log_failing`; with `wandb_capture`, start a run if there is none",
+        why="rules and tests read what was logged",
+        lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`; during a test that has `wandb_capture`",
+    ),
+    Patch(
+        targets=("atroposlib.api.server.app.state",),
+        does="give the app of run-api an empty state",
+        why="the app keeps its queue and its environments in the module, and every test starts with none",
+        lasts="while `run_api` runs in this process",
+    ),
+    Patch(
+        targets=("atroposlib.envs.base.asyncio", "Config.rollout_server_url"),
+        does="shorten the pauses of serve's main loop, and name the run-api of the test",
+        why="it waits 5 s for other environments before its first step",
+        lasts="inside `train_steps`",
     ),
     Patch(
         targets=("HermesAgentLoop.run", "HermesAgentLoop.server"),

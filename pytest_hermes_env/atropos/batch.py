@@ -2,7 +2,8 @@
 
 Place in the flow: `pytest_hermes_env.atropos.trainer` pulls a batch from run-api and checks it here; nothing here does I/O.
 
-Source: atroposlib 0.4.0, ``api/server.py`` (``ScoredData``): a batch is a list of groups, a group has one list per column.
+Source: atroposlib 0.4.0, ``api/server.py`` (``ScoredData``): a batch is a list of groups, a group has one list per column;
+``example_trainer/data.py`` and ``training.py``: what they raise on is a fault here.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Row:
     """One sequence of a batch; ``place`` names it in messages.
 
     Shapes: ``tokens [T]``, ``masks [T]`` (-100 or the token id), ``logprobs [T]`` in nats or None when the group has none.
+    ``temperature`` is what the trainer reads: of the row's overrides, else of the group, else 1.0.
     """
 
     place: str
@@ -46,6 +48,7 @@ class Row:
     score: float
     logprobs: tuple[float, ...] | None
     overrides: Mapping[str, object]
+    temperature: object = 1.0
 
     @property
     def has_placeholders(self) -> bool:
@@ -88,8 +91,6 @@ def faults_of(rows: Sequence[Row], *, batch_size: int, max_token_len: int, allow
     """Yield each fault of a batch as a sentence that begins with its place."""
     if len(rows) != batch_size:
         yield f"the batch: {len(rows)} sequences, but the trainer registered for {batch_size}"
-    if rows and not any(row.trained for row in rows):
-        yield "the batch: every label is masked, so nothing is trained"
     for row in rows:
         for fault in _faults_of_row(row, max_token_len, allow_placeholders=allow_placeholders):
             yield f"{row.place}: {fault}"
@@ -110,10 +111,22 @@ def _faults_of_row(row: Row, max_token_len: int, *, allow_placeholders: bool) ->
     if strange is not None:
         at, token, label = strange
         yield f"the label at {at} is {label}; expected {IGNORED} or the token id {token}"
+    if 0 < count == len(row.masks) and not any(label != IGNORED for label in row.masks[1:]):
+        yield "it has no label after its first token: the trainer crashes on a micro-batch of such sequences"
+    negative = next((token for token in row.tokens if token < 0), None)
+    if negative is not None:
+        yield f"it has the token id {negative}; expected ids from 0"
+    if not _is_temperature(row.temperature):
+        yield f"its temperature is {shorten(repr(row.temperature))}; expected a finite number"
     if row.has_placeholders and not allow_placeholders:
         yield "its tokens are chat mode's placeholders, not what was sampled: set server_type to vllm or sglang"
     elif not row.has_placeholders:
         yield from _faults_of_logprobs(row)
+
+
+def _is_temperature(value: object) -> bool:
+    """Return whether the trainer can compute with a temperature; it takes 0 for 1."""
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _faults_of_logprobs(row: Row) -> Iterator[str]:
@@ -140,7 +153,14 @@ class _Group(BaseModel):
     masks: list[list[int]]
     scores: list[float]
     inference_logprobs: list[list[float]] | None = None
-    overrides: list[dict[str, object] | None] | None = None
+    overrides: list[dict[str, object]] | None = None
+    generation_params: dict[str, object] | None = None
+    group_overrides: dict[str, object] | None = None
+
+    def temperature_of(self, overrides: Mapping[str, object]) -> object:
+        """Return the temperature of a row, read as the example trainer reads it."""
+        places = (overrides, self.generation_params or {}, self.group_overrides or {})
+        return next((place["temperature"] for place in places if "temperature" in place), 1.0)
 
 
 def _rows_of_group(number: int, content: object) -> Iterator[Row]:
@@ -161,11 +181,13 @@ def _rows_of_group(number: int, content: object) -> Iterator[Row]:
             raise BadBatch(f"{place}: {count} sequences of tokens and {len(column)} of {name}; there must be one for each")
     for index, tokens in enumerate(group.tokens):
         logprobs = columns["inference_logprobs"][index]
+        overrides = columns["overrides"][index] or {}
         yield Row(
             place=f"{place}, sequence {index}",
             tokens=tuple(tokens),
             masks=tuple(group.masks[index]),
             score=group.scores[index],
             logprobs=None if logprobs is None else tuple(logprobs),
-            overrides=columns["overrides"][index] or {},
+            overrides=overrides,
+            temperature=group.temperature_of(overrides),
         )

@@ -56,8 +56,8 @@ class Trainer:
         self,
         url: str,
         *,
-        steps: int,
-        batch_size: int,
+        steps: int = 3,
+        batch_size: int = 2,
         max_token_len: int = 32768,
         allow_placeholders: bool = False,
         timeout_s: float = 120.0,
@@ -77,20 +77,10 @@ class Trainer:
 
         Raises: nothing answers → NoBatch.
         """
-        registration: JsonObject = {
-            "wandb_group": "trainer-double",
-            "wandb_project": "trainer-double",
-            "batch_size": self.batch_size,
-            "max_token_len": self.max_token_len,
-            "checkpoint_dir": "",
-            "save_checkpoint_interval": -1,
-            "starting_step": 0,
-            "num_steps": self.steps,
-        }
         end = time.monotonic() + self.timeout_s
         while True:
             try:
-                self._request("POST", "/register", registration)
+                self._introduce()
                 break
             except OSError as error:
                 if time.monotonic() > end:
@@ -108,38 +98,67 @@ class Trainer:
         """
         self.register()
         for number in range(1, self.steps + 1):
-            batch = self.pull(number)
-            try:
-                rows = check_batch(
-                    batch,
-                    batch_size=self.batch_size,
-                    max_token_len=self.max_token_len,
-                    allow_placeholders=self.allow_placeholders,
-                )
-            except BadBatch as error:
-                raise BadBatch(f"step {number} of {self.steps}: {error}") from error
-            yield Step(number=number, batch=batch, rows=rows)
+            yield self.step_of(number, self.pull(number))
 
-    def pull(self, number: int) -> list[JsonValue]:
-        """Return the batch of step ``number`` when it has arrived."""
-        batch, self._early = self._early, None
+    def pull(self, number: int = 1) -> list[JsonValue]:
+        """Return the batch of step ``number`` when it has arrived.
+
+        Raises: no batch in time → NoBatch.
+        """
         end = time.monotonic() + self.timeout_s
-        while batch is None:
-            batch = self._batch()
-            if batch is None and time.monotonic() > end:
-                raise NoBatch(
-                    f"no batch came within {self.timeout_s:g} s, for step {number} of {self.steps} at {self.url}.\n"
-                    f"  expected  groups of an environment that add up to {self.batch_size} sequences\n"
-                    f"  seen      {json.dumps(self._ask('/status'))}\n"
-                    "  fix       read what `serve` printed: it drops groups whose scores are all the same "
-                    f"(--env.ensure_scores_are_not_same false), and groups with a sequence of {self.max_token_len} tokens or more"
-                )
-            if batch is None:
-                time.sleep(POLL_S)
+        while (batch := self.poll()) is None:
+            if time.monotonic() > end:
+                raise self.no_batch(number)
+            time.sleep(POLL_S)
         return batch
 
+    def poll(self) -> list[JsonValue] | None:
+        """Return the next batch if it has arrived."""
+        batch, self._early = self._early, None
+        return self._batch() if batch is None else batch
+
+    def step_of(self, number: int, batch: list[JsonValue]) -> Step:
+        """Return a batch as a step. Raises: it cannot be trained on → BadBatch."""
+        try:
+            rows = check_batch(
+                batch,
+                batch_size=self.batch_size,
+                max_token_len=self.max_token_len,
+                allow_placeholders=self.allow_placeholders,
+            )
+        except BadBatch as error:
+            raise BadBatch(f"step {number} of {self.steps}: {error}") from error
+        return Step(number=number, batch=batch, rows=rows)
+
+    def no_batch(self, number: int) -> NoBatch:
+        """Return the error of a step whose batch did not come in time."""
+        return NoBatch(
+            f"no batch came within {self.timeout_s:g} s, for step {number} of {self.steps} at {self.url}.\n"
+            f"  expected  groups of an environment that add up to {self.batch_size} sequences\n"
+            f"  seen      {json.dumps(self._ask('/status'))}\n"
+            "  fix       read what `serve` printed: it drops groups whose scores are all the same "
+            f"(--env.ensure_scores_are_not_same false), and groups with a sequence of {self.max_token_len} tokens or more"
+        )
+
+    def _introduce(self) -> None:
+        registration: JsonObject = {
+            "wandb_group": "trainer-double",
+            "wandb_project": "trainer-double",
+            "batch_size": self.batch_size,
+            "max_token_len": self.max_token_len,
+            "checkpoint_dir": "",
+            "save_checkpoint_interval": -1,
+            "starting_step": 0,
+            "num_steps": self.steps,
+        }
+        self._request("POST", "/register", registration)
+
     def _batch(self) -> list[JsonValue] | None:
+        """Return a batch if there is one; register again at a run-api that was restarted."""
         answer = self._ask("/batch")
+        if isinstance(answer, dict) and answer.get("status") == "error":
+            self._introduce()
+            answer = self._ask("/batch")
         batch = answer.get("batch") if isinstance(answer, dict) else None
         return batch if isinstance(batch, list) else None
 

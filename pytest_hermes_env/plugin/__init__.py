@@ -12,6 +12,7 @@ pytest_plugins = (
     "pytest_hermes_env.plugin.inference_fixtures",
     "pytest_hermes_env.plugin.sandbox_fixtures",
     "pytest_hermes_env.plugin.cassette_fixtures",
+    "pytest_hermes_env.plugin.atropos_fixtures",
     "pytest_hermes_env.plugin.rollout_fixtures",
     "pytest_hermes_env.plugin.contract_fixtures",
 )

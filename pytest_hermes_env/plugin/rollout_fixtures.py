@@ -33,6 +33,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         live=None if cassette is not None and cassette.is_only_played else live_access(request.node),
         watch=None if cassette is None else cassette.session.watch.watch,
         default_server=None if cassette is None else cassette.default_server(),
+        use_wandb="wandb_capture" in request.fixturenames,
     )
     try:
         yield builder.build

@@ -57,7 +57,8 @@ class EnvironmentBuilder:
 
     ``seam`` returns what answers the tools instead of hermes; it is called at each build. ``allow_unconfined`` lets a live model
     use an unconfined terminal of this machine. ``live`` is the real server that replaces scripts. ``watch`` is called with each
-    class before it is built. ``default_server`` is used when a test names neither a script nor a server.
+    class before it is built. ``default_server`` is used when a test names neither a script nor a server. ``use_wandb`` is the
+    default of the setting of that name.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class EnvironmentBuilder:
         live: LiveAccess | None = None,
         watch: Callable[[type], None] | None = None,
         default_server: Any = None,
+        use_wandb: bool = False,
     ) -> None:
+        self._use_wandb = use_wandb
         self._allow_leftovers = allow_leftovers
         self._allow_unconfined = allow_unconfined
         self._live = live
@@ -228,7 +231,7 @@ class EnvironmentBuilder:
             )
         for_tests = {
             "group_size": GROUP_SIZE,
-            "use_wandb": False,
+            "use_wandb": self._use_wandb,
             "terminal_backend": "local",
             "data_path_to_save_groups": None,
             "data_dir_to_save_evals": None,

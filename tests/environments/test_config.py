@@ -33,6 +33,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "failed_rollouts": (Literal["drop_group", "mask"], "drop_group"),
     "reward_errors": (Literal["retry", "drop_group", "zero"], "retry"),
     "truncated_turns": (Literal["mask", "train", "drop"], "mask"),
+    "run_api_timeout": (float, 600.0),
     "default_result_size_chars": (int, 100_000),
     "turn_budget_chars": (int, 200_000),
     "preview_size_chars": (int, 1_500),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
 import pytest
-from atroposlib.api.server import app
 
 from environments.hermes_base_env import HermesAgentBaseEnv
+from pytest_hermes_env.atropos.run_api_thread import RunApiThread
 from pytest_hermes_env.inference import call, say, think, turn
-from pytest_hermes_env.inference.server_thread import ServerThread
 
 SCRIPT = [turn(think("hm"), call("todo"), call("todo")), turn(think("so"), say("done"))]
 
@@ -37,27 +35,16 @@ class Env(HermesAgentBaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-@pytest.fixture
-def run_api() -> Iterator[str]:
-    """The address of the real app."""
-    thread = ServerThread(app, "127.0.0.1", 0)
-    thread.start()
-    url = f"http://127.0.0.1:{thread.port}"
-    yield url
-    asyncio.run(ask("GET", f"{url}/reset_data"))
-    thread.stop()
-
-
 async def ask(method: str, url: str, **body: Any) -> Any:
     async with aiohttp.ClientSession() as session, session.request(method, url, json=body or None) as response:
         return await response.json() if response.content_type == "application/json" else await response.text()
 
 
-async def train_one_group(make_env: Any, run_api: str, batch_size: int, **fields: Any) -> tuple[Any, Any, list[Any]]:
+async def train_one_group(make_env: Any, run_api: RunApiThread, batch_size: int, **fields: Any) -> tuple[Any, Any, list[Any]]:
     """Run one item through `handle_env`, as `serve` does; returns the environment, its group, and all batches."""
     await ask(
         "POST",
-        f"{run_api}/register",
+        f"{run_api.url}/register",
         wandb_group="g",
         wandb_project="p",
         batch_size=batch_size,
@@ -67,15 +54,15 @@ async def train_one_group(make_env: Any, run_api: str, batch_size: int, **fields
         starting_step=0,
         num_steps=1,
     )
-    await ask("GET", f"{run_api}/batch")
+    await ask("GET", f"{run_api.url}/batch")
     settings = {"script": SCRIPT, "server_type": "vllm", "enabled_toolsets": ["todo"], "group_size": 2, **fields}
-    env = make_env(Env, rollout_server_url=run_api, **settings)
+    env = make_env(Env, rollout_server_url=run_api.url, **settings)
     await env.register_env()
     await env.get_server_info()
     env.running_items["u"] = {"item": "x"}
     group = await env.handle_env("u")
     batches = []
-    while (batch := (await ask("GET", f"{run_api}/batch"))["batch"]) is not None:
+    while (batch := (await ask("GET", f"{run_api.url}/batch"))["batch"]) is not None:
         batches.append(batch)
     return env, group, batches
 

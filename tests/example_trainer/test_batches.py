@@ -16,14 +16,13 @@ from typing import Any
 import aiohttp
 import pytest
 import torch
-from atroposlib.api.server import app
 from example_trainer.data import pad_data_to_good_offset
 from example_trainer.training import compute_grpo_loss
 
 from environments.exact_tokens import ExactSGLangServer, ExactVLLMServer
 from environments.hermes_base_env import HermesAgentBaseEnv
+from pytest_hermes_env.atropos.run_api_thread import RunApiThread
 from pytest_hermes_env.inference import call, fail, sampled, say, think, turn
-from pytest_hermes_env.inference.server_thread import ServerThread
 
 WIDTH = 8
 GROUP_SIZE = 4
@@ -87,17 +86,6 @@ class TinyEnv(HermesAgentBaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-@pytest.fixture
-def run_api() -> Iterator[str]:
-    """The address of the real app."""
-    thread = ServerThread(app, "127.0.0.1", 0)
-    thread.start()
-    url = f"http://127.0.0.1:{thread.port}"
-    yield url
-    asyncio.run(ask("GET", f"{url}/reset_data"))
-    thread.stop()
-
-
 async def ask(method: str, url: str, **body: Any) -> Any:
     async with aiohttp.ClientSession() as session, session.request(method, url, json=body or None) as response:
         return await response.json() if response.content_type == "application/json" else await response.text()
@@ -116,13 +104,15 @@ def script(chance: random.Random) -> Any:
     return answer
 
 
-def batches_of(make_env: Any, run_api: str, server_class: type, *, groups: int = 6, **fields: Any) -> tuple[Any, list[Any]]:
+def batches_of(
+    make_env: Any, run_api: RunApiThread, server_class: type, *, groups: int = 6, **fields: Any
+) -> tuple[Any, list[Any]]:
     """Run groups through `handle_env`, as `serve` does; return the environment and all batches."""
 
     async def scenario() -> tuple[Any, list[Any]]:
         await ask(
             "POST",
-            f"{run_api}/register",
+            f"{run_api.url}/register",
             wandb_group="g",
             wandb_project="p",
             batch_size=GROUP_SIZE,
@@ -132,12 +122,12 @@ def batches_of(make_env: Any, run_api: str, server_class: type, *, groups: int =
             starting_step=0,
             num_steps=1,
         )
-        await ask("GET", f"{run_api}/batch")
+        await ask("GET", f"{run_api.url}/batch")
         kind = type("Env", (TinyEnv,), {"server_cls": server_class})
         env = make_env(
             kind,
             script=script(random.Random(1)),
-            rollout_server_url=run_api,
+            rollout_server_url=run_api.url,
             enabled_toolsets=["todo"],
             group_size=GROUP_SIZE,
             server_type="sglang" if server_class is ModelledSGLang else "vllm",
@@ -151,7 +141,7 @@ def batches_of(make_env: Any, run_api: str, server_class: type, *, groups: int =
             env.running_items[str(number)] = {"item": number}
             await env.handle_env(str(number))
         batches = []
-        while (batch := (await ask("GET", f"{run_api}/batch"))["batch"]) is not None:
+        while (batch := (await ask("GET", f"{run_api.url}/batch"))["batch"]) is not None:
             batches.append(batch)
         return env, batches
 

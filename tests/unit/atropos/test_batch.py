@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -116,16 +117,42 @@ def test_all_faults_are_listed_up_to_ten():
     assert (len(lines), lines[-1]) == (12, "  and 3 more")
 
 
-def test_batch_that_trains_nothing_is_refused():
-    """Single sequences may be masked as a whole, but not all of them."""
-    masked = {"masks": [[-100] * 4] * 2, "inference_logprobs": [[1.0] * 4] * 2}
-
-    assert len(check_batch([group(**masked), group()], batch_size=4, max_token_len=0)) == 4
-    with pytest.raises(BadBatch) as caught:
-        check_batch([group(**masked)], batch_size=2, max_token_len=0)
-    assert str(caught.value) == (
-        "a batch cannot be trained on: 1 fault.\n  the batch: every label is masked, so nothing is trained"
+@pytest.mark.parametrize("masks", [[-100] * 4, [1, -100, -100, -100]], ids=["no label", "the first token's only"])
+def test_sequence_that_trains_nothing_is_refused(masks):
+    """The trainer shifts labels by one, and crashes on a micro-batch without a label, which may be one sequence."""
+    nothing = group(
+        masks=[masks, [-100, -100, 5, 6]],
+        inference_logprobs=[[1.0 if at == -100 else -1.0 for at in masks], [1.0, 1.0, -2.0, 0.0]],
     )
+
+    with pytest.raises(BadBatch) as caught:
+        check_batch([nothing], batch_size=2, max_token_len=0)
+    assert str(caught.value) == (
+        "a batch cannot be trained on: 1 fault.\n"
+        "  group 0, sequence 0: it has no label after its first token: the trainer crashes on a micro-batch of such sequences"
+    )
+
+
+@pytest.mark.parametrize("place", ["overrides", "generation_params", "group_overrides"])
+@pytest.mark.parametrize("temperature", [None, "hot", math.nan])
+def test_temperature_that_is_no_number_is_refused(place, temperature):
+    """The trainer divides by it; it reads the row's, then the group's."""
+    value = {"temperature": temperature}
+
+    with pytest.raises(BadBatch, match="sequence 0: its temperature is"):
+        check_batch([group(**{place: [value, value] if place == "overrides" else value})], batch_size=2, max_token_len=0)
+
+
+def test_overrides_without_a_mapping_are_refused():
+    """The trainer looks a setting up in each of them."""
+    with pytest.raises(BadBatch, match="overrides"):
+        check_batch([group(overrides=[None, {}])], batch_size=2, max_token_len=0)
+
+
+def test_negative_token_is_refused():
+    """No embedding has one."""
+    with pytest.raises(BadBatch, match="it has the token id -7"):
+        check_batch([group(tokens=[[-7, 2, 3, 4], [1, 2, 5, 6]])], batch_size=2, max_token_len=0)
 
 
 def test_empty_sequence_is_refused():

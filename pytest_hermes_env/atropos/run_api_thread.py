@@ -1,0 +1,76 @@
+"""Runs the real app of Atropos' ``run-api`` in a thread of this process, empty at each start.
+
+Place in the flow: as `pytest_hermes_env.atropos.run_api`, without the seconds that a new process takes to import atroposlib.
+
+Source: atroposlib 0.4.0, ``api/server.py``: one app per process, whose ``state`` holds the queue and the environments.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Self
+
+from pytest_hermes_env.inference.server_thread import ServerThread
+from pytest_hermes_env.patches import replace
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["RunApiThread"]
+
+HOST = "127.0.0.1"
+
+
+class RunApiThread:
+    """The app on a free port of loopback. One at a time in a process: they would share their state."""
+
+    def __init__(self) -> None:
+        self._port = 0
+        self._running = ExitStack()
+
+    def start(self) -> Self:
+        """Start with an empty state; on the same port as before, if it ran before."""
+        from atroposlib.api.server import app  # noqa: PLC0415 - heavy
+        from starlette.datastructures import State  # noqa: PLC0415 - heavy
+
+        thread = ServerThread(app, HOST, self._port)
+        self._port = thread.port
+        self._running.enter_context(replace("atroposlib.api.server.app.state", State()))
+        self._running.callback(thread.stop)
+        thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Close the port; what was not pulled is lost, as when the process ends."""
+        self._running.close()
+
+    def restart(self) -> None:
+        """Stop, and start again with an empty state: nobody is registered, nothing is queued."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The root of the API, without a trailing slash; the same after a restart."""
+        return f"http://{HOST}:{self._port}"
+
+    @property
+    def envs(self) -> list[dict[str, Any]]:
+        """The registered environments: ``real_name``, ``weight``, ``group_size``, ``registered_id`` and more."""
+        return list(self._state("envs"))
+
+    @property
+    def queue(self) -> list[dict[str, Any]]:
+        """The groups that were received and that no trainer has pulled, oldest first."""
+        return [group for batch in self._state("curr_batch") for group in batch] + list(self._state("queue"))
+
+    def _state(self, name: str) -> Any:
+        from atroposlib.api.server import app  # noqa: PLC0415 - heavy
+
+        return getattr(app.state, name, ())
