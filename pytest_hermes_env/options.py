@@ -123,6 +123,12 @@ FLAGS = (
         "Write the verdict of every rule on every class to FILE, as JSON (docs/reference/reports.md).",
     ),
     _value("--hermes-sarif", "FILE", "Write the findings to FILE as SARIF 2.1.0, for code scanning."),
+    _value(
+        "--hermes-min-exercised",
+        "N",
+        "Fail if rollouts exercise fewer than N rules of a class. all (default): every rule with a rollout half that applies, "
+        "unless it says why it cannot be exercised. Also ini hermes_min_exercised.",
+    ),
     _value("--hermes-ledger", "FILE", "Fail if fewer rules exercise a class than the ledger stored in FILE records for it."),
     _switch(
         "--hermes-write-ledger",
@@ -157,6 +163,7 @@ _LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_toke
 
 INI_VALUES: dict[str, str] = {
     "hermes_home": "Like --hermes-home; the flag wins.",
+    "hermes_min_exercised": "Like --hermes-min-exercised; the flag wins.",
     "hermes_record": "Like --hermes-record; the flag wins.",
     "hermes_live_provider": "Like --provider; the flag and HERMES_ENV_PROVIDER win.",
     **{f"hermes_live_{name}": f"Like --hermes-{name.replace('_', '-')}." for name in _LIVE},

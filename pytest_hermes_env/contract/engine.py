@@ -27,13 +27,13 @@ from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import ClassSource, read_class
-from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.collection import Collection
     from pytest_hermes_env.rollout.driver import Collector
 
-__all__ = ["ClassContract", "RuleResult", "joined"]
+__all__ = ["ClassContract", "RuleResult", "joined", "rank"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,8 @@ class RuleResult:
     note: str
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    is_excused: bool = False
+    because: tuple[str, ...] = ()
 
 
 class ClassContract:
@@ -93,13 +95,11 @@ class ClassContract:
 
         def run_scenarios(names: Iterable[str]) -> Collection:
             asked = frozenset(names)
-            if self._failure is not None:
-                raise self._failure
             try:
                 # what other rules will ask for is played at the same time
                 return self._collector.collect(asked | self._wanted() if asked else ())
             except Exception as error:
-                self._failure = error  # once is enough: every other rule fails with the same error, at once
+                self._failure = error  # told once: every other rule is not played
                 raise
 
         return Evidence(
@@ -143,11 +143,16 @@ class ClassContract:
         """Return what ``rule`` concludes about the class."""
         start = time.perf_counter()
         static = self._static(rule)
-        dynamic = rule.dynamic(self.evidence) if rule.dynamic is not None else None
+        dynamic = self._dynamic(rule)
         result = joined(rule, static, dynamic)
         shown = dynamic.findings if dynamic is not None else ()
         findings = self._with_a_test(rule, result.findings, shown)
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
+
+    def _dynamic(self, rule: Rule) -> Verdict | None:
+        if rule.dynamic is None or self._failure is None:
+            return rule.dynamic(self.evidence) if rule.dynamic is not None else None
+        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}")
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
@@ -169,7 +174,7 @@ class ClassContract:
 def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
     """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so."""
     halves = [half for half in (static, dynamic) if half is not None]
-    findings = _merged(static.findings if static else (), dynamic)
+    findings = _merged(rule, static.findings if static else (), dynamic)
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
@@ -181,10 +186,10 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
     note = dynamic.note
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED:
         note = f"{note} (in the source: {static.note})"
-    return RuleResult(rule=rule, outcome=dynamic.outcome, note=note)
+    return RuleResult(rule=rule, outcome=dynamic.outcome, note=note, is_excused=dynamic.is_excused, because=dynamic.because)
 
 
-def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Finding, ...]:
+def _merged(rule: Rule, static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Finding, ...]:
     """Join what both halves found, one finding per place; each from the source says what the rollouts had to say about it.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
@@ -192,8 +197,17 @@ def _merged(static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Findi
     """
     seen = dynamic.findings if dynamic is not None else ()
     shown = [_weighed(finding, dynamic) for finding in static]
-    more = [finding for finding in seen if not (_is_definition(finding) and any(_holds(finding, item) for item in static))]
-    return one_per_place([*shown, *more])
+    more = [
+        dataclasses.replace(finding, is_confirmed=True)
+        for finding in seen
+        if not (_is_definition(finding) and any(_holds(finding, item) for item in static))
+    ]
+    return tuple(sorted(one_per_place([*shown, *more]), key=functools.partial(rank, rule)))
+
+
+def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
+    """Return the place of a finding among those of its rule: the most severe first, and what rollouts showed before the rest."""
+    return list(Severity).index(rule.severity_of(finding)), not finding.is_confirmed
 
 
 def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
@@ -209,7 +223,9 @@ def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
         places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
         return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
     told = "" if same.message == finding.message else f": {same.message}"
-    return dataclasses.replace(finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}")
+    return dataclasses.replace(
+        finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}", is_confirmed=True
+    )
 
 
 def _holds(outer: Finding, inner: Finding) -> bool:

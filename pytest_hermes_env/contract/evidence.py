@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.scored_data import items_of, rows_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.cases import Cases, Rung
-from pytest_hermes_env.rollout.journal import Place
+from pytest_hermes_env.rollout.journal import Place, Reward
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
-from pytest_hermes_env.rollout.unavailable import Unavailable
+from pytest_hermes_env.rollout.unavailable import ItemsEnd, Unavailable
 from pytest_hermes_env.source import ClassSource
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -62,10 +62,26 @@ class Evidence:
         """Return the verdict of a rule about probed rewards when there are none; None when there are."""
         missing = self.scenario(PROBES).unavailable or self.probes.unavailable
         if missing:
-            return Verdict.not_seen(missing)
+            return Verdict.not_seen(missing, "HE204")
         if all(trial.is_foreign for trial in self.probes.trials):
-            return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports")
+            return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports", "HE301")
         return None
+
+    @property
+    def played_cases(self) -> tuple[Scenario, ...]:
+        """The record of each rollout of a case, those of the author and the automatic ones."""
+        return self.scenario(CASES).played
+
+    def without_rewards(self, *names: str) -> Verdict | None:
+        """Return the verdict of a rule about the rewards of rollouts when none was computed; None when one was."""
+        ran = self.scenarios(*names)
+        if any(scenario.of(Reward) for scenario in (*ran, *self.played_cases)):
+            return None
+        if not ran:
+            return Verdict.not_seen(self.why_missing(*names))
+        scores_itself = bool(self.collection.nothing_to_train) or any(rows_of(scenario) for scenario in ran)
+        reason = "compute_reward was never called" + (": the class scores its rollouts itself" if scores_itself else "")
+        return Verdict.not_exercised(reason, "HE511", "HE701", is_excused=scores_itself)
 
     @property
     def rungs(self) -> tuple[Rung, ...]:
@@ -86,9 +102,11 @@ class Evidence:
         scenario = self.scenario("items")
         if scenario.items:
             return None
+        if self.collection.nothing_to_train or scenario.items_end is ItemsEnd.STUB:
+            return Verdict.not_applicable(self.collection.nothing_to_train or scenario.note)
         if not scenario.happened:
             return Verdict.not_seen(scenario.unavailable)
-        return Verdict.not_exercised(scenario.error) if scenario.error else Verdict.not_applicable(scenario.note)
+        return Verdict.not_exercised(scenario.error or scenario.note, "HE206", "HE202", "HE102")
 
     def without_groups(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about scored data when none of these scenarios gave any; None when one did."""
@@ -97,8 +115,12 @@ class Evidence:
             return None
         if not ran:
             return Verdict.not_seen(self.why_missing(*names))
+        return self.no_group(ran)
+
+    def no_group(self, ran: Iterable[Scenario]) -> Verdict:
+        """Return the verdict of a rule about groups where scenarios were played and gave none."""
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
+        return Verdict.not_exercised(reasons or "collect_trajectories gave no group", "HE511", "HE403", "HE204")
 
     def without_tokens(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about sampled tokens when there are none; None when there are."""
@@ -107,7 +129,8 @@ class Evidence:
         if not self.collection.has_tokens:
             return Verdict.not_applicable("chat mode has no sampled tokens: pytest --hermes-mode token")
         if not any(scenario.sampled for scenario in self.scenarios(*names)):
-            return Verdict.not_exercised("the model server was never asked for tokens: rollouts fell back to chat mode")
+            reason = "the model server was never asked for tokens: rollouts fell back to chat mode"
+            return Verdict.not_exercised(reason, is_excused=True)
         return None
 
     @property
@@ -132,11 +155,17 @@ class Evidence:
         return None
 
     def finding(
-        self, message: str, *methods: str, line: int = 0, scenario: str = "", seen: str = "", severity: Severity | None = None
+        self,
+        message: str,
+        *methods: str,
+        place: Place | None = None,
+        scenario: str = "",
+        seen: str = "",
+        severity: Severity | None = None,
     ) -> Finding:
-        """Return a finding at the first of ``methods`` that the environment defines, else at the class; ``line`` is the exact one, if known."""
-        path, first = self.at_method(*methods)
-        return Finding(message=message, path=path, line=line or first, scenario=scenario, seen=seen, severity=severity)
+        """Return a finding at the first of ``methods`` that the environment defines, else at the class; ``place`` is the exact line, if known."""
+        path, line = (place.path, place.line) if place is not None and place.line else self.at_method(*methods)
+        return Finding(message=message, path=path, line=line, scenario=scenario, seen=seen, severity=severity)
 
     def finding_of_reward(self, value: object, message: str, *, scenario: str, seen: str = "") -> Finding:
         """Return a finding at the return statement of compute_reward that gave ``value``, else at compute_reward."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
 
-WAIVED = "waived"
+WAIVED, WARNED = "waived", "warned"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
 _WORDS = ("passed", "failed", *_EXPLAINED)
 _COLUMN = max(map(len, _WORDS)) + 2
@@ -40,6 +40,7 @@ class LedgerEntry:
     """What one rule concluded about one class.
 
     ``findings`` are those that count, ``accepted`` those that do not. ``waiver`` is the reason why a violation is accepted as a whole.
+    ``is_excused`` and ``because`` are those of `Verdict`.
     """
 
     rule: Rule
@@ -49,11 +50,21 @@ class LedgerEntry:
     waiver: str = ""
     accepted: tuple[Accepted, ...] = ()
     seconds: float = 0.0
+    is_excused: bool = False
+    because: tuple[str, ...] = ()
+    is_strict: bool = False
+    """Whether findings of severity warning fail the run."""
 
     @property
     def word(self) -> str:
         """The outcome as the ledger calls it."""
         return WAIVED if self.waiver and self.outcome is Outcome.FAILED else self.outcome.value
+
+    @property
+    def told(self) -> str:
+        """The outcome as reports for people call it: findings that do not fail the run are warnings."""
+        is_light = self.word == "failed" and not self.rule.weighs(self.findings, is_strict=self.is_strict)
+        return WARNED if is_light else self.word
 
     @property
     def reason(self) -> str:
@@ -103,6 +114,28 @@ class Ledger:
         """Whether nothing at all was exercised, so that the run proves nothing."""
         return self.ran == 0
 
+    @cached_property
+    def exercised(self) -> tuple[LedgerEntry, ...]:
+        """The entries of rules with a rollout half that saw their law hold or break."""
+        seen = {Outcome.PASSED, Outcome.FAILED}
+        return tuple(entry for entry in self.entries if entry.rule.dynamic is not None and entry.outcome in seen)
+
+    @cached_property
+    def unplayed(self) -> tuple[LedgerEntry, ...]:
+        """The entries of rules with a rollout half that nothing exercised, without a reason that excuses it.
+
+        A violation of another rule that kept a rule from being exercised excuses it: it is reported already.
+        """
+        broken = {entry.rule.id for entry in self.entries if entry.outcome is Outcome.FAILED}
+        return tuple(
+            entry
+            for entry in self.entries
+            if entry.rule.dynamic is not None
+            and entry.outcome is Outcome.NOT_EXERCISED
+            and not entry.is_excused
+            and broken.isdisjoint(entry.because)
+        )
+
     def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
         """Return the entries that fail the run: broken laws of severity error; with ``is_strict`` warnings, too."""
         return tuple(
@@ -112,7 +145,8 @@ class Ledger:
     def headline(self) -> str:
         """Return the counts as one line."""
         total = len(self.entries)
-        counts = ", ".join(f"{count} {word}" for word, count in self.counts.items())
+        words = [entry.told for entry in self.entries]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in (*_WORDS[:2], WARNED, *_EXPLAINED) if word in words)
         return f"{total} {'rule' if total == 1 else 'rules'}: {counts or 'none'}"
 
     def summary_lines(self) -> list[str]:

@@ -38,6 +38,20 @@ class RowKeeper:
             setattr(report, _ATTRIBUTE, item.stash[ROW])
         return report
 
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Count a rule whose findings are only warnings as the ledger does: as warned, not as passed."""
+        row = getattr(report, _ATTRIBUTE, None)
+        return ("warned", "w", ("WARNED", {"yellow": True})) if row is not None and row["told"] == "warned" else None
+
+    def most_severe_first(self, reports: list[Any]) -> None:
+        """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first."""
+
+        def rank(report: Any) -> tuple[Any, ...]:
+            row = getattr(report, _ATTRIBUTE, None)
+            return tuple(row["rank"]) if row is not None else ()
+
+        reports.sort(key=rank)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the row that a report brings, also one from an xdist worker."""
         row = getattr(report, _ATTRIBUTE, None)

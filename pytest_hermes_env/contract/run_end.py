@@ -5,6 +5,7 @@ Place in the flow: the plugin calls `finish` in the process that has all rows (w
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
-from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
+from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry, summarise
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
@@ -52,7 +53,9 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
     except UsageError as error:
         notes.append(f"error: {error}")
         is_fewer = True
-    is_broken = bool(problems) or is_fewer or any(ledger.is_vacuous for ledger in ledgers)
+    unplayed = [line for ledger in ledgers for line in _unplayed(ledger, minimum_of(config))]
+    notes += unplayed
+    is_broken = bool(problems or unplayed) or is_fewer or any(ledger.is_vacuous for ledger in ledgers)
     if is_broken and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     account = Account(
@@ -72,6 +75,43 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
             file = _place(config, option)
             notes.append(_written(file, text_of(account), session))
     return account, [note for note in notes if note]
+
+
+def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
+    """Return why a class was exercised too little, as lines; none when it was exercised enough.
+
+    ``minimum`` None: every rule with a rollout half that applies, unless it says why it could not be exercised.
+    """
+    count = len(ledger.exercised)
+    if minimum is None:
+        missed = ledger.unplayed
+    else:
+        is_partial = any(entry.outcome is Outcome.NOT_RUN and entry.note == NOT_RUN for entry in ledger.entries)
+        missed = () if count >= minimum or is_partial else tuple(e for e in ledger.entries if _is_unseen(e))
+        if count < minimum and not is_partial and not missed:
+            return [f"error: {ledger.subject}: rollouts exercised {count} rules, and hermes_min_exercised is {minimum}"]
+    if not missed:
+        return []
+    expected = f"hermes_min_exercised is {minimum}" if minimum is not None else "each must be, or say why it cannot be"
+    return [
+        f"error: {ledger.subject}: of {count + len(missed)} rules that rollouts should exercise, {len(missed)} were not; {expected}",
+        *(f"  {line}" for line in summarise([dataclasses.replace(ledger, entries=missed)])),
+        "  fix  remove what keeps them from being exercised; --hermes-min-exercised N accepts N exercised rules",
+    ]
+
+
+def _is_unseen(entry: LedgerEntry) -> bool:
+    return entry.rule.dynamic is not None and entry.outcome is Outcome.NOT_EXERCISED
+
+
+def minimum_of(config: pytest.Config) -> int | None:
+    """Return how many rules must be exercised in each class; None means all that apply. Raises: pytest.UsageError."""
+    given = config.getoption("hermes_min_exercised") or config.getini("hermes_min_exercised") or "all"
+    if given == "all":
+        return None
+    if not given.isdecimal():
+        raise pytest.UsageError(f"hermes_min_exercised must be all or a number of rules, not {given!r}")
+    return int(given)
 
 
 def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:
@@ -119,6 +159,9 @@ def _entry(row: Mapping[str, Any]) -> LedgerEntry:
         note=row["note"],
         waiver=row["waiver"],
         seconds=row["seconds"],
+        is_excused=row["is_excused"],
+        because=tuple(row["because"]),
+        is_strict=row["is_strict"],
         findings=tuple(_finding(finding) for finding in row["findings"]),
         accepted=tuple(
             Accepted(finding=_finding(item["finding"]), reason=item["reason"], origin=item["origin"])

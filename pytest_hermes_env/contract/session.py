@@ -18,7 +18,7 @@ import pytest
 from pytest_hermes_env.contract.baseline import Baseline, read_baseline
 from pytest_hermes_env.contract.cases.ladder import ladder_rows
 from pytest_hermes_env.contract.catalogue import select_rules
-from pytest_hermes_env.contract.engine import ClassContract
+from pytest_hermes_env.contract.engine import ClassContract, rank
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.project_files import shown_path
@@ -57,7 +57,9 @@ class ContractSession:
                 cases=self._cases_of(env_class),
             )
             mode = self._config.getoption("hermes_mode")
-            self._contracts[env_class] = CheckedClass(contract, settings_of(env_class, str(self._config.rootpath)), mode)
+            settings = settings_of(env_class, str(self._config.rootpath))
+            is_strict = bool(self._config.getoption("hermes_strict")) or settings.strict
+            self._contracts[env_class] = CheckedClass(contract, settings, mode, is_strict=is_strict)
         return self._contracts[env_class]
 
     def _chosen_rules(self, env_class: type) -> list[Rule]:
@@ -97,10 +99,11 @@ class ContractSession:
 class CheckedClass:
     """A class with what its project says about it."""
 
-    def __init__(self, contract: ClassContract, settings: Settings, mode: str) -> None:
+    def __init__(self, contract: ClassContract, settings: Settings, mode: str, *, is_strict: bool) -> None:
         self.contract = contract
         self.settings = settings
         self.mode = mode
+        self.is_strict = is_strict
 
     @property
     def subject(self) -> str:
@@ -128,7 +131,14 @@ class CheckedClass:
         """Return a ledger with the one entry of ``rule``, waivers applied; ``expected`` is the reason in expected_failures."""
         result = self.contract.result(rule)
         entry = LedgerEntry(
-            rule=rule, outcome=result.outcome, note=result.note, findings=result.findings, seconds=result.seconds
+            rule=rule,
+            outcome=result.outcome,
+            note=result.note,
+            findings=result.findings,
+            seconds=result.seconds,
+            is_excused=result.is_excused,
+            because=result.because,
+            is_strict=self.is_strict,
         )
         if expected and entry.outcome is Outcome.FAILED:
             return self.ledger(entry.set_aside(lambda item: Accepted(finding=item, reason=expected, origin=EXPECTED)))
@@ -224,8 +234,7 @@ class RuleCheck:
         if entry.waiver:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
-            is_strict = item.config.getoption("hermes_strict") or contract.settings.strict
-            if self.rule.weighs(entry.findings, is_strict=is_strict):
+            if self.rule.weighs(entry.findings, is_strict=contract.is_strict):
                 pytest.fail("\n".join(_failure(entry)), pytrace=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
@@ -252,6 +261,11 @@ class RuleCheck:
             "note": entry.note,
             "waiver": entry.waiver,
             "seconds": entry.seconds,
+            "is_excused": entry.is_excused,
+            "because": list(entry.because),
+            "is_strict": entry.is_strict,
+            "told": entry.told,
+            "rank": min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)),
             "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
             "findings": [_row(finding) for finding in entry.findings],
             "accepted": [

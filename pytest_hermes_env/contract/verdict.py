@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
 
 
+_REPORTED = {
+    Cause.CANNOT_BUILD: ("HE206", "HE105", "HE101"),
+    Cause.SETUP_FAILED: ("HE206",),
+    Cause.SETUP_NOT_ASYNC: ("HE102",),
+    Cause.NO_ITEM: ("HE206", "HE202", "HE102"),
+}
+"""The rules that report why a scenario was not played."""
+_EXCUSED = frozenset({Cause.CHAT_MODE, Cause.NO_JUDGE, Cause.NOT_REACHED, Cause.NOTHING_TO_TRAIN})
+
+
 class Outcome(enum.StrEnum):
     """What one half of a rule concluded. Only PASSED means that the law was seen to hold."""
 
@@ -31,11 +41,17 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was."""
+    """What one half of a rule concluded, and from what. ``note`` says what was looked at, or why nothing was.
+
+    The last two fields are about NOT_EXERCISED: ``is_excused`` when the reason is the environment's good right, such as tools of
+    a kind that it does not have; ``because`` are the rules that report what kept this one from being exercised.
+    """
 
     outcome: Outcome
     note: str = ""
     findings: tuple[Finding, ...] = ()
+    is_excused: bool = False
+    because: tuple[str, ...] = ()
 
     @classmethod
     def passed(cls, note: str) -> Verdict:
@@ -70,9 +86,12 @@ class Verdict:
         return cls(outcome=Outcome.UNDECIDED, note=reason)
 
     @classmethod
-    def not_exercised(cls, reason: str | Unavailable | None) -> Verdict:
-        """Return the verdict that the needed evidence never occurred."""
-        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""))
+    def not_exercised(cls, reason: str | Unavailable | None, *because: str, is_excused: bool = False) -> Verdict:
+        """Return the verdict that the needed evidence never occurred: see the fields of the class for the other arguments."""
+        if isinstance(reason, Unavailable):
+            because += _REPORTED.get(reason.cause, ())
+            is_excused = is_excused or reason.cause in _EXCUSED
+        return cls(outcome=Outcome.NOT_EXERCISED, note=str(reason or ""), because=because, is_excused=is_excused)
 
     @classmethod
     def not_applicable(cls, reason: str | Unavailable) -> Verdict:
@@ -80,11 +99,17 @@ class Verdict:
         return cls(outcome=Outcome.NOT_APPLICABLE, note=str(reason))
 
     @classmethod
-    def not_seen(cls, reason: str | Unavailable | None, *, irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,)) -> Verdict:
+    def not_seen(
+        cls,
+        reason: str | Unavailable | None,
+        *because: str,
+        irrelevant: Container[Cause] = (Cause.NOTHING_TO_TRAIN,),
+        is_excused: bool = False,
+    ) -> Verdict:
         """Return NOT_APPLICABLE where the cause is one of ``irrelevant``, else NOT_EXERCISED. A benchmark has nothing to train on."""
         if isinstance(reason, Unavailable) and reason.cause in irrelevant:
             return cls.not_applicable(reason)
-        return cls.not_exercised(reason)
+        return cls.not_exercised(reason, *because, is_excused=is_excused)
 
 
 def one_per_place(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -155,6 +155,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             from pytest_hermes_env.contract.run_end import finish  # noqa: PLC0415
 
             config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
+            reporter = config.pluginmanager.getplugin("terminalreporter")
+            if reporter is not None:
+                rows.most_severe_first(reporter.stats.get("failed", []))
     if has_hermes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)

@@ -18,6 +18,7 @@ from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import Layer, layer_of
 from pytest_hermes_env.rollout.auto_script import tool_using_policy
+from pytest_hermes_env.rollout.raised import described, is_interrupt
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
 from pytest_hermes_env.rollout.watchers.turns import counting_turns
 from pytest_hermes_env.sandbox.seam import ToolSeam, offering
@@ -300,8 +301,10 @@ def config_init_of(env_class: Any) -> tuple[Any, str]:
     """Return what ``config_init`` returned, or None and the error that it raised, as text."""
     try:
         returned = env_class.config_init()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - HE105 reports it
-        return None, f"{type(error).__name__}: {shorten(str(error))}"
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        return None, described(error)
     if inspect.iscoroutine(returned):
         returned.close()  # or Python would warn of it in a later test
     return returned, ""

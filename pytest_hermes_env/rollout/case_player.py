@@ -9,12 +9,13 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.errors import HermesEnvError, shorten
 from pytest_hermes_env.inference.steps import Call, Say, Turn, as_turn, call, say
 from pytest_hermes_env.rollout.auto_script import JUDGE_ANSWER, silent_policy, tool_using_policy
+from pytest_hermes_env.rollout.buffers import copied
 from pytest_hermes_env.rollout.cases import (
     AUTOMATIC,
     ECHO,
@@ -33,9 +34,10 @@ from pytest_hermes_env.rollout.tool_backend import new_world_like
 from pytest_hermes_env.rollout.verifier_reads import verifier_reads
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.rollout.scenario import Scenario
     from pytest_hermes_env.rollout.stage import Policy, Stage
 
-__all__ = ["play_item"]
+__all__ = ["PlayedCase", "play_item"]
 
 OVER = "(The transcript has ended.)"
 WRONG = "something else entirely"
@@ -45,7 +47,15 @@ _BODIES = ("content", "new_string", "patch", "text", "code")
 """Arguments that hold content, not a place."""
 
 
-async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[Rung]:
+@dataclass(frozen=True, kw_only=True)
+class PlayedCase:
+    """What a case earned, and the record of each time that it was played."""
+
+    rung: Rung
+    records: tuple[Scenario, ...] = ()
+
+
+async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str) -> list[PlayedCase]:
     """Play the cases of ``entry`` on one item, then the automatic ones that it does not replace."""
     cases = entry.cases if entry is not None else ()
     rungs = [await _declared(stage, case, item, label) for case in cases]
@@ -56,16 +66,21 @@ async def play_item(stage: Stage, entry: ItemCases | None, item: Any, label: str
     return rungs + [await _automatic(stage, name, item, label, gold=gold, around=around) for name in free]
 
 
-async def _declared(stage: Stage, case: Case, item: Any, label: str) -> Rung:
+async def _declared(stage: Stage, case: Case, item: Any, label: str) -> PlayedCase:
     blank = Rung(name=case.name, item=label, is_automatic=False, path=case.path, line=case.line)
     if case.of is None:
-        return replace(blank, unavailable=f"{case.name} of {label} is not filled in", is_unfilled=True)
+        rung = replace(blank, unavailable=f"{case.name} of {label} is not filled in", is_unfilled=True)
+        return PlayedCase(rung=rung)
     try:
         transcript = case.of(item)
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
-        return replace(blank, problem=_as_text(error))
-    player = _Player(transcript)
-    return await _played(stage, player, item, transcript, blank)
+        return PlayedCase(rung=replace(blank, problem=_as_text(error)))
+    first = await _played(stage, _Player(transcript), item, transcript, blank)
+    if first.rung.reward is None or first.rung.problem or first.rung.is_judge_guessed:
+        return first
+    again = await _played(stage, _Player(transcript), item, transcript, blank)
+    rung = replace(first.rung, again=again.rung.reward, again_error=again.rung.error)
+    return PlayedCase(rung=rung, records=first.records + again.records)
 
 
 def _as_text(error: Exception) -> str:
@@ -80,7 +95,7 @@ async def _automatic(
     *,
     gold: tuple[Turn, ...],
     around: Callable[[Any, tuple[Turn, ...]], Transcript] | None,
-) -> Rung:
+) -> PlayedCase:
     policies: dict[str, Policy] = {
         TOOLS: tool_using_policy(getattr(stage.env.config, "max_agent_turns", 30)),
         ECHO: _echo,
@@ -91,7 +106,7 @@ async def _automatic(
     try:
         transcript = around(item, ()) if around is not None else Transcript(turns=())
     except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
-        return replace(blank, problem=_as_text(error))
+        return PlayedCase(rung=replace(blank, problem=_as_text(error)))
     return await _played(stage, _Player(transcript, policies[name]), item, transcript, blank)
 
 
@@ -151,21 +166,22 @@ class _Player:
         return ""
 
 
-async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> Rung:
+async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcript, blank: Rung) -> PlayedCase:
+    """Play one case once, on a copy of the item and a new machine."""
     label = f"{blank.name} of {blank.item}"
     stage.world = new_world_like(stage.world)
     is_fake = hasattr(stage.world, "on")
     if transcript.sandbox and is_fake != (transcript.sandbox == "fake"):
-        return replace(blank, unavailable=f"{label} needs --hermes-sandbox {transcript.sandbox}")
+        return PlayedCase(rung=replace(blank, unavailable=f"{label} needs --hermes-sandbox {transcript.sandbox}"))
     if transcript.needs_a_fake and not is_fake:
-        return replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake")
+        return PlayedCase(rung=replace(blank, unavailable=f"{label} scripts the sandbox: it needs --hermes-sandbox fake"))
     try:
         _prepare_sandbox(stage.world, transcript)
     except HermesEnvError as error:
-        return replace(blank, problem=str(error))
+        return PlayedCase(rung=replace(blank, problem=str(error)))
 
     async def rollout() -> None:
-        await stage.env.collect_trajectory(item)
+        await stage.env.collect_trajectory(copied(item))
 
     asked = len(stage.mock.journal)
     record = await stage.play(label, rollout, policy=player)
@@ -173,7 +189,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
     reward, trouble = _reward_of(record)
     ended = record.of(LoopEnded)
     calls = [one for one in record.tool_calls if one.by_agent]
-    return replace(
+    rung = replace(
         blank,
         reward=reward,
         error=trouble,
@@ -191,6 +207,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         is_judge_guessed=player.is_judge_guessed,
         is_foreign=bool(record.of(UnknownRead)),
     )
+    return PlayedCase(rung=rung, records=(record,))
 
 
 def _prepare_sandbox(world: Any, transcript: Transcript) -> None:

@@ -140,5 +140,8 @@ class Rung:
     judge_asked: int = 0
     is_judge_guessed: bool = False
     is_foreign: bool = False
+    again: float | None = None
+    """The reward of the same transcript in a second rollout, if there was one; ``again_error`` is why there is none."""
+    again_error: str = ""
     path: str = ""
     line: int = 0

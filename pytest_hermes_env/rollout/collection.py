@@ -17,6 +17,7 @@ class Collection:
 
     ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
     ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
+    ``nothing_to_train`` is why the class is an evaluation by its own code; empty for a class that is meant to train.
     """
 
     env_class: type
@@ -27,6 +28,7 @@ class Collection:
     world: str = ""
     server_type: str = "openai"
     group_size: int = 0
+    nothing_to_train: str = ""
 
     @property
     def has_tokens(self) -> bool:

@@ -18,21 +18,23 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy
 from pytest_hermes_env.rollout.builder import EnvironmentBuilder, config_init_of, initial_config
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.collection import Collection
-from pytest_hermes_env.rollout.event_loop import Hung, ScenarioLoop
+from pytest_hermes_env.rollout.event_loop import ScenarioLoop
+from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.journal import Journal, recording
+from pytest_hermes_env.rollout.raised import Hung, described, is_from_outside, is_interrupt
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenarios import families_of
 from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.tool_backend import WorldRouter, describe, new_world_like, opened_world
+from pytest_hermes_env.rollout.training_stub import why_nothing_is_trained
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
@@ -77,6 +79,8 @@ class Collector:
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None
+        self._gate = Gate()
+        self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
 
     def collect(self, names: Iterable[str]) -> Collection:
         """Return all scenarios collected so far, including the named ones. Blocks; may be called inside a running event loop.
@@ -86,7 +90,7 @@ class Collector:
         missing = frozenset(names) - self._scenarios.keys()
         if self._config is None:
             with _quiet():
-                self._config = config_init_of(self._env_class)
+                _run_in_own_loop(self._call_config_init, self._new_loop)
         if families := families_of(missing):
             environment, directory = dict(os.environ), os.getcwd()
             try:
@@ -99,7 +103,7 @@ class Collector:
                 os.environ.clear()
                 os.environ.update(environment)
                 os.chdir(directory)
-        returned, error = self._config
+        returned, error = self._config or (None, "")
         return Collection(
             env_class=self._env_class,
             layer=self._layer,
@@ -109,7 +113,11 @@ class Collector:
             world=self._world,
             server_type=self._server_type,
             group_size=self._group_size,
+            nothing_to_train=self._nothing_to_train,
         )
+
+    async def _call_config_init(self) -> None:
+        self._config = config_init_of(self._env_class)
 
     def _new_loop(self) -> ScenarioLoop:
         return ScenarioLoop(self._environment_code.place, self._timeout_s)
@@ -144,21 +152,32 @@ class Collector:
     async def _play_family(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> None:
         """Play one family on its own stage, and keep a record of each of its scenarios, whatever happens."""
         played: dict[str, Scenario] = {}
-        reason = Unavailable(Cause.EARLIER_FAILURE)
+        reason = self._gate.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
-            with self._stage(family, builder, worlds) as stage:
-                played = stage.scenarios
-                await family.play(stage)
-                await stage.close()
+            if self._gate.reason is None:
+                with self._stage(family, builder, worlds) as stage:
+                    played = stage.scenarios
+                    await family.play(stage)
+                    await stage.close()
         except _CannotBuild as failure:
-            reason = Unavailable(Cause.CANNOT_BUILD, str(failure))
+            cause = failure.__cause__ or failure
+            self._gate.reason = reason = Unavailable(Cause.CANNOT_BUILD, str(failure), self._environment_code.raised_at(cause))
+        except BaseException as error:
+            if isinstance(error, Exception) or is_from_outside(error):
+                raise
+            reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
         for name in family.scenarios:
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 
     @contextlib.contextmanager
     def _stage(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> Iterator[Stage]:
         """Build a watched environment on a mock model; release everything at the end."""
-        config = initial_config(self._env_class)
+        try:
+            config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            raise _CannotBuild(described(error)) from error
         known = type(config).model_fields
         config = config.model_copy(update={name: value for name, value in family.settings.items() if name in known})
         thorough = tool_using_policy(getattr(config, "max_agent_turns", 30))
@@ -178,10 +197,12 @@ class Collector:
                     env = builder.build(
                         self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
                     )
-            except (Exception, SystemExit) as error:
-                raise _CannotBuild(f"{type(error).__name__}: {shorten(str(error))}") from error
             except Hung as hung:
                 raise _CannotBuild(f"no end within {self._timeout_s:g} s") from hung
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                raise _CannotBuild(described(error)) from error
             resources.enter_context(watching_environment(env, self._layer))
             self._group_size = env.config.group_size
             stage = Stage(
@@ -194,6 +215,9 @@ class Collector:
                 names=tuple(family.scenarios),
                 building=building,
                 cases=self._cases,
+                gate=self._gate,
+                code=self._environment_code,
+                nothing_to_train=self._nothing_to_train,
             )
             yield stage
 

@@ -7,11 +7,15 @@ samples the stack of the loop's thread every few milliseconds; too long a step i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator
+import weakref
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from concurrent import futures
 from contextvars import Context
 from pathlib import Path
 from types import FrameType
@@ -19,17 +23,16 @@ from typing import Any
 
 from pytest_hermes_env.garbage import no_garbage_collection
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
+from pytest_hermes_env.rollout.raised import Hung, is_interrupt
 
-__all__ = ["BLOCKED_S", "Hung", "ScenarioLoop"]
+__all__ = ["BLOCKED_S", "ScenarioLoop"]
 
 BLOCKED_S = 0.1
 """Seconds in the environment's code, without a return to the loop, that are recorded."""
 SAMPLE_S = 0.01
 """Seconds between two samples."""
-
-
-class Hung(BaseException):
-    """Raised in code that never returns to the event loop. Code that waits in C, such as `time.sleep`, gets it when it returns."""
+THREADS_S = 5.0
+"""Seconds that calls in threads get to return when the loop closes."""
 
 
 class ScenarioLoop(asyncio.SelectorEventLoop):
@@ -44,6 +47,8 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._place_of = place_of
         self._hang_s = hang_s
         self._is_guarded = False
+        self._signal = 0
+        self.set_default_executor(_DaemonThreads())
         self.set_task_factory(_registered_task)  # type: ignore[arg-type]  # typeshed knows no further arguments
 
     async def guarded(self, work: Awaitable[None]) -> None:
@@ -54,7 +59,8 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         sampler = threading.Thread(target=self._sample, args=threads, name="hermes-env-sampler", daemon=True)
         sampler.start()
         try:
-            await work
+            with self._handling_signal():
+                await work
         finally:
             self._is_guarded = False
             ended.set()
@@ -66,11 +72,11 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
             super().stop()
 
     def _run_once(self) -> None:
-        """Continue after a task that raised SystemExit: the exception is in the task, for whoever awaits it."""
+        """Continue after a task that raised SystemExit or KeyboardInterrupt: the task has the exception, for whoever awaits it."""
         try:
             super()._run_once()  # type: ignore[misc]
-        except SystemExit:
-            if not self._is_guarded:
+        except (SystemExit, KeyboardInterrupt) as error:
+            if not self._is_guarded or is_interrupt(error):
                 raise
 
     def _call_soon(self, callback: Any, args: Any, context: Context | None) -> asyncio.Handle:
@@ -89,21 +95,49 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
-            if seconds > self._hang_s and not step.is_ended_by_force:
-                step.is_ended_by_force = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(Hung))
+            if seconds > self._hang_s * (1 + step.interruptions):
+                step.interruptions += 1
+                self._interrupt(thread_id)
+
+    def _interrupt(self, thread_id: int) -> None:
+        """Raise Hung in the loop's thread: in the main thread also in code that waits in C, elsewhere when it returns."""
+        if self._signal:
+            signal.pthread_kill(thread_id, self._signal)
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(Hung))
+
+    @contextlib.contextmanager
+    def _handling_signal(self) -> Iterator[None]:
+        """Let a signal that nothing else uses raise Hung in the step that runs too long, where there are such signals."""
+        if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGRTMAX"):
+            yield
+            return
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            del number, frame
+            if self.running is not None and self.running.interruptions:
+                raise Hung
+
+        number = signal.SIGRTMAX - 3
+        previous = signal.signal(number, interrupt)
+        self._signal = number
+        try:
+            yield
+        finally:
+            self._signal = 0
+            signal.signal(number, previous)
 
 
 class _Step(asyncio.Handle):
     """One step of a task, or one callback, which is timed."""
 
-    __slots__ = ("begun_s", "is_ended_by_force", "seen", "waited")
+    __slots__ = ("begun_s", "interruptions", "seen", "waited")
 
     def __init__(self, callback: Any, args: Any, loop: ScenarioLoop, context: Context | None) -> None:
         super().__init__(callback, args, loop, context)
         self.seen: list[Place] = []
         self.waited = 0
-        self.is_ended_by_force = False
+        self.interruptions = 0
         self.begun_s = 0.0
 
     def _run(self) -> None:
@@ -122,6 +156,34 @@ class _Step(asyncio.Handle):
                 if journal is not None and seconds >= BLOCKED_S:
                     place = max(set(self.seen), key=self.seen.count)
                     journal.add(Blocked(seconds=round(seconds, 2), place=place))
+
+
+class _DaemonThreads(futures.ThreadPoolExecutor):
+    """Runs each call in a daemon thread of its own: a call that never returns keeps neither the loop nor the process from ending."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: weakref.WeakSet[futures.Future[Any]] = weakref.WeakSet()
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> futures.Future[Any]:
+        """Start the call."""
+        call: futures.Future[Any] = futures.Future()
+        self._calls.add(call)
+
+        def run() -> None:
+            if call.set_running_or_notify_cancel():
+                try:
+                    call.set_result(function(*args, **kwargs))
+                except BaseException as error:  # noqa: BLE001 - whoever awaits the call gets it
+                    call.set_exception(error)
+
+        threading.Thread(target=run, name="hermes-env-call", daemon=True).start()
+        return call
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Wait for a few seconds until the calls have returned."""
+        del cancel_futures
+        futures.wait(list(self._calls), timeout=THREADS_S if wait else 0)
 
 
 def _stack_of(thread_id: int) -> FrameType | None:

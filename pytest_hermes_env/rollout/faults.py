@@ -17,11 +17,12 @@ Fault = Literal[
     "reward_raises",
     "reward_hangs",
     "reward_waits",
+    "rewards_differ",
     "tools_fail",
     "tool_hangs",
     "wandb_raises",
 ]
-"""A step that ``waits`` continues when it is released; a step that ``hangs`` ends with a cancellation."""
+"""A step that ``waits`` continues when it is released; one that ``hangs`` ends with a cancellation; rewards that ``differ`` are 1 and 0 in turn."""
 
 
 class InjectedFault(RuntimeError):
@@ -45,6 +46,11 @@ class Faults:
     """Called whenever a reward has ended, before anything else runs."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
+
+    def next_of_two(self) -> int:
+        """Return 0 and 1 in turn."""
+        self.waiting += 1
+        return self.waiting % 2
 
     def fails(self, fault: Fault) -> bool:
         """Return whether that step fails now, and count it."""

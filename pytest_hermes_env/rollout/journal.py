@@ -65,10 +65,11 @@ class ContextOpened:
 
 @dataclass(frozen=True, kw_only=True)
 class Cleaned:
-    """The ToolContext ``number`` was cleaned up."""
+    """The ToolContext ``number`` was cleaned up; ``in_reward``: while compute_reward was running for it."""
 
     number: int
     task_id: str
+    in_reward: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,6 +240,8 @@ class Journal:
     world: Any = None
     log: Callable[[dict[str, Any]], None] | None = None
     warnings: list[str] = field(default_factory=list)
+    is_late: bool = False
+    """Whether the scenario did not end in time, so that what is cancelled now is what it waited for."""
     tasks: weakref.WeakSet[asyncio.Task[Any]] = field(default_factory=weakref.WeakSet)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _contexts: int = 0

@@ -69,8 +69,8 @@ class Left:
 class Scenario:
     """What happened in one scenario.
 
-    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``before`` and ``after`` are pictures of the
-    environment's attributes, ``error`` is what the environment raised, ``requests`` are the bodies that reached the mock model,
+    ``group`` is the ScoredDataGroup that collect_trajectories returned, ``returned`` the type of what it returned ("tuple of 2"), ``before`` and ``after`` are pictures of the
+    environment's attributes, ``error`` is what the environment raised, at ``error_place``, ``requests`` are the bodies that reached the mock model,
     ``judge_questions`` of them without tools, ``sampled`` is what it sampled for them in token mode. ``refusal`` is why run-api
     would reject the group. ``held_out`` are the items that the environment's get_eval_items returned.
     ``items``, ``canaries`` and ``sightings`` belong to `items` and `concurrent_groups`; ``beside`` are the events of the training
@@ -82,13 +82,14 @@ class Scenario:
     unavailable: Unavailable | None = None
     error: str = ""
     error_kind: ErrorKind | None = None
-    error_line: int = 0
+    error_place: Place = field(default_factory=Place)
     events: tuple[Event, ...] = ()
     tool_calls: tuple[Any, ...] = ()
     requests: tuple[dict[str, Any], ...] = ()
     judge_questions: int = 0
     sampled: tuple[SampledReply, ...] = ()
     group: Any = None
+    returned: str = ""
     refusal: str = ""
     before: Snapshot = field(default_factory=dict)
     after: Snapshot = field(default_factory=dict)
@@ -105,7 +106,9 @@ class Scenario:
     probes: RewardProbes | None = None
     """The result of the scenario ``reward_probes``."""
     rungs: tuple[Rung, ...] = ()
-    """The result of the scenario ``cases``."""
+    """The results of the scenario ``cases``."""
+    played: tuple[Scenario, ...] = ()
+    """The record of each rollout of the scenario ``cases``."""
 
     @property
     def happened(self) -> bool:

@@ -10,32 +10,38 @@ import asyncio
 import contextlib
 import inspect
 import json
-import traceback
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.auto_script import brief_policy
 from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.cases import Cases
-from pytest_hermes_env.rollout.event_loop import Hung
 from pytest_hermes_env.rollout.faults import Fault, Faults
-from pytest_hermes_env.rollout.journal import Asked, Journal, current_rollout, note, recording
+from pytest_hermes_env.rollout.gate import Gate
+from pytest_hermes_env.rollout.journal import Asked, Journal, Place, current_rollout, note, recording
+from pytest_hermes_env.rollout.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.sampling import replies_of
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
+from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 
-__all__ = ["Policy", "Stage"]
+__all__ = ["Needs", "Policy", "Stage"]
 
 CLOSING = ("aclose", "close", "shutdown", "teardown")
 """Names of methods that close an environment; Atropos itself defines none."""
+
+LATER_S = 10.0
+"""Seconds that a scenario gets after another one did not end: one hang is enough to know."""
 
 SETTLE_S = 3.0
 """Seconds that tasks which outlive their scenario get to end by themselves."""
 
 Policy = Callable[[Any], Any]
+Needs = Literal["nothing", "setup", "item", "group"]
+"""What must be there before scenarios can be played."""
 
 _WHERE: dict[str, str] = {
     "loop_hangs": "the end of an agent loop",
@@ -65,6 +71,13 @@ class Stage:
     """What happened while the environment was built; the record of `setup` starts with it."""
     cases: Cases | None = None
     """What the author declared, if anything."""
+    gate: Gate = field(default_factory=Gate)
+    code: EnvironmentCode | None = None
+    """The files that belong to the environment, which errors are placed in."""
+    nothing_to_train: str = ""
+    """Why the class is an evaluation by its own code; empty for a class that is meant to train."""
+    is_set_up: bool = False
+    item_error: str = ""
 
     @property
     def has_tokens(self) -> bool:
@@ -90,31 +103,74 @@ class Stage:
         for name in names or self.names:
             self.scenarios.setdefault(name, Scenario(name=name, unavailable=reason))
 
-    async def prepare(self, name: str = "setup", *, needs_item: bool = False) -> bool:
-        """Set the environment up and take the first item.
+    async def prepare(self, name: str = "setup", *, needs: Needs = "setup") -> bool:
+        """Set the environment up and take the first item. False: something that is needed is missing, and all scenarios are skipped."""
+        if not await self.set_up(name, self.take_first_item):
+            return False
+        reason = {"item": self.without_item, "group": self.without_group}.get(needs)
+        if reason is not None:
+            self.skip(reason)
+        return reason is None
 
-        False: that failed, or there is no item and ``needs_item``; all scenarios are then marked unavailable.
-        """
-        record = await self.play(name, self.take_first_item)
-        self.scenarios[name] = record = replace(record, events=(*self.building.events, *record.events))
-        if record.error:
-            self.skip(Unavailable(Cause.SETUP_FAILED, record.error))
+    async def set_up(self, name: str, act: Callable[[], Any] | None = None) -> bool:
+        """Play a scenario that sets the environment up, by default that alone. False: it failed, and all scenarios are skipped."""
+        async with self.gate.passing() as is_first:
+            if not self.may_begin():
+                return False
+            record = await self.play(name, act or self.call_setup)
+            record = self.scenarios[name] = replace(record, events=(*self.building.events, *record.events))
+            if self.is_set_up:
+                return True
+            is_sync = record.error_kind is ErrorKind.NOT_AWAITABLE and not record.error_place.line
+            cause = Cause.SETUP_NOT_ASYNC if is_sync else Cause.SETUP_FAILED
+            reason = Unavailable(cause, record.error, record.error_place)
+            if is_first:
+                self.gate.reason = reason
+            self.scenarios[name] = replace(record, unavailable=reason)
+            self.skip(reason)
             return False
-        if needs_item and self.item is None:
-            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
-            return False
-        return True
+
+    def may_begin(self) -> bool:
+        """Return whether no earlier set-up of the class has failed; otherwise skip all scenarios."""
+        if self.gate.reason is not None:
+            self.skip(self.gate.reason)
+        return self.gate.reason is None
+
+    async def call_setup(self) -> None:
+        """Set the environment up."""
+        await self.env.setup()
+        self.is_set_up = True
 
     async def take_first_item(self) -> None:
-        """Set the environment up and take the first item."""
-        await self.env.setup()
-        self.item = await self.next_item()
+        """Set the environment up and take the first item; what get_next_item raises is the error of the scenario `items`."""
+        await self.call_setup()
+        try:
+            self.item = await self.next_item()
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            self.item_error = f"get_next_item raised {described(first_error(error))}"
+
+    @property
+    def without_item(self) -> Unavailable | None:
+        """Why there is no training item; None where there is one."""
+        if self.item is not None:
+            return None
+        if self.nothing_to_train:
+            return self.without_group
+        return Unavailable(Cause.NO_ITEM, self.item_error or "get_next_item returned None")
+
+    @property
+    def without_group(self) -> Unavailable | None:
+        """Why no group can be collected; None where one can."""
+        return Unavailable(Cause.NOTHING_TO_TRAIN, self.nothing_to_train) if self.nothing_to_train else self.without_item
 
     async def next_item(self) -> Any:
         """Return the next training item; None at the end, or where the method is a benchmark's stub that raises."""
         try:
             return await self.env.get_next_item()
         except NotImplementedError:
+            self.nothing_to_train = self.nothing_to_train or "get_next_item is a stub that raises NotImplementedError"
             return None
 
     async def close(self) -> None:
@@ -130,8 +186,8 @@ class Stage:
 
     async def collect(self, name: str, *, policy: Policy | None = None, fault: Fault = "none") -> Scenario:
         """Play one group of the first item; the scenario is unavailable if there is none."""
-        if self.item is None:
-            self.skip(Unavailable(Cause.NOTHING_TO_TRAIN), name)
+        if (reason := self.without_group) is not None:
+            self.skip(reason, name)
             return self.scenarios[name]
         return await self.play(name, lambda: self.env.collect_trajectories(self.item), policy=policy, fault=fault)
 
@@ -156,23 +212,19 @@ class Stage:
         faults = faults or Faults(fault=fault)
         faults.loop = asyncio.get_running_loop()
         logged: list[dict[str, Any]] = []
-        outcome, error, line = None, "", 0
+        outcome, error, place = None, "", Place()
         kind: ErrorKind | None = None
         running = asyncio.all_tasks()
         journal = Journal(faults=faults, world=self.world, log=logged.append if is_logging else None)
         with recording(journal), self._wandb(is_on=is_logging):
             try:
-                outcome = await self._ended(act)
-            except TimeoutError:
-                error = f"no end within {self.timeout_s:g} s"
-            except KeyboardInterrupt:
-                raise
+                outcome = await self._ended(act, journal)
             except BaseException as raised:
-                if _is_cancelled_from_outside(raised):
+                if is_from_outside(raised):
                     raise
-                cause = _first_error(raised)
-                error, line = _described(cause), _line_of(cause, type(self.env))
-                kind = kind_of(cause)
+                cause = first_error(raised)
+                error, kind = described(cause), kind_of(cause)
+                place = self.code.raised_at(cause) if self.code is not None else Place()
             await _settle(set(journal.tasks) & (asyncio.all_tasks() - running))
         group = outcome[0] if isinstance(outcome, tuple) and outcome else None
         exchanges = self.mock.journal[asked:]
@@ -180,13 +232,14 @@ class Stage:
             name=name,
             error=error,
             error_kind=kind,
-            error_line=line,
+            error_place=place,
             events=tuple(journal.events),
             tool_calls=tuple(journal.tool_calls),
             requests=tuple(dict(exchange.request) for exchange in exchanges),
             judge_questions=sum(talk is not None and not talk.tools for talk in (one.conversation for one in exchanges)),
             sampled=replies_of(exchanges),
             group=copied(group),
+            returned=_shape(outcome),
             refusal=_refusal(group),
             before=before,
             after=snapshot(self.env),
@@ -230,16 +283,21 @@ class Stage:
             self.scenarios[name] = Scenario(name=name, unavailable=reason)
         return self.scenarios[name]
 
-    async def _ended(self, act: Callable[[], Any]) -> Any:
-        """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled.
-
-        From Python 3.12 on, wait_for makes none: the last step of ``act`` would then end, and be recorded, after the scenario.
-        """
+    async def _ended(self, act: Callable[[], Any], journal: Journal) -> Any:
+        """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled."""
         answer = act()
         if not hasattr(answer, "__await__"):
             return None
+
+        def late() -> None:
+            journal.is_late = self.gate.is_late = True
+
+        def progress() -> int:
+            return len(journal.events) + len(journal.tool_calls) + len(self.mock.journal)
+
         try:
-            return await asyncio.wait_for(asyncio.create_task(_caught(answer)), self.timeout_s)
+            limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
+            return await within(limit_s, answer, late=late, progress=progress)
         finally:
             if asyncio.iscoroutine(answer):
                 answer.close()  # its task may have been cancelled before it began
@@ -260,21 +318,10 @@ class Stage:
             config.use_wandb = was_on
 
 
-class _Exit(Exception):
-    """An environment raised SystemExit, which would end the event loop."""
-
-
-async def _caught(answer: Awaitable[Any]) -> Any:
-    try:
-        return await answer
-    except SystemExit as error:
-        raise _Exit(str(error.code)) from error
-
-
-def _is_cancelled_from_outside(error: BaseException) -> bool:
-    """Return whether the scenario's own task is being cancelled, and not a task inside of it."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and bool(task.cancelling())
+def _shape(outcome: Any) -> str:
+    """Return the type of what a method returned, as text."""
+    kind = "None" if outcome is None else type(outcome).__name__
+    return f"{kind} of {len(outcome)}" if isinstance(outcome, tuple) else kind
 
 
 async def _settle(tasks: set[asyncio.Task[Any]]) -> None:
@@ -302,23 +349,3 @@ def _refusal(group: Any) -> str:
             except (TypeError, ValueError) as error:
                 return shorten(str(error))
     return ""
-
-
-def _first_error(error: BaseException) -> BaseException:
-    """Return the first error inside of an exception group, which a TaskGroup raises."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error.__cause__ if isinstance(error, _Exit) and error.__cause__ is not None else error
-
-
-def _described(error: BaseException) -> str:
-    if isinstance(error, Hung):
-        return "it kept the event loop from running until it was interrupted"
-    return f"{type(error).__name__}: {shorten(str(error))}"
-
-
-def _line_of(error: BaseException, env_class: type) -> int:
-    """Return the last line of the traceback that lies in the class's own file, or 0."""
-    path = inspect.getsourcefile(env_class)
-    lines = [frame.lineno or 0 for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    return lines[-1] if lines else 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pytest_hermes_env.rollout.journal import Place
 
 __all__ = ["Cause", "ErrorKind", "ItemsEnd", "Unavailable", "kind_of"]
 
@@ -13,8 +15,10 @@ class Cause(enum.Enum):
 
     CANNOT_BUILD = "the environment could not be built: {}"
     SETUP_FAILED = "setup failed: {}"
-    EARLIER_FAILURE = "an earlier scenario failed"
-    NOTHING_TO_TRAIN = "get_next_item returned None: there is nothing to train on"
+    SETUP_NOT_ASYNC = "setup is not async: {}"
+    EARLIER_FAILURE = "an earlier scenario failed: {}"
+    NOTHING_TO_TRAIN = "there is nothing to train on: {}"
+    NO_ITEM = "there was no training item: {}"
     CHAT_MODE = "chat mode has no sampled tokens"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
     NOT_REACHED = "the scenario ended before {}"
@@ -26,6 +30,8 @@ class Unavailable:
 
     cause: Cause
     detail: str = ""
+    place: Place = field(default_factory=Place)
+    """The line of the environment that is the cause, where one is known."""
 
     def __str__(self) -> str:
         return self.cause.value.format(self.detail)
@@ -35,7 +41,7 @@ class ItemsEnd(enum.Enum):
     """Why no further training item was taken. The value is the text; ``{}`` is replaced by the number of items."""
 
     STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
-    NONE = "get_next_item returned None after {} items"
+    NONE = "get_next_item returned only None after {} items"
     REPEATED = "the first item came again after {}"
     TIME = "stopped after {} items: the time was up"
     LIMIT = "stopped after {} items, none of which was the first one again"

@@ -28,6 +28,7 @@ class Finding:
 
     ``line`` and ``column`` count from 1; ``path`` is as the source was given. ``seen`` is what was observed, already short.
     ``confirmation`` is what rollouts showed about a finding in the source; rules leave it empty, the engine fills it.
+    ``is_confirmed``: a rollout showed it; the engine sets it.
     ``reproduction`` is a test, ready to paste, that shows only this violation; the engine fills it when it has one.
     ``severity`` is set when this violation is more or less serious than its rule.
     """
@@ -41,6 +42,7 @@ class Finding:
     confirmation: str = ""
     severity: Severity | None = None
     reproduction: str = ""
+    is_confirmed: bool = False
 
 
 def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:

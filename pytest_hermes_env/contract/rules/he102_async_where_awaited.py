@@ -153,10 +153,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     """Look at the functions that the class really has."""
     own = [name for name in (*AWAITED, "format_prompt") if callable(_function(evidence, name))]
     if not own:
-        return Verdict.not_exercised("the class has none of these methods")
+        return Verdict.not_exercised("the class has none of these methods", "HE101")
     findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
     items = evidence.scenario("items")
-    if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not findings:
+    if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not items.error_place.line and not findings:
         message = "get_next_item is not async, but it is awaited"
         findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
     return Verdict.of(findings, f"{', '.join(own)} are what they must be")

@@ -141,7 +141,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     servers = returned[1] if isinstance(returned, tuple) and len(returned) == 2 else None  # noqa: PLR2004 - a pair
     servers = [servers] if hasattr(servers, "base_url") else servers  # HE105 says that a list is needed
     if not isinstance(servers, list):
-        return Verdict.not_exercised(f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip())
+        return Verdict.not_exercised(
+            f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip(), "HE105"
+        )
     faults = list(_seen(servers))
     if not faults:
         return Verdict.passed(f"{len(servers)} server configuration(s) looked at")

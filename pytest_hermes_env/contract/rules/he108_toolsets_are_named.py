@@ -188,7 +188,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     config = returned[0] if isinstance(returned, tuple) and returned else None
     if config is None or not hasattr(config, ENABLED):
         return Verdict.not_exercised(
-            f"config_init gave no configuration with toolsets {evidence.collection.config_init_error}".rstrip()
+            f"config_init gave no configuration with toolsets {evidence.collection.config_init_error}".rstrip(), "HE105"
         )
     enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
     own = _own_toolsets(evidence.source) if evidence.source is not None else frozenset()

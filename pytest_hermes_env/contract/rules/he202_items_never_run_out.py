@@ -1,8 +1,8 @@
 """HE202 items-never-run-out
 `get_next_item` cycles: it returns an item however often it is called.
 
-What: More calls of `get_next_item` than there are training items raise nothing. None is allowed: it tells Atropos to
-wait.
+What: More calls of `get_next_item` than there are training items raise nothing. None is allowed as a pause: it tells
+Atropos to wait. None at every further call, also after a rollout has ended, is an end.
 
 Why: Atropos requests items as long as it trains, from several workers. An IndexError or StopIteration after the last
 item ends the worker after one pass over the data.
@@ -25,19 +25,24 @@ from pytest_hermes_env.source.finding import Severity
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what many calls of get_next_item gave."""
     scenario = evidence.scenario("items")
+    if evidence.collection.nothing_to_train:
+        return Verdict.not_applicable(evidence.collection.nothing_to_train)
     if not scenario.happened:
         return Verdict.not_seen(scenario.unavailable)
     taken = len(scenario.items)
-    if scenario.error_kind is ErrorKind.NOT_AWAITABLE:
-        return Verdict.not_exercised("get_next_item is not async, which HE102 reports")
+    if scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line:
+        return Verdict.not_exercised("get_next_item is not async, which HE102 reports", "HE102")
     if scenario.error:
         message = f"get_next_item raised {scenario.error} at call {taken + 1}"
-        return Verdict.failed([evidence.finding(message, "get_next_item", line=scenario.error_line, scenario="items")])
-    if not taken:
-        return Verdict.not_applicable(scenario.note)
-    if scenario.items_end in {ItemsEnd.REPEATED, ItemsEnd.NONE}:
+        return Verdict.failed([evidence.finding(message, "get_next_item", place=scenario.error_place, scenario="items")])
+    if missing := evidence.without_items():
+        return missing
+    if scenario.items_end is ItemsEnd.NONE:
+        message = f"{scenario.note}, also when a rollout had ended: training waits forever"
+        return Verdict.failed([evidence.finding(message, "get_next_item", scenario="items")])
+    if scenario.items_end is ItemsEnd.REPEATED:
         return Verdict.passed(f"{taken} items were taken: {scenario.note}")
-    return Verdict.not_exercised(f"the training items are more than were taken: {scenario.note}")
+    return Verdict.not_exercised(f"the training items are more than were taken: {scenario.note}", is_excused=True)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("items",))

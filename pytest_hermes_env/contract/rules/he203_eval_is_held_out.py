@@ -81,6 +81,9 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided("get_next_item and evaluate cannot both be read")
     if _gives_nothing(drawing):
         return Verdict.not_applicable("get_next_item gives nothing to train on")
+    collecting = source.methods.get("collect_trajectories")
+    if collecting is not None and _gives_nothing(collecting) and not any(map(_awaits, collecting.own_nodes())):
+        return Verdict.not_applicable("collect_trajectories gives nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
     evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
@@ -145,7 +148,18 @@ def _gives_nothing(function: Function) -> bool:
     """Whether a method only ever gives None, as evaluation-only benchmarks do."""
     returns = [node.value for node in function.own_nodes() if isinstance(node, ast.Return)]
     raises = any(isinstance(node, ast.Raise) for node in function.node.body)
-    return raises or all(value is None or (isinstance(value, ast.Constant) and value.value is None) for value in returns)
+    return raises or all(value is None or _is_nothing(value) for value in returns)
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    """Whether an expression is None, an empty list, or a pair of these."""
+    if isinstance(value, ast.Tuple | ast.List):
+        return all(map(_is_nothing, value.elts))
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _awaits(node: ast.AST) -> bool:
+    return isinstance(node, ast.Await | ast.Try)
 
 
 def _frames(source: ClassSource, name: str) -> tuple[Frame, ...]:
@@ -316,6 +330,8 @@ def _overlap(left: Portion, right: Portion) -> bool | None:
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the prompts of the evaluation with those of the training items."""
     items, evaluation = evidence.scenario("items"), evidence.scenario("evaluate")
+    if evidence.collection.nothing_to_train:
+        return Verdict.not_applicable(evidence.collection.nothing_to_train)
     if missing := evidence.without_items():
         return missing
     if not evaluation.happened:
@@ -325,10 +341,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     asked.pop("", None)
     asked |= dict.fromkeys(item.prompt for item in items.held_out if isinstance(item.prompt, str) and item.prompt)
     if not trained or not asked:
-        return Verdict.not_exercised(evaluation.error or "no prompt of training or of evaluation was seen")
+        reason = evaluation.error or "no prompt of training or of evaluation was seen"
+        is_excused = bool(evaluation.requests) and not evaluation.error
+        return Verdict.not_exercised(reason, "HE705", "HE701", "HE204", is_excused=is_excused)
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:
         return Verdict.not_exercised(
-            "all training items have the same prompt: which of them evaluation asks, prompts do not show"
+            "all training items have the same prompt: which of them evaluation asks, prompts do not show", is_excused=True
         )
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:

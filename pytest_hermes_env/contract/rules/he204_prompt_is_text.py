@@ -134,7 +134,7 @@ def _root(node: ast.expr) -> str:
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what format_prompt gave for the items that were taken."""
     if not callable(getattr(evidence.env_class, "format_prompt", None)):
-        return Verdict.not_exercised("there is no method format_prompt, as HE101 reports")
+        return Verdict.not_exercised("there is no method format_prompt, as HE101 reports", "HE101")
     scenario = evidence.scenario("items")
     if missing := evidence.without_items():
         return missing

@@ -186,13 +186,14 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not scenario.happened:
         return Verdict.not_exercised(scenario.unavailable)
     if scenario.error and not scenario.items:
-        return Verdict.not_exercised(f"the second setup, or get_next_item after it, failed: {scenario.error}")
-    if not scenario.items:
-        return Verdict.not_applicable("get_next_item returned None: there are no training items to shuffle")
+        reason = f"the second setup, or get_next_item after it, failed: {scenario.error}"
+        return Verdict.not_exercised(reason, "HE202", is_excused=bool(evidence.scenario("items").items))
+    if missing := evidence.without_items():
+        return missing
     first = evidence.scenario("items").items[: len(scenario.items)]
     again = scenario.items[: len(first)]
-    if not first:
-        return Verdict.not_exercised("no item of the first setup was seen")
+    if not again:
+        return Verdict.not_exercised("get_next_item returned None after the second setup", "HE202")
     is_told = _tell_apart(item.prompt for item in (*first, *again))
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
     message = "a second setup gave other training items, or gave them in another order"

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Reward, UnknownRead
+from pytest_hermes_env.rollout.journal import UnknownRead
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import (
     RESULT_FIELDS,
     Access,
@@ -149,9 +150,9 @@ _AS_DICT = frozenset({"vars", "asdict"})
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what compute_reward asked of a result that tells when it is asked for what it does not have."""
-    ran = evidence.scenarios(*SCENARIOS)
-    if not any(scenario.of(Reward) for scenario in ran):
-        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "compute_reward was never called")
+    if missing := evidence.without_rewards(*SCENARIOS):
+        return missing
+    ran = (*evidence.scenarios(*SCENARIOS), *evidence.played_cases)
     reads = [(scenario.name, read) for scenario in ran for read in scenario.of(UnknownRead)]
     findings = [
         finding_in(name, read.place, f"{read.place.function} reads {_spelt(read.name)}, which AgentResult does not have")
@@ -167,4 +168,4 @@ def _spelt(name: str) -> str:
     return f"result{name}" if name.startswith("[") else f"result.{name}"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

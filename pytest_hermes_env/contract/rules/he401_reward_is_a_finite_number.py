@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.scenario import Scenario
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent", "evaluate")
@@ -34,7 +34,7 @@ LONGEST = 1000
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at every value that compute_reward returned, before the base replaced what it cannot use by 0.0."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     rewards: list[tuple[str, object, str]] = [
         (scenario.name, reward.value, repr(reward.value))
         for scenario in ran
@@ -43,7 +43,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     rewards += [(PROBES, probe.trial.value, probe.expression) for probe in evidence.probes.probes if not probe.trial.error]
     if not rewards:
-        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or _why_none(ran))
+        return evidence.without_rewards(*SCENARIOS) or _why_none(ran)
     findings = one_per_place(
         evidence.finding_of_reward(value, f"compute_reward {fault}", scenario=name, seen=seen[:LONGEST])
         for name, value, seen in rewards
@@ -52,14 +52,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings, f"{len(rewards)} rewards were finite numbers")
 
 
-def _why_none(ran: list[Scenario]) -> str:
-    """Return why no reward came back."""
+def _why_none(ran: list[Scenario]) -> Verdict:
+    """Return the verdict where compute_reward was called and never returned."""
     rewards = [(scenario, reward) for scenario in ran for reward in scenario.of(Reward)]
-    if not rewards:
-        return "nobody called compute_reward"
     if all(_stopped_by_unknown_read(reward, scenario) for scenario, reward in rewards):
-        return "every call of compute_reward stopped at a read that HE301 reports"
-    return "every call of compute_reward raised, which HE403 reports"
+        return Verdict.not_exercised("every call of compute_reward stopped at a read that HE301 reports", "HE301")
+    return Verdict.not_exercised("every call of compute_reward raised, which HE403 reports", "HE403")
 
 
 def _stopped_by_unknown_read(reward: Reward, scenario: Scenario) -> bool:
@@ -73,4 +71,4 @@ def _fault(value: object) -> str:
     return "" if math.isfinite(float(value)) else f"returned {float(value)}, which is not finite"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES, PROBES))

@@ -27,7 +27,8 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Reward, UnknownRead
 from pytest_hermes_env.rollout.probing.record import Probe
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
     if not raised and _needs_a_real_machine(probes):
         trial = probes[0].trial
-        return Verdict.not_exercised(
-            f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
-        )
+        reason = f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
+        return Verdict.not_exercised(reason, is_excused=True)
     probed = [
         _finding(evidence, probe)
         for probe in sorted(probes, key=lambda probe: (probe.is_foreign, len(probe.expression)))
@@ -63,13 +63,18 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _in_rollouts(evidence: Evidence) -> Iterator[Finding]:
-    """Yield what compute_reward raised in the rollouts of the scenarios; what HE301 reports is left out."""
-    for scenario in evidence.scenarios(*SCENARIOS):
+    """Yield what compute_reward raised in the rollouts of the cases and scenarios; what HE301 reports is left out."""
+    for scenario in (*evidence.played_cases, *evidence.scenarios(*SCENARIOS)):
         reads = {read.place for read in scenario.of(UnknownRead)}
         for reward in scenario.of(Reward):
-            if reward.error and not reward.injected and reward.place not in reads:
-                message = f"compute_reward raised {reward.error}"
-                yield finding_in(scenario.name, reward.place, message)
+            if reward.error and not reward.injected and reward.place not in reads and not _lacked_a_command(scenario):
+                yield finding_in(scenario.name, reward.place, f"compute_reward raised {reward.error}")
+
+
+def _lacked_a_command(scenario: Scenario) -> bool:
+    """Tell whether the verifier of a case asked the machine for a command that it does not have: then the machine may be why."""
+    asked = [call for call in scenario.tool_calls if not call.by_agent]
+    return scenario.name not in SCENARIOS and any("command not found" in str(call.result) for call in asked)
 
 
 def _needs_a_real_machine(probes: list[Probe]) -> bool:
@@ -92,4 +97,4 @@ def _finding(evidence: Evidence, probe: Probe) -> Finding:
     return Finding(message=f"{what}, for {probe.name}", path=path, line=line, seen=probe.expression, scenario=PROBES)
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, PROBES))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*SCENARIOS, CASES, PROBES))

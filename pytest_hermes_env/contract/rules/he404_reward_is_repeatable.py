@@ -25,7 +25,7 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare both rewards of each probe, then the rewards of results that differ in what should not count."""
-    if missing := evidence.without_probes():
+    cases = list(_of_cases(evidence))
+    if not cases and (missing := evidence.without_probes()):
         return missing
     twice = [probe for probe in evidence.probes.probes if probe.again is not None and not probe.trial.is_foreign]
-    if not twice:
+    if not twice and not cases:
         asks = evidence.probes.asks_a_judge
         reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
-        return Verdict.not_exercised(reason)
-    findings = [*_unsteady(evidence), *(_related(evidence, relation) for relation in evidence.probes.relations)]
+        return Verdict.not_exercised(reason, "HE403", "HE301", is_excused=asks)
+    findings = [*_unsteady(evidence), *cases, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice"
     return Verdict.of(
         findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note
@@ -56,6 +57,15 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 
+def _of_cases(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the declared cases that were played twice and got two rewards."""
+    for rung in evidence.rungs:
+        if rung.reward is not None and not rung.is_foreign and (rung.again_error or rung.again not in (None, rung.reward)):
+            again = rung.again_error or f"{rung.again:g}"
+            message = f"{rung.name} of {rung.item} got {rung.reward:g}, and then {again}, for the same transcript"
+            yield evidence.finding(message, "compute_reward", seen=" / ".join(rung.transcript), scenario=CASES)
+
+
 def _related(evidence: Evidence, relation: Relation) -> Finding:
     return evidence.finding(
         f"{relation.law}: here it went from {relation.before.trial.number:g} to {relation.after.trial.number:g}",
@@ -66,4 +76,4 @@ def _related(evidence: Evidence, relation: Relation) -> Finding:
     )
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))

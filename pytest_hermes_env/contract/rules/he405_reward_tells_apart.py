@@ -55,12 +55,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     if findings:
         return Verdict.failed(findings, _summary(rungs))
     if unsteady:
-        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports")
+        return Verdict.not_exercised("equal inputs get different rewards, which HE404 reports", "HE404")
     if without := [f"{rung.name} of {rung.item} got no reward: {rung.error}" for rung in rungs if _is_without_reward(rung)]:
-        return Verdict.not_exercised("; ".join(without))
+        return Verdict.not_exercised("; ".join(without), "HE401", "HE403", "HE301", "HE511")
     if not every:
         reason = evidence.why_missing(*SCENARIOS, CASES) or evidence.probes.unavailable
-        return Verdict.not_seen(reason or "compute_reward returned no finite number")
+        reported = ("HE401", "HE403", "HE301", "HE511", "HE204")
+        return Verdict.not_seen(reason or "compute_reward returned no finite number", *reported)
     if len(set(every)) == 1:
         return _constant(evidence, every)
     if worked and idle and statistics.fmean(worked) < statistics.fmean(idle):
@@ -72,7 +73,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed(f"{_summary(rungs)}; rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts")
     open_ones = list(dict.fromkeys(rung.unavailable for rung in rungs if not rung.is_automatic and rung.unavailable))
     if any(rung.is_unfilled for rung in rungs):
-        return Verdict.not_exercised("; ".join(open_ones))
+        return Verdict.not_exercised("; ".join(open_ones), is_excused=True)
     parts = [_summary(rungs), f"rewards from {min(every):g} to {max(every):g} over {len(every)} transcripts"]
     return Verdict.passed("; ".join([part for part in parts if part] + (open_ones or [NO_GOLD])))
 
@@ -174,7 +175,7 @@ def _constant(evidence: Evidence, every: list[float]) -> Verdict:
             [_finding(evidence, f"compute_reward returned {value:g} for each of {len(every)} different transcripts")]
         )
     open_ones = [rung.unavailable for rung in evidence.rungs if not rung.is_automatic and rung.unavailable]
-    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE)
+    return Verdict.not_exercised("; ".join(dict.fromkeys(open_ones)) or NEEDS_A_CASE, is_excused=True)
 
 
 def _gives_nothing_else(evidence: Evidence, value: float) -> bool:

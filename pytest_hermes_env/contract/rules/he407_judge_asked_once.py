@@ -24,6 +24,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import LoopStarted, Reward
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent")
@@ -31,11 +32,12 @@ SCENARIOS = ("happy", "silent")
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Count the questions without tools against the rewards."""
-    ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if _rewards(scenario)]
-    if not ran:
-        return Verdict.not_seen(evidence.why_missing(*SCENARIOS) or "nobody called compute_reward")
+    if missing := evidence.without_rewards(*SCENARIOS):
+        return missing
+    ran = [scenario for scenario in (*evidence.scenarios(*SCENARIOS), *evidence.played_cases) if _rewards(scenario)]
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
-        return Verdict.not_exercised("the agent is offered no tools, so that a judge's questions cannot be told from its own")
+        reason = "the agent is offered no tools, so that a judge's questions cannot be told from its own"
+        return Verdict.not_exercised(reason, is_excused=True)
     asked = [(scenario, _questions(scenario)) for scenario in ran]
     if not any(questions for _, questions in asked):
         return Verdict.not_applicable("compute_reward asks no judge")
@@ -66,4 +68,4 @@ def _questions(scenario: Scenario) -> float:
     return min(len(texts), texts.total() / _rewards(scenario))
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -19,15 +19,22 @@ from __future__ import annotations
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source.finding import Finding, Severity
+
+_INPUTS = {"item": "the item", "messages": "result.messages"}
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Compare the inputs of each probe before and after, one finding per changed part, on the smallest result."""
-    if missing := evidence.without_probes():
-        return missing
     findings: dict[str, Finding] = {}
+    for record in evidence.played_cases:
+        for name in dict.fromkeys(name for reward in record.of(Reward) for name in reward.changed):
+            found = evidence.finding(f"compute_reward changed {_INPUTS[name]}", "compute_reward", scenario=record.name)
+            findings.setdefault(_INPUTS[name], found)
+    if not findings and (missing := evidence.without_probes()):
+        return missing
     for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
         again = probe.again.changed if probe.again is not None else ()
         for name in dict.fromkeys((*probe.trial.changed, *again)):
@@ -37,4 +44,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES,))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))

@@ -21,6 +21,8 @@ Source: The fake sandbox's record of who wrote and who read each file (`Files.re
 
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome, Verdict
@@ -52,7 +54,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     golds = [rung.reward for rung in evidence.rungs if rung.name == GOLD and rung.reward is not None]
     is_judged = is_judged and (not golds or max(golds) > TINY)  # a gold of 0.0 has nothing that could be forged
     outcome = Outcome.PASSED if is_judged or probed.outcome is Outcome.PASSED else probed.outcome
-    return Verdict(outcome=outcome, note="; ".join(notes))
+    return dataclasses.replace(probed, outcome=outcome, note="; ".join(notes))
 
 
 def _of_hack(evidence: Evidence, hack: Rung) -> tuple[Finding | None, str]:
@@ -85,7 +87,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries:
-        return Verdict.not_exercised("doing nothing gave no reward to compare with")
+        return Verdict.not_exercised("doing nothing gave no reward to compare with", "HE401", "HE403", "HE301")
     findings: dict[str, Finding] = {}
     for canary in canaries:
         if canary.reward - canary.base >= PAID and not canary.is_answer:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.scenario_names import PROBES
+from pytest_hermes_env.rollout.journal import Cleaned
+from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, must_be, sorted_findings
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -65,9 +66,14 @@ def _asks_for_cleanup(call: Call) -> bool:
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Count how often the contexts that the probes gave to compute_reward had been cleaned up when it came back."""
-    if missing := evidence.without_probes():
-        return missing
     findings = [
+        evidence.finding("compute_reward cleaned up the tool context that it was given", "compute_reward", scenario=record.name)
+        for record in evidence.played_cases
+        if any(event.in_reward for event in record.of(Cleaned))
+    ]
+    if not findings and (missing := evidence.without_probes()):
+        return missing
+    findings += [
         evidence.finding(
             "compute_reward cleaned up the tool context that it was given",
             "compute_reward",
@@ -80,4 +86,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES,))
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES, CASES))

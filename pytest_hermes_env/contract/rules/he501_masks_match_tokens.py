@@ -28,7 +28,7 @@ from pytest_hermes_env.rollout.journal import ItemScored
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent")
+SCENARIOS = ("happy", "silent", "unequal_rewards")
 IGNORED = -100
 
 
@@ -40,8 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     findings = [*_of_items(evidence, ran), *_of_groups(evidence, ran)]
     sequences = sum(len(rows_of(scenario)) for scenario in ran)
     if not sequences and not findings:
-        reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return Verdict.not_exercised(reasons or "collect_trajectories gave no group")
+        return evidence.no_group(ran)
     findings = findings or list(_beside_the_sampled(evidence, ran))
     return Verdict.of(findings[:1], f"{sequences} sequences: each mask is -100 or its token")
 

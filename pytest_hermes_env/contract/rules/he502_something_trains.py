@@ -23,7 +23,7 @@ from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_o
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
-WORKED = ("happy", "silent", "drifting")
+WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"
 SCENARIOS = (*WORKED, DEAD)
 
@@ -37,7 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return Verdict.not_exercised("no rollout in which the model worked gave a sequence")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence", "HE511")
     return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
 
 

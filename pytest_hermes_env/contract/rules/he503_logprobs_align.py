@@ -27,7 +27,7 @@ from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 NEAR = 1e-6
 """How far a logprob may be from the server's, in nats: what a float may lose on its way."""
 
@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = evidence.scenarios(*SCENARIOS)
     looked = [(scenario, row) for scenario in ran for row in _rows(scenario) if row.has_matching_masks]
     if not looked:
-        return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports")
+        return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports", "HE501")
     trained = sum(len(row.trained) for _, row in looked)
     return Verdict.of(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
 

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -34,10 +34,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
-        return Verdict.not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
     if not items:
-        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports")
+        return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports", "HE503")
     return Verdict.of(list(_findings(evidence, ran))[:1], f"the logprobs of {items} items are in their groups")
 
 

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.scored_data import is_rejected, sequence_fault
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -36,7 +36,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
-        return Verdict.not_exercised("every rollout became several sequences and was rejected, as split_rollouts asks")
+        return Verdict.not_exercised(
+            "every rollout became several sequences and was rejected, as split_rollouts asks", is_excused=True
+        )
     findings = [
         evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
         for scenario in ran

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Finding, Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 REQUIRED = ("tokens", "masks", "scores")
 """Columns that cannot be left out; an empty list in another one stands for a column that is not used."""
 
@@ -36,7 +36,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
-        return Verdict.not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
     findings = list(_findings(evidence, groups))
     return Verdict.of(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
 

@@ -22,7 +22,7 @@ from pytest_hermes_env.contract.scored_data import groups_of
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.source.finding import Severity
 
-SCENARIOS = ("happy", "silent", "drifting")
+SCENARIOS = ("happy", "silent", "unequal_rewards", "drifting")
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -32,7 +32,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
-        return Verdict.not_exercised("collect_trajectories gave no group")
+        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
     findings = [
         evidence.finding(
             f"run-api refuses the group: {scenario.refusal}",

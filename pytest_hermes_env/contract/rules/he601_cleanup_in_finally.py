@@ -32,6 +32,7 @@ from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, roll
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import (
     LAYER_CONTEXT,
     LAYER_LOOP,
@@ -344,7 +345,7 @@ SCENARIOS = (
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Count, for every ToolContext and every loop of the class's own code, how often its sandbox was released."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings: list[Finding] = []
@@ -377,4 +378,4 @@ def _times(count: int) -> str:
     return "never cleaned up" if count == 0 else f"cleaned up {count} times"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -323,7 +323,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     events = [event for scenario in ran for event in (*scenario.events, *scenario.beside)]
     loops = [event for event in events if isinstance(event, LoopStarted)]
     if not loops:
-        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "no agent loop was run", "HE511", "HE701")
     of_loops = Counter(event.task_id for event in loops)
     contexts = [event for event in events if isinstance(event, ContextOpened) and event.task_id not in of_loops]
     of_contexts = Counter(event.task_id for event in contexts)

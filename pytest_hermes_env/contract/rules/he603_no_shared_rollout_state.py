@@ -151,7 +151,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
-        return Verdict.not_exercised(groups.error or "no two rollouts were told apart: their agents called no tool")
+        reason = groups.error or "no two rollouts were told apart: their agents called no tool"
+        return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", is_excused=not groups.error)
     messages = []
     for seen in groups.sightings:
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]

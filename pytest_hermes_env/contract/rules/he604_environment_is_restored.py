@@ -25,6 +25,7 @@ from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import SurroundingChanged
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = (
@@ -41,7 +42,7 @@ SCENARIOS = (
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at what was set and not put back."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings = one_per_place(
@@ -69,4 +70,4 @@ def _message(change: SurroundingChanged) -> str:
     return f"os.environ[{change.name!r}] is left {how}"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -26,6 +26,7 @@ from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Blocked, Place
+from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import Call, ClassSource, Frame, Kind, data_flow, finding_at, last_name, sorted_findings
 from pytest_hermes_env.source.finding import Severity
 
@@ -105,7 +106,7 @@ SCENARIOS = ("happy", "silent", "concurrent_groups", "evaluate", "evaluate_twice
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look at the steps of the event loop that stood in the environment for too long."""
-    ran = evidence.scenarios(*SCENARIOS)
+    ran = [*evidence.scenarios(*SCENARIOS), *evidence.played_cases]
     if not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     longest: dict[Place, tuple[float, str]] = {}
@@ -121,4 +122,4 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings, f"the event loop was never blocked for 100 ms in {len(ran)} scenarios")
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

@@ -219,7 +219,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     findings = one_per_place(
         finding_in("evaluate", loop.place, f"an agent loop of evaluate() sampled at temperature {loop.temperature}")
         for loop in loops

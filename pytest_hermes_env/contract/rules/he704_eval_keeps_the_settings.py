@@ -39,7 +39,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evaluation.unavailable)
     loops = evaluation.of(LoopStarted)
     if not loops:
-        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)")
+        return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
     findings = one_per_place(

@@ -25,6 +25,7 @@ from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
+from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
     UNKNOWN,
@@ -183,11 +184,17 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not evaluation.happened:
         return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
+    if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
+        return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
+    if evaluation.error_kind is ErrorKind.NOT_AWAITABLE and not evaluation.error_place.line:
+        return Verdict.not_exercised(f"evaluate() raised {evaluation.error}", "HE102")
+    if evaluation.error:
+        message = f"evaluate() raised {evaluation.error}" + (", after it had logged" if logged else "")
+        place = evaluation.error_place
+        return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
     if not logged:
-        if evaluation.error:
-            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}")
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return Verdict.not_exercised("evaluate() never asked the model (HE701)")
+            return Verdict.not_exercised("evaluate() never asked the model (HE701)", "HE701")
         return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):

@@ -36,7 +36,8 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_applicable("training rollouts left nothing on self that an evaluation could report")
     first, second, third = (_metrics(scenario) for scenario in (once, again, other))
     if not first or not third:
-        return Verdict.not_exercised(once.error or other.error or "evaluate() logged no metrics (HE705)")
+        reason = once.error or other.error or "evaluate() logged no metrics (HE705)"
+        return Verdict.not_exercised(reason, "HE705", "HE701", is_excused=bool(first))
     steady = [name for name in first if name in second and _is_same(first[name], second[name])]
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
     findings = [
@@ -49,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name in moved[:1]
     ]
     if not steady:
-        return Verdict.not_exercised("every metric of evaluate() is different each time")
+        return Verdict.not_exercised("every metric of evaluate() is different each time", is_excused=True)
     return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
 
 

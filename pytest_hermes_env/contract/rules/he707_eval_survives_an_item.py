@@ -37,12 +37,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     whole = evidence.scenario("evaluate")
     ran = [scenario for scenario in evidence.scenarios(*_FAILING) if scenario.of(LoopStarted) or scenario.of(Reward)]
     if not whole.happened or not ran:
-        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)")
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)", "HE701", "HE705")
     if whole.error:
-        return Verdict.not_exercised(f"evaluate() raises without a failing item, too: {whole.error}")
+        return Verdict.not_exercised(f"evaluate() raises without a failing item, too: {whole.error}", "HE705")
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
-        return Verdict.not_exercised("evaluate() logs nothing (HE705)")
+        return Verdict.not_exercised("evaluate() logs nothing (HE705)", "HE705")
     findings = [
         evidence.finding(f"{_FAILING[scenario.name]}, and {text}", "evaluate", scenario=scenario.name)
         for scenario in ran

@@ -223,19 +223,21 @@ class _Walk:
 
 
 SCENARIOS = ("wandb_log", "wandb_log_none", "wandb_log_without")
+WITH_METRICS = {"wandb_log": "", "wandb_log_empty": ", with empty buffers"}
+"""Calls with metrics, and what is special about them."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look whether the metrics arrived at wandb."""
     if not evidence.is_own("wandb_log"):
         return Verdict.not_applicable("wandb_log is not overridden")
+    for run in evidence.scenarios(*WITH_METRICS):
+        if run.error:
+            message = f"wandb_log(metrics) raised {run.error}{WITH_METRICS[run.name]}"
+            return Verdict.failed([evidence.finding(message, "wandb_log", place=run.error_place, scenario=run.name)])
     ran = [run for run in evidence.scenarios(*SCENARIOS) if not run.error]
     if not ran:
-        first = evidence.scenario("wandb_log")
-        if not first.error:
-            return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
-        message = f"wandb_log(metrics) raised {first.error}"
-        return Verdict.failed([evidence.finding(message, "wandb_log", line=first.error_line, scenario=first.name)])
+        return Verdict.not_exercised(evidence.why_missing(*SCENARIOS))
     findings = [
         evidence.finding(f"wandb_log returned and nothing was logged: {_cause(run)}", "wandb_log", scenario=run.name)
         for run in ran
@@ -249,4 +251,4 @@ def _cause(run: Scenario) -> str:
     return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, "wandb_log_empty"))

@@ -327,9 +327,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     with_metrics = evidence.scenario("wandb_log")
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
-        return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}")
+        return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}", "HE801")
     findings = [
-        evidence.finding(f"{CALLS[run.name]} raised {run.error}", "wandb_log", line=run.error_line, scenario=run.name)
+        evidence.finding(f"{CALLS[run.name]} raised {run.error}", "wandb_log", place=run.error_place, scenario=run.name)
         for run in failing
     ]
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")

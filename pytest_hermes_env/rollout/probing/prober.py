@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, shorten
+from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.probing.relations import Variation, variations
 from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
 from pytest_hermes_env.rollout.probing.trial import RewardRunner
 from pytest_hermes_env.rollout.probing.unearned import canaries_of
+from pytest_hermes_env.rollout.raised import described, is_from_outside
 
 __all__ = ["probe_reward"]
 
@@ -52,8 +53,10 @@ class _Probing:
         try:
             start = start_of(self._env, self._item)
             schemas, _ = self._env._resolve_tools_for_group()  # noqa: SLF001 - the layer's own name for it
-        except Exception as error:  # noqa: BLE001 - raised by the environment's format_prompt; other rules judge it
-            return RewardProbes(unavailable=f"no result could be built: {type(error).__name__}: {shorten(str(error))}")
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
+            return RewardProbes(unavailable=f"no result could be built: {described(error)}")
         tool, arguments = _a_tool(schemas)
         for candidate in candidates(start, tool, arguments):
             await self._try(candidate)
@@ -71,7 +74,7 @@ class _Probing:
 
     @property
     def _is_late(self) -> bool:
-        return time.monotonic() > self._ends
+        return time.monotonic() > self._ends or sum(probe.trial.is_timeout for probe in self._probes) > 1
 
     @property
     def _relations_of_interest(self) -> bool:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.rollout.journal import Place
 from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
+from pytest_hermes_env.rollout.raised import Hung, NeverEnded, described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
 
 if TYPE_CHECKING:
@@ -51,13 +50,14 @@ class RewardRunner:
         try:
             answer = self._reward(item, given, ctx)
             if inspect.isawaitable(answer):
-                answer = await asyncio.wait_for(_awaited(answer), LONGEST_S)
+                answer = await within(LONGEST_S, answer)
             value = answer
-        except TimeoutError:
-            error, is_timeout = f"no end within {LONGEST_S:g} s", True
-        except Exception as raised:  # noqa: BLE001 - recorded; rules judge it
-            error = f"{type(raised).__name__}: {shorten(str(raised))}"
-            place, is_foreign = raised_in(self._path, raised) or Place(), _is_foreign(raised, given)
+        except BaseException as raised:
+            if is_from_outside(raised):
+                raise
+            cause = first_error(raised)
+            error, is_timeout = described(cause), isinstance(cause, NeverEnded | Hung)
+            place, is_foreign = raised_in(self._path, cause.__cause__ or cause) or Place(), _is_foreign(cause, given)
         trial = Trial(
             value=value,
             error=error,
@@ -73,11 +73,7 @@ class RewardRunner:
         return trial
 
 
-async def _awaited(answer: Any) -> Any:
-    return await answer
-
-
-def _is_foreign(error: Exception, result: Any) -> bool:
+def _is_foreign(error: BaseException, result: Any) -> bool:
     """Return whether a reward failed at an attribute that AgentResult does not have, which HE301 reports."""
     if isinstance(error, AttributeError):
         return isinstance(error.obj, type(result)) and error.name not in FIELDS

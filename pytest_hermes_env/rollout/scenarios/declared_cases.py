@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.rollout.buffers import picture
-from pytest_hermes_env.rollout.case_player import play_item
+from pytest_hermes_env.rollout.case_player import PlayedCase, play_item
 from pytest_hermes_env.rollout.cases import GOLD, ItemCases, Rung
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import CASES
@@ -40,15 +40,19 @@ async def played_cases(stage: Stage) -> None:
     chosen, missing = _chosen(declared, given, trouble)
     if not chosen and not missing:
         if not given:
-            stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN))
+            stage.skip(stage.without_item or Unavailable(Cause.NOT_REACHED, "an item"))
             return
         chosen = [(None, given[0], "training item 0")]
-    rungs: list[Rung] = list(missing)
+    played: list[PlayedCase] = [PlayedCase(rung=rung) for rung in missing]
     world = stage.world
     for entry, item, label in chosen:
-        rungs += await play_item(stage, entry, item, label)
+        played += await play_item(stage, entry, item, label)
     stage.world = world
-    stage.scenarios[CASES] = Scenario(name=CASES, rungs=tuple(rungs))
+    stage.scenarios[CASES] = Scenario(
+        name=CASES,
+        rungs=tuple(case.rung for case in played),
+        played=tuple(record for case in played for record in case.records),
+    )
 
 
 async def _take(stage: Stage, declared: tuple[ItemCases, ...], items: list[Any]) -> None:

@@ -11,7 +11,6 @@ from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
-from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 
 __all__ = ["evaluations", "unusual_settings", "whole_run"]
 
@@ -64,8 +63,8 @@ async def evaluations(stage: Stage) -> None:
 
 async def _beside_training(stage: Stage) -> None:
     """Start an evaluation, collect a whole group while its rewards wait, and let it end."""
-    if stage.item is None:
-        stage.skip(Unavailable(Cause.NOTHING_TO_TRAIN), "evaluate_beside_training")
+    if (reason := stage.without_group) is not None:
+        stage.skip(reason, "evaluate_beside_training")
         return
     env = stage.env
     faults = Faults(fault="reward_waits")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from pytest_hermes_env.rollout.stage import Stage
+from pytest_hermes_env.rollout.stage import Needs, Stage
 
 __all__ = ["Family", "family"]
-
-Needs = Literal["nothing", "setup", "item"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,20 +16,21 @@ class Family:
     """Scenarios that run one after the other on one environment instance.
 
     ``scenarios`` is name -> description, in order. ``play_all`` plays them: one that it leaves out counts as an earlier failure.
-    It ``needs`` an environment that was set up, and a training item; all scenarios are unavailable without.
+    It ``needs`` an environment that was set up, a training item, or one that a group can be collected of; all scenarios are
+    unavailable without.
     Families run concurrently, each on its own instance, except those with ``is_alone``, which run alone after all others.
     ``settings`` override those of the configuration.
     """
 
     scenarios: Mapping[str, str]
     play_all: Callable[[Stage], Awaitable[None]]
-    needs: Needs = "item"
+    needs: Needs = "group"
     is_alone: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     async def play(self, stage: Stage) -> None:
         """Prepare the environment, then play the scenarios."""
-        if self.needs == "nothing" or await stage.prepare(needs_item=self.needs == "item"):
+        if self.needs == "nothing" or await stage.prepare(needs=self.needs):
             await self.play_all(stage)
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 import time
 from typing import Any
 
-from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.layer import BASE
 from pytest_hermes_env.rollout.buffers import copied, picture
+from pytest_hermes_env.rollout.raised import described, is_from_outside
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
-from pytest_hermes_env.rollout.unavailable import Cause, ItemsEnd, Unavailable
+from pytest_hermes_env.rollout.unavailable import ItemsEnd
 
 __all__ = ["training_items"]
 
@@ -22,6 +24,8 @@ FORMATTED = 40
 """The number of them that are passed to format_prompt."""
 MOST_S = 2.0
 """Seconds after which no more items are taken."""
+PAUSES = 4
+"""How often get_next_item is called again after None, the last time after a group was collected."""
 AFTER_REPEAT = 3
 """The number of items that are taken after the first one has come again."""
 
@@ -52,7 +56,7 @@ async def training_items(stage: Stage) -> None:
                     raise
                 end(ItemsEnd.STUB)
                 return
-            if item is None:
+            if item is None and (item := await _after_a_pause(stage, seen)) is None:
                 end(ItemsEnd.NONE)
                 return
             seen.append(_seen(stage.env, item, is_formatted=len(seen) < FORMATTED))
@@ -66,14 +70,20 @@ async def training_items(stage: Stage) -> None:
                 return
         end(ItemsEnd.LIMIT)
 
-    async def set_up() -> None:
-        await stage.env.setup()
+    if await stage.set_up("setup of the items"):
+        await stage.play("items", take, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
 
-    record = await stage.play("setup of the items", set_up)
-    if record.error:
-        stage.skip(Unavailable(Cause.SETUP_FAILED, record.error))
-        return
-    await stage.play("items", take, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
+
+async def _after_a_pause(stage: Stage, seen: list[ItemSeen]) -> Any:
+    """Return the item that comes after None, or None where it is an end: also when a rollout of an earlier item has ended."""
+    for attempt in range(PAUSES):
+        if attempt == PAUSES - 1 and seen and not stage.nothing_to_train:
+            with contextlib.suppress(Exception):  # other scenarios report it
+                await stage.env.collect_trajectories(copied(seen[0].value))
+        await asyncio.sleep(0)
+        if (item := await stage.env.get_next_item()) is not None:
+            return item
+    return None
 
 
 async def _held_out(stage: Stage) -> list[ItemSeen]:
@@ -85,7 +95,9 @@ async def _held_out(stage: Stage) -> list[ItemSeen]:
         items = stage.env.get_eval_items()
         items = await items if inspect.isawaitable(items) else items
         return [_seen(stage.env, item, is_formatted=True) for item in list(items)[:FORMATTED]]
-    except Exception:  # noqa: BLE001 - evaluate asks it too
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
         return []
 
 
@@ -97,8 +109,10 @@ def _seen(env: Any, item: Any, *, is_formatted: bool) -> ItemSeen:
     prompt, error = None, ""
     try:
         prompt = env.format_prompt(item)
-    except Exception as raised:  # noqa: BLE001 - recorded; a rule judges it
-        error = f"{type(raised).__name__}: {shorten(str(raised))}"
+    except BaseException as raised:
+        if is_from_outside(raised):
+            raise
+        error = described(raised)
     return ItemSeen(
         value=kept,
         key=key,

@@ -11,7 +11,11 @@ from pytest_hermes_env.rollout.stage import Stage
 __all__ = ["probed_reward"]
 
 
-@family({PROBES: "compute_reward is called on results of every form that a rollout can return; no rollout runs"}, is_alone=True)
+@family(
+    {PROBES: "compute_reward is called on results of every form that a rollout can return; no rollout runs"},
+    needs="item",
+    is_alone=True,
+)
 async def probed_reward(stage: Stage) -> None:
     """Call compute_reward on generated results of the first item."""
     found: list[RewardProbes] = []

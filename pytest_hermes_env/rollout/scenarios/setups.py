@@ -12,6 +12,7 @@ from typing import Any
 from pytest_hermes_env.atropos.dataset_hub import hub_offline_without_caches
 from pytest_hermes_env.live.network_guard import NetworkGuard
 from pytest_hermes_env.rollout.buffers import picture
+from pytest_hermes_env.rollout.raised import is_from_outside
 from pytest_hermes_env.rollout.scenario import ItemSeen
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
@@ -40,14 +41,17 @@ async def second_setup(stage: Stage) -> None:
                 key = repr(picture(item))
                 seen.append(ItemSeen(value=None, key=key, prompt=_prompt(stage.env, item)))
 
-    await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
+    if stage.may_begin():
+        await stage.play("setup_again", take, more=lambda _: {"items": tuple(seen)})
 
 
 def _prompt(env: Any, item: Any) -> Any:
     """Return the prompt of an item; None if format_prompt raises, which another scenario records."""
     try:
         return env.format_prompt(item)
-    except Exception:  # noqa: BLE001 - HE204 reports it
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
         return None
 
 
@@ -84,6 +88,8 @@ class _NoNetwork(NetworkGuard):
 )
 async def offline_setup(stage: Stage) -> None:
     """Set up without a network, and take an item."""
+    if not stage.may_begin():
+        return
     with _NoNetwork(test="") as network, hub_offline_without_caches():
         await stage.play(
             "setup_offline",

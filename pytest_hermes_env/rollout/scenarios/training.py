@@ -32,6 +32,7 @@ TURNS = 3
         "setup": "setup() is called and the first training item is taken",
         "happy": "a group is collected while the model uses every tool once and then answers",
         "silent": "a group is collected while the model answers at once, without a tool",
+        "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn",
         "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
     }
 )
@@ -39,6 +40,7 @@ async def healthy_groups(stage: Stage) -> None:
     """Collect one group after the other."""
     await stage.collect("happy")
     await stage.collect("silent", policy=silent_policy)
+    await stage.collect("unequal_rewards", policy=brief_policy, fault="rewards_differ")
     if stage.has_tokens:
         await stage.collect("drifting", policy=drifting(stage.thorough))
     else:

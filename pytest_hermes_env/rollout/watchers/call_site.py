@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import traceback
 from types import FrameType
 
 from pytest_hermes_env import patches
@@ -35,10 +36,31 @@ class EnvironmentCode:
             path = frame.f_code.co_filename
             if path in self._layer or path.startswith(("<frozen importlib", PACKAGE)):
                 return None
-            if path in self._files or (path.startswith(self._directories) and "site-packages" not in path):
+            if self._is_own(path):
                 return _place_of(frame)
             frame = frame.f_back
         return None
+
+    def raised_at(self, error: BaseException) -> Place:
+        """Return the deepest line of the environment in the traceback of an error, or of its cause; an empty place without one."""
+        seen: set[int] = set()
+        cause: BaseException | None = error
+        while cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            places = [
+                Place(path=frame.f_code.co_filename, line=line, function=frame.f_code.co_name)
+                for frame, line in traceback.walk_tb(cause.__traceback__)
+                if self._is_own(frame.f_code.co_filename)
+            ]
+            if places:
+                return places[-1]
+            cause = cause.__cause__ or cause.__context__
+        return Place()
+
+    def _is_own(self, path: str) -> bool:
+        if path in self._layer or path.startswith(("<", PACKAGE)):
+            return False
+        return path in self._files or (path.startswith(self._directories) and "site-packages" not in path)
 
 
 def calling_frame() -> FrameType | None:

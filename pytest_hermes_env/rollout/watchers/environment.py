@@ -9,7 +9,6 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.buffers import copied, picture
@@ -23,6 +22,7 @@ from pytest_hermes_env.rollout.journal import (
     current_rollout,
     note,
 )
+from pytest_hermes_env.rollout.raised import described, is_from_outside
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
 
@@ -58,12 +58,18 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         error = "the reward failed, as this scenario asks"
         note_reward(None, error, injected=True)
         raise InjectedFault(error)
+    if faults.fault == "rewards_differ":
+        value = float(faults.next_of_two())
+        note_reward(value, injected=True)
+        return value
     args, kwargs = with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:
         value = await _awaited(real(*args, **kwargs))
-    except Exception as raised:
-        note_reward(None, f"{type(raised).__name__}: {shorten(str(raised))}", place=raised_in(source.path, raised) or source)
+    except BaseException as raised:
+        if journal.is_late or not is_from_outside(raised):
+            error = "it did not end in time" if journal.is_late else described(raised)
+            note_reward(None, error, place=raised_in(source.path, raised) or source)
         raise
     finally:
         current_rollout.reset(token)

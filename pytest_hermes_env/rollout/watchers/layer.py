@@ -59,7 +59,8 @@ def watching_layer(layer: Layer) -> Iterator[None]:
 
 
 def _cleaned(real: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
-    note(Cleaned(number=getattr(context, "_hermes_env_number", 0), task_id=str(context.task_id)))
+    number, task_id = getattr(context, "_hermes_env_number", 0), str(context.task_id)
+    note(Cleaned(number=number, task_id=task_id, in_reward=current_rollout.get() == (task_id, "reward")))
     return real(context, *args, **kwargs)
 
 

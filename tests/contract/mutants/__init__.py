@@ -10,6 +10,7 @@ from . import (
     of_items,
     of_judges,
     of_logging,
+    of_play,
     of_results,
     of_rewards,
     of_sandbox,
@@ -31,6 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_logging.MUTANTS,
     *of_terminal_tasks.MUTANTS,
     *of_token_mode.MUTANTS,
+    *of_play.MUTANTS,
 )
 
 REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS

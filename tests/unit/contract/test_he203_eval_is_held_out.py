@@ -77,6 +77,7 @@ def evidence(prompts: dict[str, str]):
         scenario=scenarios.__getitem__,
         finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=7, **rest),
         without_items=lambda: None,
+        collection=SimpleNamespace(nothing_to_train=""),
     )
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_hermes_env.contract.rules.he205_split_is_seeded import dynamic
-from pytest_hermes_env.contract.verdict import Outcome
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
 from pytest_hermes_env.rollout.scenario import ItemSeen, Scenario
 from pytest_hermes_env.source.finding import Finding
 
@@ -84,6 +84,7 @@ def again(first: dict[str, str], second: dict[str, str], error: str = ""):
     }
     return SimpleNamespace(
         scenario=scenarios.__getitem__,
+        without_items=lambda: None if first else Verdict.not_applicable("none"),
         finding=lambda message, method, **rest: Finding(message=message, path="env.py", line=3, **rest),
     )
 

@@ -95,7 +95,7 @@ def test_only_the_families_that_are_asked_for_are_played() -> None:
     again = collector.collect(["items", *TRAINING]).scenarios
 
     assert first == {"items"}
-    assert set(again) == {"items", "setup", "happy", "silent", "drifting"}
+    assert set(again) == {"items", "setup", "happy", "silent", "unequal_rewards", "drifting"}
     assert again["happy"] is happy
 
 
@@ -331,7 +331,7 @@ def test_an_environment_that_spins_is_ended() -> None:
     records = collected(Endless, "happy", timeout_s=0.5).scenarios
 
     reason = "it kept the event loop from running until it was interrupted"
-    assert records["setup"].error == reason
+    assert records["setup"].error == records["setup"].unavailable.detail == reason
     assert str(records["happy"].unavailable) == f"setup failed: {reason}"
 
 
@@ -437,5 +437,7 @@ def test_a_benchmark_whose_items_are_a_stub_is_evaluated() -> None:
         "",
         "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on",
     )
-    assert str(scenarios["happy"].unavailable) == "get_next_item returned None: there is nothing to train on"
+    assert str(scenarios["happy"].unavailable) == (
+        "there is nothing to train on: get_next_item gives nothing by its own code, so the class is an evaluation"
+    )
     assert (scenarios["evaluate"].error, bool(scenarios["evaluate"].of(LoopStarted))) == ("", True)

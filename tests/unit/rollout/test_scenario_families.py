@@ -53,7 +53,7 @@ def test_items_may_come_to_an_end() -> None:
     """The note says after how many."""
     record = played(training_items, Counting(is_endless=False))["items"]
 
-    assert (len(record.items), record.note) == (3, "get_next_item returned None after 3 items")
+    assert (len(record.items), record.note) == (3, "get_next_item returned only None after 3 items")
 
 
 def test_items_that_never_repeat_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
+import unittest
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +14,13 @@ import pytest
 from pytest_hermes_env.rollout import stage as stage_module
 from pytest_hermes_env.rollout.event_loop import ScenarioLoop
 from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.gate import Gate
 from pytest_hermes_env.rollout.journal import Asked, ItemScored, Journal, current_faults, current_journal, current_rollout
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
+from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 
-from .bare import HermesAgentBaseEnv, bare_stage, run
+from .bare import HermesAgentBaseEnv, bare_layer, bare_stage, run
 from .small_env import line_of
 
 
@@ -41,6 +45,62 @@ def fail_at_once() -> None:
     raise TypeError("takes no arguments")
 
 
+def raising(kind: type[BaseException], *arguments: Any) -> Any:
+    """Return a coroutine function that raises."""
+
+    async def act() -> None:
+        await asyncio.sleep(0)
+        raise kind(*arguments)
+
+    return act
+
+
+def in_a_task(kind: type[BaseException], *arguments: Any) -> Any:
+    """Return one that raises in a task of its own."""
+
+    async def act() -> None:
+        await asyncio.gather(raising(kind, *arguments)(), asyncio.sleep(0))
+
+    return act
+
+
+def in_a_thread(kind: type[BaseException], *arguments: Any) -> Any:
+    """Return one that raises in another thread."""
+
+    def leave_the_thread() -> None:
+        raise kind(*arguments)
+
+    async def act() -> None:
+        await asyncio.to_thread(leave_the_thread)
+
+    return act
+
+
+async def cancel_itself() -> None:
+    """Cancel the task that runs it."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+def run_guarded(work: Any) -> Any:
+    """Run a coroutine function in the loop that scenarios run in."""
+
+    async def main() -> list[Any]:
+        results: list[Any] = []
+
+        async def keep() -> None:
+            results.append(await work())
+
+        loop: Any = asyncio.get_running_loop()
+        await loop.guarded(keep())
+        return results
+
+    with asyncio.Runner(loop_factory=lambda: ScenarioLoop(lambda _: None, 10.0)) as runner:
+        return runner.run(main())[0]
+
+
 @pytest.mark.parametrize(
     ("act", "error"),
     [
@@ -48,14 +108,26 @@ def fail_at_once() -> None:
         (leave, "SystemExit: 3"),
         (fail_together, "ValueError: no such thing"),
         (fail_at_once, "TypeError: takes no arguments"),
+        (raising(KeyboardInterrupt), "KeyboardInterrupt: "),
+        (raising(GeneratorExit), "GeneratorExit: "),
+        (raising(asyncio.CancelledError), "CancelledError: "),
+        (raising(TimeoutError), "TimeoutError: "),
+        (raising(StopAsyncIteration), "StopAsyncIteration: "),
+        (raising(unittest.SkipTest, "no GPU"), "SkipTest: no GPU"),
+        (raising(pytest.skip.Exception, "no GPU"), "Skipped: no GPU"),
+        (raising(pytest.exit.Exception, "enough"), "Exit: enough"),
+        (in_a_task(SystemExit, 0), "SystemExit: 0"),
+        (in_a_task(KeyboardInterrupt), "KeyboardInterrupt: "),
+        (in_a_thread(SystemExit, 4), "SystemExit: 4"),
+        (cancel_itself, "CancelledError: "),
         (lambda: None, ""),
     ],
 )
 def test_what_is_raised_is_part_of_the_record(act: Any, error: str) -> None:
-    """Exceptions, exits, and the first error of a group."""
+    """Exceptions of every kind, exits, and the first error of a group; none of them ends the run, or a test of it."""
     stage = bare_stage()
 
-    record = run(lambda: stage.play("scenario", act))
+    record = run_guarded(lambda: stage.play("scenario", act))
 
     assert (record.error, stage.scenarios) == (error, {"scenario": record})
 
@@ -70,9 +142,11 @@ class Failing(HermesAgentBaseEnv):
 
 def test_an_error_has_the_line_of_the_class() -> None:
     """The last line of the traceback that lies in the class's file."""
-    stage = bare_stage(Failing())
+    stage = bare_stage(Failing(), code=EnvironmentCode(Failing, bare_layer()))
 
-    assert run(lambda: stage.play("setup", stage.env.setup)).error_line == line_of(fail, "raise")
+    place = run(lambda: stage.play("setup", stage.env.setup)).error_place
+
+    assert (place.path, place.line, place.function) == (__file__, line_of(fail, "raise"), "fail")
 
 
 def test_a_scenario_that_never_ends_is_given_up() -> None:
@@ -85,11 +159,12 @@ def test_a_scenario_that_never_ends_is_given_up() -> None:
 def test_ctrl_c_ends_the_run() -> None:
     """The user's interrupt is nothing that an environment did."""
 
-    def interrupt() -> None:
-        raise KeyboardInterrupt
+    async def press_it() -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
 
     with pytest.raises(KeyboardInterrupt):
-        run(lambda: bare_stage().play("scenario", interrupt))
+        run(lambda: bare_stage().play("scenario", press_it))
 
 
 def test_a_cancellation_from_outside_goes_on() -> None:
@@ -242,9 +317,22 @@ def test_a_failed_setup_makes_all_scenarios_unavailable() -> None:
 
     assert run(stage.prepare) is False
     assert stage.scenarios["setup"].events == tuple(building.events)
-    assert [stage.scenarios[name].unavailable for name in ("happy", "silent")] == [
+    assert [stage.scenarios[name].unavailable for name in ("setup", "happy", "silent")] == [
         Unavailable(Cause.SETUP_FAILED, "ValueError: no such thing")
-    ] * 2
+    ] * 3
+
+
+def test_after_a_first_failed_setup_no_other_one_is_tried() -> None:
+    """The instances of a run share a gate: the second one gets the reason of the first."""
+    gate = Gate()
+    first = bare_stage(Failing(), names=("happy",), gate=gate)
+    second = bare_stage(names=("silent",), gate=gate)
+
+    async def both() -> tuple[bool, bool]:
+        return tuple(await asyncio.gather(first.prepare(), second.prepare()))
+
+    assert run(both) == (False, False)
+    assert second.scenarios == {"silent": Scenario(name="silent", unavailable=first.scenarios["happy"].unavailable)}
 
 
 class Stub(HermesAgentBaseEnv):
@@ -255,12 +343,23 @@ class Stub(HermesAgentBaseEnv):
         raise NotImplementedError
 
 
-def test_without_items_training_is_unavailable() -> None:
-    """A stub of a benchmark is like an empty dataset."""
-    stage = bare_stage(Stub(), names=("setup", "happy"))
+class Empty(HermesAgentBaseEnv):
+    """Has a loader that left nothing."""
 
-    assert run(lambda: stage.prepare(needs_item=True)) is False
-    assert (stage.scenarios["setup"].error, stage.scenarios["happy"].unavailable) == ("", Unavailable(Cause.NOTHING_TO_TRAIN))
+    async def get_next_item(self) -> Any:
+        """Return the first of no items."""
+        return next(iter([]), None)
+
+
+def test_without_items_training_is_unavailable() -> None:
+    """A stub of a benchmark has nothing to train on; an item source that is empty should have."""
+    stub, empty = (bare_stage(kind(), names=("setup", "happy")) for kind in (Stub, Empty))
+
+    assert [run(lambda stage=stage: stage.prepare(needs="item")) for stage in (stub, empty)] == [False, False]
+    assert [stage.scenarios["happy"].unavailable for stage in (stub, empty)] == [
+        Unavailable(Cause.NOTHING_TO_TRAIN, "get_next_item is a stub that raises NotImplementedError"),
+        Unavailable(Cause.NO_ITEM, "get_next_item returned None"),
+    ]
 
 
 def test_an_environment_is_closed_by_its_own_methods() -> None:

@@ -1,0 +1,64 @@
+"""HE511 rollouts-are-scored
+`collect_trajectories` of a training item ends with scored rollouts.
+
+What: `collect_trajectories(item)` returns a group and a backlog, and does not raise, exit or wait forever. At least when
+its rollouts have different rewards, there is a group. A group that is dropped because its rewards are equal is no
+violation. Classes that are an evaluation by their own code are left out.
+
+Why: `(None, [])` is also what remains of an error that was caught on the way: Atropos drops it without a word, and the
+run collects rollouts for hours that nobody trains on.
+
+Fix: Catch only what you expect, log it, and let everything else go up. Return `await
+super().collect_trajectories(item)`, and nothing in its place but a group that you mean to drop.
+
+Source: atroposlib 0.4.0, `envs/base.py`, `handle_env` (`to_postprocess, to_backlog = await
+self.collect_trajectories(item)`) and `collect_trajectories`.
+"""
+
+from __future__ import annotations
+
+from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.scored_data import items_of, rows_of
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.journal import Reward
+from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.source.finding import Severity
+
+GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
+METHODS = ("collect_trajectories", "collect_trajectory")
+PAIR = "tuple of 2"
+
+
+def dynamic(evidence: Evidence) -> Verdict:
+    """Look at what collect_trajectories returned, and whether rewards came of it."""
+    ran = evidence.scenarios(*GROUPS)
+    if not ran:
+        return Verdict.not_seen(evidence.why_missing(*GROUPS))
+    for scenario in ran:
+        if scenario.error:
+            return _of_error(evidence, scenario)
+    wrong = next((one for one in ran if one.name != "concurrent_groups" and one.returned != PAIR), None)
+    if wrong is not None:
+        message = f"collect_trajectories returned {wrong.returned}, not a group and a backlog"
+        return Verdict.failed([evidence.finding(message, *METHODS, scenario=wrong.name)])
+    with_rows = [scenario for scenario in ran if rows_of(scenario)]
+    if with_rows:
+        return Verdict.passed(f"{len(with_rows)} of {len(ran)} groups were given: {', '.join(one.name for one in with_rows)}")
+    scored = sum(1 for scenario in ran for _ in (*scenario.of(Reward), *items_of(scenario)))
+    how = f"although {scored} rewards were computed, of which some differ" if scored else "and no reward was computed"
+    message = f"collect_trajectories gave no group, {how}: an error may have been caught on the way"
+    return Verdict.failed([evidence.finding(message, *METHODS, scenario="unequal_rewards" if scored else "happy")])
+
+
+def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
+    if any(reward.error and not reward.injected for reward in scenario.of(Reward)):
+        return Verdict.not_exercised(f"compute_reward raised in {scenario.name}, which HE403 reports", "HE403", "HE301")
+    prompts = {item.error for item in evidence.scenario("items").items}
+    if scenario.error in prompts:
+        return Verdict.not_exercised(f"format_prompt raised {scenario.error}, which HE204 reports", "HE204")
+    message = f"collect_trajectories raised {scenario.error}"
+    return Verdict.failed([evidence.finding(message, *METHODS, place=scenario.error_place, scenario=scenario.name)])
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, "items"))
