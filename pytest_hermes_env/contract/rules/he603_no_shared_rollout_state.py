@@ -181,4 +181,5 @@ RULE = Rule(
     dynamic=dynamic,
     scenarios=SCENARIOS,
     former_names=("rollouts-do-not-meet",),
+    rollouts_decide=False,
 )

@@ -251,4 +251,11 @@ def _cause(run: Scenario) -> str:
     return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, "wandb_log_empty"))
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.ERROR,
+    static=static,
+    dynamic=dynamic,
+    scenarios=(*SCENARIOS, "wandb_log_empty"),
+    rollouts_decide=False,
+)
