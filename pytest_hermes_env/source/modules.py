@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
+from pytest_hermes_env.source.normal_form import normalise
 from pytest_hermes_env.source.syntax import flat_statements, named_values
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ class SourceTree:
             return FileProblem(path=path, message=f"the file does not parse: {error}")
         except (RecursionError, MemoryError):
             return FileProblem(path=path, message="the file does not parse: it nests too deeply")
+        normalise(tree)
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
 
 
