@@ -26,6 +26,7 @@ from pytest_hermes_env.source.flow import data_flow
 from pytest_hermes_env.source.frames import Access, Call, Change, Frame, calls_in, calls_layer, constructs
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.installed import (
+    base_names,
     installed_config_fields,
     installed_distributions,
     installed_tools,
@@ -80,6 +81,7 @@ __all__ = [
     "Values",
     "argument",
     "argument_origins",
+    "base_names",
     "bindings",
     "calls_in",
     "calls_layer",

@@ -6,6 +6,7 @@ A file that cannot be read or parsed becomes a `FileProblem`; no content of a fi
 from __future__ import annotations
 
 import ast
+import contextlib
 import errno
 import os
 import stat
@@ -259,7 +260,8 @@ class SourceTree:
             return FileProblem(path=path, message=f"the file does not parse: {error}")
         except (RecursionError, MemoryError):
             return FileProblem(path=path, message="the file does not parse: it nests too deeply")
-        normalise(tree)
+        with contextlib.suppress(RecursionError):  # the rest stays as it is written: each rewriting keeps the meaning
+            normalise(tree)
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
 
 

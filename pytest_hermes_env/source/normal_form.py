@@ -94,7 +94,9 @@ def _unpacked(word: ast.keyword) -> list[ast.keyword]:
 def _called(func: ast.expr) -> tuple[ast.expr, list[ast.expr], list[ast.keyword]] | None:
     """Return what a partial or a lambda that passes everything on calls, and the arguments that it adds."""
     match func:
-        case ast.Call(func=ast.Name(id="partial") | ast.Attribute(value=ast.Name(id="functools"), attr="partial"), args=[inner, *given]):
+        case ast.Call(
+            func=ast.Name(id="partial") | ast.Attribute(value=ast.Name(id="functools"), attr="partial"), args=[inner, *given]
+        ):
             if not any(isinstance(item, ast.Starred) for item in [inner, *given]):
                 return inner, given, func.keywords
         case ast.Lambda(
@@ -112,7 +114,9 @@ def _called(func: ast.expr) -> tuple[ast.expr, list[ast.expr], list[ast.keyword]
 def _attribute(node: ast.Call) -> ast.expr | None:
     """Return ``self.name`` for ``getattr(self, "name")``, which has no default to guard it."""
     match node:
-        case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="self") as owner, ast.Constant(value=str(name))], keywords=[]):
+        case ast.Call(
+            func=ast.Name(id="getattr"), args=[ast.Name(id="self") as owner, ast.Constant(value=str(name))], keywords=[]
+        ):
             return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), node)
     return None
 
@@ -131,7 +135,11 @@ def _call_directly(function: _Function) -> None:
             uses[node.id] = uses.get(node.id, 0) + 1
     calls = [node for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.NamedExpr)]
     for name, values in bound.items():
-        own = [call for call in calls if name in {getattr(call.func, "id", ""), getattr(getattr(call.func, "target", None), "id", "")}]
+        own = [
+            call
+            for call in calls
+            if name in {getattr(call.func, "id", ""), getattr(getattr(call.func, "target", None), "id", "")}
+        ]
         named = sum(isinstance(call.func, ast.Name) for call in own)
         if len(values) != 1 or not own or uses[name] != 1 + named or not (_is_method(values[0]) or _is_partial(values[0])):
             continue
@@ -155,8 +163,9 @@ def _is_partial(node: ast.expr) -> bool:
 def _without_stack(node: ast.stmt) -> list[ast.stmt]:
     """Return ``with`` and ``try`` for a block in an exit stack whose entries are all made at its top level."""
     match node:
-        case ast.With(items=[ast.withitem(context_expr=stack, optional_vars=ast.Name(id=name))]) | ast.AsyncWith(
-            items=[ast.withitem(context_expr=stack, optional_vars=ast.Name(id=name))]
+        case (
+            ast.With(items=[ast.withitem(context_expr=stack, optional_vars=ast.Name(id=name))])
+            | ast.AsyncWith(items=[ast.withitem(context_expr=stack, optional_vars=ast.Name(id=name))])
         ) if isinstance(stack, ast.Call) and ast.unparse(stack).endswith("ExitStack()"):
             uses = sum(isinstance(part, ast.Name) and part.id == name for item in node.body for part in ast.walk(item))
             if uses == sum(_entry(item, name) is not None for item in node.body):
@@ -176,7 +185,9 @@ def _entered(body: list[ast.stmt], name: str) -> list[ast.stmt]:
             made = ast.AsyncWith if wait else ast.With
             inner: ast.stmt = made(items=[ast.withitem(context_expr=call.args[0], optional_vars=target)], body=rest)
         else:
-            released: ast.expr = ast.copy_location(ast.Call(func=call.args[0], args=call.args[1:], keywords=call.keywords), call)
+            released: ast.expr = ast.copy_location(
+                ast.Call(func=call.args[0], args=call.args[1:], keywords=call.keywords), call
+            )
             if kind == "push_async_callback":
                 released = ast.copy_location(ast.Await(value=released), call)
             inner = ast.Try(body=rest, handlers=[], orelse=[], finalbody=[ast.copy_location(ast.Expr(value=released), item)])
@@ -205,7 +216,12 @@ def _take_in(method: _Function, methods: Mapping[str, _Function]) -> None:
             return
         name, is_method = called
         inner = methods.get(name) if is_method else method.body[-2]
-        if not isinstance(inner, _Function) or inner is method or inner.decorator_list or _signature(inner) != _signature(method):
+        if (
+            not isinstance(inner, _Function)
+            or inner is method
+            or inner.decorator_list
+            or _signature(inner) != _signature(method)
+        ):
             return
         docstring = method.body[:1] if ast.get_docstring(method) is not None else []
         method.body = [*docstring, *inner.body]
@@ -221,7 +237,9 @@ def _passed_to(method: _Function) -> tuple[str, bool] | None:
         value = value.value if isinstance(value, ast.Await) else None
     if not isinstance(value, ast.Call):
         return None
-    given = [ast.unparse(item) for item in value.args] + [f"{word.arg or '**'}={ast.unparse(word.value)}" for word in value.keywords]
+    given = [ast.unparse(item) for item in value.args] + [
+        f"{word.arg or '**'}={ast.unparse(word.value)}" for word in value.keywords
+    ]
     match value.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=name) if len(body) == 1:
             return (name, True) if ["self", *given] == _arguments(method) else None

@@ -64,7 +64,9 @@ def through_alias(trees: Trees) -> None:
     """Give a method of self a name before it is called."""
 
     def change(node: ast.Call) -> ast.expr:
-        if not (isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"):
+        if not (
+            isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        ):
             return node
         alias = ast.NamedExpr(target=ast.Name(f"call_{node.func.attr}", ast.Store()), value=node.func)
         return ast.Call(func=alias, args=node.args, keywords=node.keywords)
@@ -76,7 +78,9 @@ def through_lambda(trees: Trees) -> None:
     """Call methods of self through a lambda."""
 
     def change(node: ast.Call) -> ast.expr:
-        if not (isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"):
+        if not (
+            isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        ):
             return node
         passing = expression(f"lambda *args, **kwargs: {ast.unparse(node.func)}(*args, **kwargs)")
         return ast.Call(func=passing, args=node.args, keywords=node.keywords)
@@ -88,7 +92,9 @@ def through_getattr(trees: Trees) -> None:
     """Look methods of self up by their names."""
 
     def change(node: ast.Call) -> ast.expr:
-        if not (isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"):
+        if not (
+            isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        ):
             return node
         return ast.Call(func=expression(f"getattr(self, {node.func.attr!r})"), args=node.args, keywords=node.keywords)
 
@@ -99,9 +105,9 @@ def await_a_task(trees: Trees) -> None:
     """Make a task of each awaited call of a method of self, and await that."""
     for function in list(functions_of(trees)):
         for node in ast.walk(function):
-            if isinstance(node, ast.Await) and ast.unparse(node.value).startswith("self.") and isinstance(node.value, ast.Call):
-                if isinstance(node.value.func, ast.Attribute) and ast.unparse(node.value.func.value) == "self":
-                    node.value = ast.Call(func=expression("asyncio.ensure_future"), args=[node.value], keywords=[])
+            match node:
+                case ast.Await(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self"))) as call):
+                    node.value = ast.Call(func=expression("asyncio.ensure_future"), args=[call], keywords=[])
     for tree in trees.values():
         add_import(tree, "import asyncio")
 

@@ -90,7 +90,9 @@ def inline_attributes(trees: Trees) -> None:
     """Keep the server and the config of self in locals at the beginning of each method that reads them."""
     for _, method in list(methods_of(trees)):
         for name in ("config", "server"):
-            found = [node for node in ast.walk(method) if ast.unparse(node) == f"self.{name}" and isinstance(node, ast.Attribute)]
+            found = [
+                node for node in ast.walk(method) if ast.unparse(node) == f"self.{name}" and isinstance(node, ast.Attribute)
+            ]
             if method.name != "__init__" and found and f"own_{name}" not in names_of(method):
                 _Replace(f"self.{name}", f"own_{name}").visit(method)
                 method.body.insert(_after_docstring(method), statement(f"own_{name} = self.{name}"))
@@ -118,7 +120,9 @@ def _is_environment(node: ast.ClassDef) -> bool:
 
 def _mixin_of(owner: ast.ClassDef) -> ast.ClassDef:
     """Move the plain methods of a class into a new one, which becomes its first base."""
-    moved = [item for item in owner.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and item.name != "__init__"]
+    moved = [
+        item for item in owner.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and item.name != "__init__"
+    ]
     moved = [item for item in moved if not item.decorator_list]
     owner.body = [item for item in owner.body if item not in moved] or [ast.Pass()]
     mixin = statement(f"class {owner.name}Methods: pass")

@@ -38,9 +38,9 @@ def rename_locals(trees: Trees) -> None:
         for node in nodes:
             if isinstance(node, ast.Name) and node.id in stored:
                 node.id = f"the_{node.id}"
-            elif isinstance(node, ast.ExceptHandler) and node.name:
-                node.name = f"the_{node.name}"
-            elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name in stored:
+            elif (isinstance(node, ast.ExceptHandler) and node.name) or (
+                isinstance(node, ast.MatchAs | ast.MatchStar) and node.name in stored
+            ):
                 node.name = f"the_{node.name}"
 
 
@@ -66,7 +66,11 @@ def import_as(trees: Trees) -> None:
     for tree in trees.values():
         moved: dict[str, ast.expr] = {}
         for node in tree.body:
-            if isinstance(node, ast.ImportFrom) and not node.level and str(node.module).startswith(("environments.", "atroposlib.")):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and not node.level
+                and str(node.module).startswith(("environments.", "atroposlib."))
+            ):
                 for item in node.names:
                     moved[item.asname or item.name] = ast.Name(f"Imported{item.name}", ast.Load())
                     item.asname = f"Imported{item.name}"

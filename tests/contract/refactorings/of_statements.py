@@ -50,18 +50,24 @@ def exit_stack(trees: Trees) -> None:
         match node:
             case ast.With() | ast.AsyncWith():
                 is_async = isinstance(node, ast.AsyncWith)
-                stack, enter = ("AsyncExitStack", "await stack.enter_async_context") if is_async else ("ExitStack", "stack.enter_context")
+                stack, enter = (
+                    ("AsyncExitStack", "await stack.enter_async_context") if is_async else ("ExitStack", "stack.enter_context")
+                )
                 entered = [
                     statement(
                         f"{f'{ast.unparse(item.optional_vars)} = ' if item.optional_vars else ''}{enter}({ast.unparse(item.context_expr)})"
                     )
                     for item in node.items
                 ]
-                return [_with(f"{'async ' if is_async else ''}with contextlib.{stack}() as stack: pass", [*entered, *node.body])]
+                return [
+                    _with(f"{'async ' if is_async else ''}with contextlib.{stack}() as stack: pass", [*entered, *node.body])
+                ]
             case ast.Try(finalbody=[ast.Expr(value=ast.Call(func=func, args=args, keywords=words))]):
                 if any(isinstance(part, ast.Await) for part in ast.walk(node.finalbody[0])):
                     return None
-                callback = ast.Expr(value=ast.Call(func=ast.parse("stack.callback", mode="eval").body, args=[func, *args], keywords=words))
+                callback = ast.Expr(
+                    value=ast.Call(func=ast.parse("stack.callback", mode="eval").body, args=[func, *args], keywords=words)
+                )
                 node.finalbody = []
                 inner = [node] if node.handlers else node.body
                 return [_with("with contextlib.ExitStack() as stack: pass", [callback, *inner])]
@@ -92,7 +98,9 @@ def loops_as_comprehensions(trees: Trees) -> None:
                 body=[ast.Expr(value=ast.Call(func=ast.Attribute(value=found, attr="append"), args=[element]))],
                 orelse=[],
             ):
-                text = f"{ast.unparse(found)}.extend([{ast.unparse(element)} for {ast.unparse(target)} in {ast.unparse(source)}])"
+                text = (
+                    f"{ast.unparse(found)}.extend([{ast.unparse(element)} for {ast.unparse(target)} in {ast.unparse(source)}])"
+                )
                 return [statement(text)]
         return None
 
@@ -104,7 +112,9 @@ def comprehensions_as_loops(trees: Trees) -> None:
 
     def change(node: ast.stmt) -> list[ast.stmt] | None:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp(elt=element, generators=[part])) if not part.is_async:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp(elt=element, generators=[part])) if (
+                not part.is_async
+            ):
                 names = {item.id for item in ast.walk(part) if isinstance(item, ast.Name)}
                 if name in names:
                     return None
@@ -161,14 +171,25 @@ def return_late(trees: Trees) -> None:
     """Move what follows an ``if`` that returns or raises into an else branch."""
     for block in list(blocks_of(trees)):
         for at, node in reversed(list(enumerate(block))):
-            if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Return | ast.Raise) and block[at + 1 :]:
+            if (
+                isinstance(node, ast.If)
+                and not node.orelse
+                and isinstance(node.body[-1], ast.Return | ast.Raise)
+                and block[at + 1 :]
+            ):
                 node.orelse = block[at + 1 :]
                 del block[at + 1 :]
 
 
 def walrus(trees: Trees) -> None:
     """Write assignments to local names as expressions."""
-    declared = {name for function in functions_of(trees) for node in own_nodes(function) if isinstance(node, ast.Global) for name in node.names}
+    declared = {
+        name
+        for function in functions_of(trees)
+        for node in own_nodes(function)
+        if isinstance(node, ast.Global)
+        for name in node.names
+    }
 
     def change(node: ast.stmt) -> list[ast.stmt] | None:
         match node:
