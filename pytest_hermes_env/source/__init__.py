@@ -18,7 +18,14 @@ from __future__ import annotations
 
 from pytest_hermes_env.source.calls import MUTATORS
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, External, class_of, resolve
-from pytest_hermes_env.source.configs import ConfigField, config_calls, config_class, config_fields, is_layer_config
+from pytest_hermes_env.source.configs import (
+    ConfigField,
+    config_calls,
+    config_class,
+    config_fields,
+    is_handed_on,
+    is_layer_config,
+)
 from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, constant_value
 from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_abstract_bases
 from pytest_hermes_env.source.finding import finding_at, sorted_findings
@@ -98,6 +105,7 @@ __all__ = [
     "installed_distributions",
     "installed_tools",
     "installed_toolsets",
+    "is_handed_on",
     "is_layer_config",
     "keyword",
     "last_name",

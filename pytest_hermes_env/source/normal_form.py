@@ -21,7 +21,7 @@ def normalise(tree: ast.Module) -> None:
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list):
-                block[:] = [new for item in block for new in _without_stack(item)]
+                block[:] = [new for item in block for plain in _without_walrus(item) for new in _without_stack(plain)]
         if isinstance(node, _Function):
             _call_directly(node)
     for node in ast.walk(tree):
@@ -54,17 +54,20 @@ class _Expressions(ast.NodeTransformer):
             return ast.copy_location(ast.Assign(targets=[node.value.target], value=node.value.value), node)
         return node
 
-    def visit_Match(self, node: ast.Match) -> ast.stmt:
-        """``match bool(test)`` with True and the rest."""
+    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
+        """``except*``, which catches and releases like ``except``."""
         self.generic_visit(node)
-        match node:
-            case ast.Match(
-                subject=ast.Call(func=ast.Name(id="bool"), args=[test], keywords=[]),
-                cases=[
-                    ast.match_case(pattern=ast.MatchSingleton(value=True), guard=None, body=body),
-                    ast.match_case(pattern=ast.MatchAs(pattern=None) | ast.MatchSingleton(value=False), guard=None, body=rest),
-                ],
-            ):
+        plain = ast.Try(body=node.body, handlers=node.handlers, orelse=node.orelse, finalbody=node.finalbody)
+        return ast.copy_location(plain, node)
+
+    def visit_Match(self, node: ast.Match) -> ast.stmt:
+        """``match`` with two cases: True or None, and the rest."""
+        self.generic_visit(node)
+        match node.cases:
+            case [
+                ast.match_case(pattern=ast.MatchSingleton(value=value), guard=None, body=body),
+                ast.match_case(pattern=ast.MatchAs(pattern=None, name=None) | ast.MatchSingleton(), guard=None, body=rest),
+            ] if (test := _test(node.subject, value)) is not None:
                 rest = [] if all(isinstance(item, ast.Pass) for item in rest) else rest
                 return ast.copy_location(ast.If(test=test, body=body, orelse=rest), node)
         return node
@@ -76,6 +79,29 @@ class _Expressions(ast.NodeTransformer):
             body = [] if all(isinstance(item, ast.Pass) for item in node.body) else node.body
             node.test, node.body, node.orelse = node.test.operand, node.orelse, body
         return node
+
+
+def _test(subject: ast.expr, value: object) -> ast.expr | None:
+    """Return the test for which a ``match`` of ``subject`` with True or None stands."""
+    match subject:
+        case ast.Call(func=ast.Name(id="bool"), args=[test], keywords=[]) if value is True:
+            return test
+    if value is None:
+        nothing = ast.copy_location(ast.Constant(value=None), subject)
+        return ast.copy_location(ast.Compare(left=subject, ops=[ast.Is()], comparators=[nothing]), subject)
+    return None
+
+
+def _without_walrus(node: ast.stmt) -> list[ast.stmt]:
+    """Return the assignment and the ``if`` for one whose test begins with ``(name := value)``."""
+    match node:
+        case ast.If(test=ast.NamedExpr(target=target, value=value) as named):
+            node.test = ast.copy_location(ast.Name(id=target.id, ctx=ast.Load()), named)
+        case ast.If(test=ast.Compare(left=ast.NamedExpr(target=target, value=value) as named) as test):
+            test.left = ast.copy_location(ast.Name(id=target.id, ctx=ast.Load()), named)
+        case _:
+            return [node]
+    return [ast.copy_location(ast.Assign(targets=[target], value=value), named), node]
 
 
 def _unpacked(word: ast.keyword) -> list[ast.keyword]:
@@ -149,11 +175,11 @@ def _call_directly(function: _Function) -> None:
 
 
 def _is_method(node: ast.expr) -> bool:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-        if isinstance(node, ast.Name) and node.id == "self":
-            return True
-    return False
+    """Return whether an expression is an attribute of self or of ``super()``."""
+    owner = node
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return owner is not node and ast.unparse(owner) in {"self", "super()"}
 
 
 def _is_partial(node: ast.expr) -> bool:

@@ -18,7 +18,7 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
@@ -66,12 +66,21 @@ def static(source: ClassSource) -> Verdict:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        handed = next((node for frame in frames for node in ast.walk(frame.function.node) if _mentions_log(node)), None)
+        if handed is not None:
+            return Verdict.undecided(f"line {handed.lineno} hands evaluate_log on")
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
     findings = [finding for call, frame in logs for finding in _check(call, frame, frames)]
     findings += [finding for call, frame in evaluations for finding in _check_evaluation(source, call, frame, frames)]
     return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
+
+
+def _mentions_log(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Constant]:
+    return (isinstance(node, ast.Attribute) and node.attr == "evaluate_log") or (
+        isinstance(node, ast.Constant) and node.value == "evaluate_log"
+    )
 
 
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
