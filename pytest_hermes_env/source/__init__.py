@@ -42,6 +42,7 @@ from pytest_hermes_env.source.installed import (
 from pytest_hermes_env.source.layer_names import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
+    LAYER_ENV,
     LAYER_EVALUATION,
     LAYER_LOOP,
     LAYER_ROLLOUTS,
@@ -60,6 +61,7 @@ __all__ = [
     "DICTS",
     "LAYER_AGENT_ROLLOUT",
     "LAYER_CONTEXT",
+    "LAYER_ENV",
     "LAYER_EVALUATION",
     "LAYER_LOOP",
     "LAYER_ROLLOUTS",

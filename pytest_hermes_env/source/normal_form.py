@@ -50,8 +50,26 @@ class _Expressions(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
         """``(name := value)`` as a statement."""
         self.generic_visit(node)
-        if isinstance(node.value, ast.NamedExpr):
-            return ast.copy_location(ast.Assign(targets=[node.value.target], value=node.value.value), node)
+        match node.value:
+            case ast.NamedExpr(target=target, value=value):
+                return ast.copy_location(ast.Assign(targets=[target], value=value), node)
+            case ast.Call(
+                func=ast.Name(id="setattr"), args=[ast.Name(id="self") as owner, ast.Constant(value=str(name)), value]
+            ):
+                target_ = ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Store()), node.value)
+                return ast.copy_location(ast.Assign(targets=[target_], value=value), node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """``vars(self)["name"]`` and ``self.__dict__["name"]``."""
+        self.generic_visit(node)
+        match node:
+            case ast.Subscript(
+                value=ast.Call(func=ast.Name(id="vars"), args=[ast.Name(id="self") as owner])
+                | ast.Attribute(value=ast.Name(id="self") as owner, attr="__dict__"),
+                slice=ast.Constant(value=str(name)),
+            ):
+                return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=node.ctx), node)
         return node
 
     def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
@@ -70,7 +88,7 @@ class _Expressions(ast.NodeTransformer):
             ] if (test := _test(node.subject, value)) is not None:
                 rest = [] if all(isinstance(item, ast.Pass) for item in rest) else rest
                 return ast.copy_location(ast.If(test=test, body=body, orelse=rest), node)
-        return node
+        return _compared(node) or node
 
     def visit_If(self, node: ast.If) -> ast.stmt:
         """``if not test: pass`` with an else, and a negated test with two branches."""
@@ -90,6 +108,26 @@ def _test(subject: ast.expr, value: object) -> ast.expr | None:
         nothing = ast.copy_location(ast.Constant(value=None), subject)
         return ast.copy_location(ast.Compare(left=subject, ops=[ast.Is()], comparators=[nothing]), subject)
     return None
+
+
+def _compared(node: ast.Match) -> ast.stmt | None:
+    """Return ``if`` and ``elif`` for a ``match`` whose cases are constants, and at the end perhaps the rest."""
+    chain: list[ast.stmt] = []
+    for index, case in enumerate(reversed(node.cases)):
+        match case:
+            case ast.match_case(pattern=ast.MatchAs(pattern=None, name=None), guard=None) if index == 0:
+                chain = [] if all(isinstance(item, ast.Pass) for item in case.body) else case.body
+            case ast.match_case(pattern=ast.MatchValue() | ast.MatchOr() as pattern, guard=None):
+                values = [item.value for item in getattr(pattern, "patterns", [pattern]) if isinstance(item, ast.MatchValue)]
+                if len(values) != len(getattr(pattern, "patterns", [pattern])):
+                    return None
+                held: ast.expr = ast.copy_location(ast.Tuple(elts=values, ctx=ast.Load()), pattern) if values[1:] else values[0]
+                compared = ast.Compare(left=node.subject, ops=[ast.In() if values[1:] else ast.Eq()], comparators=[held])
+                test = ast.copy_location(compared, pattern)
+                chain = [ast.copy_location(ast.If(test=test, body=case.body, orelse=chain), pattern)]
+            case _:
+                return None
+    return chain[0] if len(chain) == 1 else None
 
 
 def _without_walrus(node: ast.stmt) -> list[ast.stmt]:

@@ -23,10 +23,18 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.source import ClassKind, ClassSource, Function, base_names, finding_at, resolve
-from pytest_hermes_env.source.classes import External
+from pytest_hermes_env.source import (
+    LAYER_ENV,
+    ClassKind,
+    ClassSource,
+    External,
+    Function,
+    Module,
+    base_names,
+    finding_at,
+    resolve,
+)
 from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.source.layer_names import LAYER_ENV
 
 _OPEN = frozenset({"__getattr__", "__getattribute__", "__dict__", "setattr"})
 
@@ -62,12 +70,22 @@ def _of_bases(source: ClassSource) -> Iterator[Finding]:
                 )
 
 
+def _stubs(module: Module, name: str) -> Iterator[tuple[Module, ast.stmt]]:
+    """Yield what stands for ``name`` where its import fails, in a file and in those that it imports the name from."""
+    sources = [module, *(found for item in module.names.get(name, ()) if (found := module.imported(item.module)) is not None)]
+    for source in dict.fromkeys(sources):
+        for handler in ast.walk(source.tree):
+            if isinstance(handler, ast.ExceptHandler):
+                yield from ((source, node) for node in handler.body if _is_stub(node, name))
+
+
 def _is_stub(node: ast.stmt, name: str) -> bool:
     """Return whether a statement binds ``name`` to a class that works without the layer in appearance only."""
     if isinstance(node, ast.ClassDef):
         return node.name == name and not any(isinstance(part, ast.Raise) for part in ast.walk(node))
-    is_bound = isinstance(node, ast.Assign) and any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
-    return is_bound and isinstance(node.value, ast.Name) and node.value.id == "object"  # type: ignore[attr-defined]
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == "object" and any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
 
 
 def _doubt(source: ClassSource) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
+from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
@@ -85,7 +86,11 @@ def _mentions_log(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Constant]:
 
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
-    if isinstance(function.parents.get(node), ast.Expr):
+    if (
+        function.is_async
+        and not is_awaited(function, node)
+        and not isinstance(function.parents.get(node), ast.Return | ast.Lambda)
+    ):
         yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
     metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
     if metrics is None and not may_be_unpacked(call, "metrics"):
