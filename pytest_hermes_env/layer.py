@@ -144,7 +144,9 @@ def _load_module(name: str) -> ModuleType:
     sys.path.append(here)  # last, because a project file must not hide one of hermes' top-level modules
     try:
         return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise BadTarget(_import_failure(name, error)) from error
     finally:
         sys.path.remove(here)
@@ -170,7 +172,7 @@ def _load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         sys.modules.pop(name, None)
-        if not isinstance(error, (Exception, SystemExit)):
+        if isinstance(error, KeyboardInterrupt):
             raise
         raise BadTarget(_import_failure(str(path), error)) from error
     finally:

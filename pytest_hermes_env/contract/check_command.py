@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Sequence
@@ -62,6 +63,8 @@ def check(
     if writes_baseline:
         report, note, is_refused = _rewrite(report, file, old, paths, rules, settings, adds=adds_to_baseline)
     strict = is_strict or settings.strict
+    if strict:
+        report = dataclasses.replace(report, ledgers=tuple(ledger.strictly() for ledger in report.ledgers))
     text = _formatted(report, form, is_strict=strict, has_colour=has_colour, seconds=time.perf_counter() - start)
     return Checked(text=text, note=note, exit_code=1 if is_refused else report.exit_code(is_strict=strict))
 

@@ -168,7 +168,7 @@ class ClassContract:
     def _dynamic(self, rule: Rule) -> Verdict | None:
         if rule.dynamic is None or self._failure is None:
             return rule.dynamic(self.evidence) if rule.dynamic is not None else None
-        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}")
+        return Verdict.not_exercised(f"not played, because an earlier rule failed with {type(self._failure).__name__}", "HE206")
 
     def _with_a_test(self, rule: Rule, findings: tuple[Finding, ...], shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
         """Return the findings, the first of them with a test that shows the violation alone, where rollouts showed it."""
@@ -208,7 +208,8 @@ def joined(
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
     note = dynamic.note
-    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED:
+    is_reported = bool(dynamic.because)  # then the same note for all rules is one line of the ledger
+    if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.PASSED and not is_reported:
         note = f"{note} (in the source: {static.note})"
     return RuleResult(rule=rule, outcome=dynamic.outcome, note=note, is_excused=dynamic.is_excused, because=dynamic.because)
 

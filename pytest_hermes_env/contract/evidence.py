@@ -97,6 +97,14 @@ class Evidence:
         """Return why one of these scenarios was not run; None when all were."""
         return next((reason for name in names if (reason := self.scenario(name).unavailable)), None)
 
+    def reported_elsewhere(self, scenario: Scenario) -> Verdict | None:
+        """Return the verdict where the error of a scenario came from a method that has a rule of its own; None where it did not."""
+        if any(reward.error and not reward.injected for reward in scenario.of(Reward)):
+            return Verdict.not_exercised(f"compute_reward raised in {scenario.name}, which HE403 reports", "HE403", "HE301")
+        if scenario.error_place.function == "format_prompt":
+            return Verdict.not_exercised(f"format_prompt raised {scenario.error}, which HE204 reports", "HE204")
+        return None
+
     def without_items(self) -> Verdict | None:
         """Return the verdict of a rule about training items when there are none; None when there are."""
         scenario = self.scenario("items")

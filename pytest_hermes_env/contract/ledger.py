@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
 
-WAIVED, WARNED = "waived", "warned"
+WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
 _WORDS = ("passed", "failed", *_EXPLAINED)
 _COLUMN = max(map(len, _WORDS)) + 2
@@ -61,10 +61,9 @@ class LedgerEntry:
         return WAIVED if self.waiver and self.outcome is Outcome.FAILED else self.outcome.value
 
     @property
-    def told(self) -> str:
-        """The outcome as reports for people call it: findings that do not fail the run are warnings."""
-        is_light = self.word == "failed" and not self.rule.weighs(self.findings, is_strict=self.is_strict)
-        return WARNED if is_light else self.word
+    def is_warned(self) -> bool:
+        """Whether its findings are warnings, which do not fail the run: pytest counts such a rule as passed, with a warning."""
+        return self.word == "failed" and not self.rule.weighs(self.findings, is_strict=self.is_strict)
 
     @property
     def reason(self) -> str:
@@ -136,6 +135,10 @@ class Ledger:
             and broken.isdisjoint(entry.because)
         )
 
+    def strictly(self) -> Ledger:
+        """Return the ledger of a run in which findings of severity warning fail, too."""
+        return dataclasses.replace(self, entries=tuple(dataclasses.replace(entry, is_strict=True) for entry in self.entries))
+
     def failures(self, *, is_strict: bool = False) -> tuple[LedgerEntry, ...]:
         """Return the entries that fail the run: broken laws of severity error; with ``is_strict`` warnings, too."""
         return tuple(
@@ -143,11 +146,12 @@ class Ledger:
         )
 
     def headline(self) -> str:
-        """Return the counts as one line."""
-        total = len(self.entries)
-        words = [entry.told for entry in self.entries]
-        counts = ", ".join(f"{words.count(word)} {word}" for word in (*_WORDS[:2], WARNED, *_EXPLAINED) if word in words)
-        return f"{total} {'rule' if total == 1 else 'rules'}: {counts or 'none'}"
+        """Return the counts as one line, as pytest counts: findings that do not fail the run are warnings of a rule that passed."""
+        total, warned = len(self.entries), sum(entry.is_warned for entry in self.entries)
+        words = ["passed" if entry.is_warned else entry.word for entry in self.entries]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in _WORDS if word in words)
+        warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
+        return f"{total} {'rule' if total == 1 else 'rules'}: {counts or 'none'}{warnings}"
 
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""

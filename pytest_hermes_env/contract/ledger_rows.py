@@ -10,12 +10,22 @@ from typing import Any
 
 import pytest
 
-__all__ = ["ROW", "RowKeeper"]
+__all__ = ["ROW", "RowKeeper", "minimum_of"]
 
 ROW = pytest.StashKey[dict[str, Any]]()
 """On an item: what its rule concluded."""
 
 _ATTRIBUTE = "hermes_env_row"
+
+
+def minimum_of(config: pytest.Config) -> int | None:
+    """Return how many rules must be exercised in each class; None means all that apply. Raises: pytest.UsageError."""
+    given = config.getoption("hermes_min_exercised") or config.getini("hermes_min_exercised") or "all"
+    if given == "all":
+        return None
+    if not given.isdecimal():
+        raise pytest.UsageError(f"hermes_min_exercised must be all or a number of rules, not {given!r}")
+    return int(given)
 
 
 class RowKeeper:
@@ -37,11 +47,6 @@ class RowKeeper:
         if call.when == "call" and ROW in item.stash:
             setattr(report, _ATTRIBUTE, item.stash[ROW])
         return report
-
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Count a rule whose findings are only warnings as the ledger does: as warned, not as passed."""
-        row = getattr(report, _ATTRIBUTE, None)
-        return ("warned", "w", ("WARNED", {"yellow": True})) if row is not None and row["told"] == "warned" else None
 
     def most_severe_first(self, reports: list[Any]) -> None:
         """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first."""

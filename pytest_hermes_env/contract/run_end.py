@@ -16,6 +16,7 @@ from pytest_hermes_env.atomic_files import write_text
 from pytest_hermes_env.contract.cases.ladder import ladder_from
 from pytest_hermes_env.contract.check import whole
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry, summarise
+from pytest_hermes_env.contract.ledger_rows import minimum_of
 from pytest_hermes_env.contract.project_files import shown_path
 from pytest_hermes_env.contract.reports import Account, github_lines, json_text, sarif_text, versions
 from pytest_hermes_env.contract.reports.text import problem_lines
@@ -102,16 +103,6 @@ def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:
 
 def _is_unseen(entry: LedgerEntry) -> bool:
     return entry.rule.dynamic is not None and entry.outcome is Outcome.NOT_EXERCISED
-
-
-def minimum_of(config: pytest.Config) -> int | None:
-    """Return how many rules must be exercised in each class; None means all that apply. Raises: pytest.UsageError."""
-    given = config.getoption("hermes_min_exercised") or config.getini("hermes_min_exercised") or "all"
-    if given == "all":
-        return None
-    if not given.isdecimal():
-        raise pytest.UsageError(f"hermes_min_exercised must be all or a number of rules, not {given!r}")
-    return int(given)
 
 
 def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:

@@ -264,7 +264,6 @@ class RuleCheck:
             "is_excused": entry.is_excused,
             "because": list(entry.because),
             "is_strict": entry.is_strict,
-            "told": entry.told,
             "rank": min((rank(entry.rule, finding) for finding in entry.findings), default=(9, True)),
             "ladder": [dataclasses.asdict(row) for row in ledger.ladder],
             "findings": [_row(finding) for finding in entry.findings],

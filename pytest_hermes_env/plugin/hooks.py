@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_hermes_env.contract.ledger_rows import RowKeeper
+from pytest_hermes_env.contract.ledger_rows import RowKeeper, minimum_of
 from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
@@ -66,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(config.stash[ROWS], LEDGER_ROWS)
     if config.getoption("hermes_write_ledger") and not config.getoption("hermes_ledger"):
         raise pytest.UsageError("--hermes-write-ledger requires --hermes-ledger FILE, the file to write")
+    minimum_of(config)
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
     if config.getoption("hermes_env"):
         home.enter()

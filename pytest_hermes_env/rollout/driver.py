@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from pytest_hermes_env.errors import HermesEnvError
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.auto_script import thinking, tool_using_policy
@@ -163,7 +164,7 @@ class Collector:
             cause = failure.__cause__ or failure
             self._gate.reason = reason = Unavailable(Cause.CANNOT_BUILD, str(failure), self._environment_code.raised_at(cause))
         except BaseException as error:
-            if isinstance(error, Exception) or is_from_outside(error):
+            if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
         for name in family.scenarios:

@@ -23,7 +23,7 @@ from typing import Any
 
 from pytest_hermes_env.garbage import no_garbage_collection
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
-from pytest_hermes_env.rollout.raised import Hung, is_interrupt
+from pytest_hermes_env.rollout.raised import CANCELLATIONS, CANCELLED_S, Hung, is_interrupt
 
 __all__ = ["BLOCKED_S", "ScenarioLoop"]
 
@@ -31,6 +31,8 @@ BLOCKED_S = 0.1
 """Seconds in the environment's code, without a return to the loop, that are recorded."""
 SAMPLE_S = 0.01
 """Seconds between two samples."""
+HUNG_AGAIN_S = 3.0
+"""Seconds that code may block the loop after other code had to be interrupted: one hang is enough to know."""
 THREADS_S = 5.0
 """Seconds that calls in threads get to return when the loop closes."""
 
@@ -38,7 +40,8 @@ THREADS_S = 5.0
 class ScenarioLoop(asyncio.SelectorEventLoop):
     """An event loop for code that may block or stop it.
 
-    ``place_of`` returns the environment's line on a stack; ``hang_s`` is how long code may block the loop, in seconds.
+    ``place_of`` returns the environment's line on a stack; ``hang_s`` is how long code may block the loop, in seconds. ``hangs``
+    counts how often code was interrupted.
     """
 
     def __init__(self, place_of: Callable[[FrameType | None], Place | None], hang_s: float) -> None:
@@ -48,6 +51,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
         self._hang_s = hang_s
         self._is_guarded = False
         self._signal = 0
+        self.hangs = 0
         self.set_default_executor(_DaemonThreads())
         self.set_task_factory(_registered_task)  # type: ignore[arg-type]  # typeshed knows no further arguments
 
@@ -62,6 +66,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
             with self._handling_signal():
                 await work
         finally:
+            await _end_all_tasks()
             self._is_guarded = False
             ended.set()
             sampler.join()
@@ -95,8 +100,10 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
                 if place is not None and step is self.running:
                     step.seen.append(place)
                     step.waited += _is_waiting(native_id)
-            if seconds > self._hang_s * (1 + step.interruptions):
-                step.interruptions += 1
+            if seconds > (step.interrupted_s + HUNG_AGAIN_S if step.interrupted_s else self._hang_s):
+                step.interrupted_s = seconds
+                self.hangs += 1
+                self._hang_s = min(self._hang_s, HUNG_AGAIN_S)
                 self._interrupt(thread_id)
 
     def _interrupt(self, thread_id: int) -> None:
@@ -115,7 +122,7 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             del number, frame
-            if self.running is not None and self.running.interruptions:
+            if self.running is not None and self.running.interrupted_s:
                 raise Hung
 
         number = signal.SIGRTMAX - 3
@@ -131,13 +138,13 @@ class ScenarioLoop(asyncio.SelectorEventLoop):
 class _Step(asyncio.Handle):
     """One step of a task, or one callback, which is timed."""
 
-    __slots__ = ("begun_s", "interruptions", "seen", "waited")
+    __slots__ = ("begun_s", "interrupted_s", "seen", "waited")
 
     def __init__(self, callback: Any, args: Any, loop: ScenarioLoop, context: Context | None) -> None:
         super().__init__(callback, args, loop, context)
         self.seen: list[Place] = []
         self.waited = 0
-        self.interruptions = 0
+        self.interrupted_s = 0.0
         self.begun_s = 0.0
 
     def _run(self) -> None:
@@ -204,6 +211,20 @@ def _is_waiting(native_id: int) -> bool:
     except OSError:
         return True  # no Linux
     return status.rpartition(")")[2].split()[0] != "R"
+
+
+async def _end_all_tasks() -> None:
+    """Cancel what still runs, as asyncio does when a loop closes; a task that catches every cancellation is left behind."""
+    own = {asyncio.current_task()}
+    for _ in range(CANCELLATIONS):
+        pending = asyncio.all_tasks() - own
+        if not pending:
+            return
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=CANCELLED_S)
+    for task in asyncio.all_tasks() - own:
+        asyncio._unregister_task(task)  # asyncio documents it for makers of tasks
 
 
 def _registered_task(

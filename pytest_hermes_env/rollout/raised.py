@@ -13,7 +13,19 @@ from typing import Any
 
 from pytest_hermes_env.errors import shorten
 
-__all__ = ["Ended", "Hung", "NeverEnded", "awaited", "described", "first_error", "is_from_outside", "is_interrupt", "within"]
+__all__ = [
+    "CANCELLATIONS",
+    "CANCELLED_S",
+    "Ended",
+    "Hung",
+    "NeverEnded",
+    "awaited",
+    "described",
+    "first_error",
+    "is_from_outside",
+    "is_interrupt",
+    "within",
+]
 
 
 CANCELLATIONS, CANCELLED_S = 3, 1.0
@@ -51,11 +63,11 @@ async def within(
     answer: Awaitable[Any],
     *,
     late: Callable[[], None] = lambda: None,
-    progress: Callable[[], int] = lambda: 0,
+    progress: Callable[[], object] = lambda: 0,
 ) -> Any:
     """Await what an environment returned, in a task of its own; ``late`` is called before one that does not end is cancelled.
 
-    While ``progress`` counts up the limit begins again, a few times: on a busy machine everything takes longer.
+    While ``progress`` changes the limit begins again, a few times: on a busy machine everything takes longer.
 
     Raises: what it raises, see `awaited`; it does not end in time → NeverEnded.
     """

@@ -115,6 +115,11 @@ class Scenario:
         """Whether the scenario ran."""
         return self.unavailable is None
 
+    @property
+    def failure(self) -> str:
+        """What the environment did, as the end of a sentence: it raised an error, or never ended."""
+        return f"did not return: {self.error}" if self.error_kind is ErrorKind.NEVER_ENDED else f"raised {self.error}"
+
     def of(self, kind: type) -> list[Any]:
         """Return the events of one kind, in order."""
         return [event for event in self.events if isinstance(event, kind)]

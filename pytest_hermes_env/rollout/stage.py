@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -35,6 +36,9 @@ CLOSING = ("aclose", "close", "shutdown", "teardown")
 
 LATER_S = 10.0
 """Seconds that a scenario gets after another one did not end: one hang is enough to know."""
+
+MOST_HANGS = 8
+"""How often code may block the event loop until it is interrupted, before no further scenario is played."""
 
 SETTLE_S = 3.0
 """Seconds that tasks which outlive their scenario get to end by themselves."""
@@ -123,7 +127,7 @@ class Stage:
                 return True
             is_sync = record.error_kind is ErrorKind.NOT_AWAITABLE and not record.error_place.line
             cause = Cause.SETUP_NOT_ASYNC if is_sync else Cause.SETUP_FAILED
-            reason = Unavailable(cause, record.error, record.error_place)
+            reason = record.unavailable or Unavailable(cause, record.error, record.error_place)
             if is_first:
                 self.gate.reason = reason
             self.scenarios[name] = replace(record, unavailable=reason)
@@ -207,6 +211,10 @@ class Stage:
         ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` switches wandb on. ``more`` returns
         further fields of the record.
         """
+        if getattr(asyncio.get_running_loop(), "hangs", 0) >= MOST_HANGS:
+            reason = Unavailable(Cause.EARLIER_FAILURE, f"code blocked the event loop {MOST_HANGS} times")
+            self.scenarios[name] = Scenario(name=name, unavailable=reason)
+            return self.scenarios[name]
         before, asked = snapshot(self.env), len(self.mock.journal)
         self.policy = policy
         faults = faults or Faults(fault=fault)
@@ -292,11 +300,13 @@ class Stage:
         def late() -> None:
             journal.is_late = self.gate.is_late = True
 
-        def progress() -> int:
-            return len(journal.events) + len(journal.tool_calls) + len(self.mock.journal)
+        limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
+
+        def progress() -> tuple[int, ...]:
+            work = int(time.process_time() / limit_s * 10)  # a process that waits for nothing but a processor is at work
+            return work, len(journal.events), len(journal.tool_calls), len(self.mock.journal)
 
         try:
-            limit_s = min(self.timeout_s, LATER_S) if self.gate.is_late else self.timeout_s
             return await within(limit_s, answer, late=late, progress=progress)
         finally:
             if asyncio.iscoroutine(answer):

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.rollout.journal import Place
+from pytest_hermes_env.rollout.raised import Hung, NeverEnded
 
 __all__ = ["Cause", "ErrorKind", "ItemsEnd", "Unavailable", "kind_of"]
 
@@ -54,11 +55,15 @@ class ErrorKind(enum.Enum):
     """A plain function was awaited."""
     EVALUATE_NEEDS_ARGUMENTS = enum.auto()
     """``evaluate()`` was called without an argument that it requires."""
+    NEVER_ENDED = enum.auto()
+    """A call did not end in time."""
     OTHER = enum.auto()
 
 
 def kind_of(error: BaseException) -> ErrorKind:
     """Return the kind of an error. CPython has no classes for these, only texts of TypeError."""
+    if isinstance(error, Hung | NeverEnded):
+        return ErrorKind.NEVER_ENDED
     text = str(error) if isinstance(error, TypeError) else ""
     if "can't be used in 'await' expression" in text:
         return ErrorKind.NOT_AWAITABLE

@@ -52,13 +52,10 @@ def dynamic(evidence: Evidence) -> Verdict:
 
 
 def _of_error(evidence: Evidence, scenario: Scenario) -> Verdict:
-    if any(reward.error and not reward.injected for reward in scenario.of(Reward)):
-        return Verdict.not_exercised(f"compute_reward raised in {scenario.name}, which HE403 reports", "HE403", "HE301")
-    prompts = {item.error for item in evidence.scenario("items").items}
-    if scenario.error in prompts:
-        return Verdict.not_exercised(f"format_prompt raised {scenario.error}, which HE204 reports", "HE204")
-    message = f"collect_trajectories raised {scenario.error}"
+    if elsewhere := evidence.reported_elsewhere(scenario):
+        return elsewhere
+    message = f"collect_trajectories {scenario.failure}"
     return Verdict.failed([evidence.finding(message, *METHODS, place=scenario.error_place, scenario=scenario.name)])
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(*GROUPS, "items"))
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=GROUPS)

@@ -163,7 +163,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
             return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
         if evaluation.error:
-            return Verdict.not_exercised(f"evaluate() raised {evaluation.error}, which HE705 reports", "HE705")
+            return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
         message = "evaluate() never asked the model"
     if evaluation.error:
         message += f"; it raised {evaluation.error}"

@@ -202,8 +202,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
     if evaluation.error_kind is ErrorKind.NOT_AWAITABLE and not evaluation.error_place.line:
         return Verdict.not_exercised(f"evaluate() raised {evaluation.error}", "HE102")
+    if evaluation.error and (elsewhere := evidence.reported_elsewhere(evaluation)):
+        return elsewhere
     if evaluation.error:
-        message = f"evaluate() raised {evaluation.error}" + (", after it had logged" if logged else "")
+        message = f"evaluate() {evaluation.failure}" + (", after it had logged" if logged else "")
         place = evaluation.error_place
         return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
     if not logged:

@@ -244,7 +244,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_applicable("wandb_log is not overridden")
     for run in evidence.scenarios(*WITH_METRICS):
         if run.error:
-            message = f"wandb_log(metrics) raised {run.error}{WITH_METRICS[run.name]}"
+            message = f"wandb_log(metrics) {run.failure}{WITH_METRICS[run.name]}"
             return Verdict.failed([evidence.finding(message, "wandb_log", place=run.error_place, scenario=run.name)])
     ran = [run for run in evidence.scenarios(*SCENARIOS) if not run.error]
     if not ran:

@@ -329,7 +329,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if failing and with_metrics.error:
         return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}", "HE801")
     findings = [
-        evidence.finding(f"{CALLS[run.name]} raised {run.error}", "wandb_log", place=run.error_place, scenario=run.name)
+        evidence.finding(f"{CALLS[run.name]} {run.failure}", "wandb_log", place=run.error_place, scenario=run.name)
         for run in failing
     ]
     return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from collections.abc import MutableMapping
 from typing import Any
 
 from pytest_hermes_env.rollout.auto_script import brief_policy
-from pytest_hermes_env.rollout.buffers import changed
+from pytest_hermes_env.rollout.buffers import changed, copied
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
@@ -53,13 +52,13 @@ def _other(value: Any, depth: int) -> Any:
     if isinstance(value, int | float):
         return value + (MORE if isinstance(value, int) else SHIFT)
     if isinstance(value, list | deque):
-        if value:
-            value.extend(_other(copy.deepcopy(value[-1]), depth - 1) for _ in range(MORE))
+        for _ in range(MORE if value else 0):
+            value.append(_other(copied(value[-1]), depth - 1))
         return value
     if isinstance(value, MutableMapping):
         for key in list(value):
             value[key] = _other(value[key], depth - 1)
-    elif hasattr(value, "__dict__") and not callable(value):
+    elif hasattr(value, "__dict__") and not callable(value) and not type(value).__module__.startswith("asyncio"):
         for name, held in list(vars(value).items()):
             object.__setattr__(value, name, _other(held, depth - 1))  # records may be frozen
     return value

@@ -68,7 +68,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         value = await _awaited(real(*args, **kwargs))
     except BaseException as raised:
         if journal.is_late or not is_from_outside(raised):
-            error = "it did not end in time" if journal.is_late else described(raised)
+            error = "CancelledError: the scenario did not end in time" if journal.is_late else described(raised)
             note_reward(None, error, place=raised_in(source.path, raised) or source)
         raise
     finally:

@@ -242,15 +242,13 @@ MUTANTS = (
         "        began = time.time()\n",
         '        assert not self.exam, "exam"  # <- here\n',
     ),
-    _before(
-        "HE705", "leaves at its end", "terminal_tasks", "        scores = [sample", "        raise SystemExit(0)  # <- here\n"
-    ),
+    _before("HE705", "leaves at its end", "terminal_tasks", "        scores = [sample", "        raise SystemExit(0)\n"),
     _before(
         "HE705",
         "skips itself",
         "capitals_exam",
         "        right = sum(attempt.score",
-        '        import unittest\n\n        raise unittest.SkipTest("no key")  # <- here\n',
+        '        import unittest\n\n        raise unittest.SkipTest("no key")\n',
     ),
     _before("HE204", "leaves", "ledger_books", '        numbers = ", ".join', "        raise SystemExit(0)\n"),
     _before(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.source.finding import Finding, Severity
 
 A = Rule(doc="HE001 first", severity=Severity.ERROR)
 B = Rule(doc="HE002 second", severity=Severity.WARNING)
@@ -45,3 +48,40 @@ def test_warnings_fail_only_when_strict():
     ledger = Ledger(subject="env.py:Env", entries=(entry,))
 
     assert (ledger.failures(), ledger.failures(is_strict=True)) == ((), (entry,))
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """See nothing."""
+    return Verdict.not_exercised("nothing was seen")
+
+
+SEEN = Rule(doc="HE004 fourth", severity=Severity.ERROR, dynamic=judge)
+UNSEEN = Rule(doc="HE005 fifth", severity=Severity.ERROR, dynamic=judge)
+
+
+def test_a_rule_that_rollouts_should_exercise_and_did_not_is_unplayed():
+    """Unless it says why it could not be exercised, or a violation of another rule is why; rules without rollouts do not count."""
+
+    def unplayed(first: Outcome, **fields: object) -> list[str]:
+        entries = (
+            LedgerEntry(rule=A, outcome=Outcome.NOT_EXERCISED, note="has no rollout half"),
+            LedgerEntry(rule=SEEN, outcome=first),
+            LedgerEntry(rule=UNSEEN, outcome=Outcome.NOT_EXERCISED, note="no group", **fields),
+        )
+        return [entry.rule.id for entry in Ledger(subject="env.py:Env", entries=entries).unplayed]
+
+    assert unplayed(Outcome.PASSED) == ["HE005"]
+    assert unplayed(Outcome.PASSED, is_excused=True) == []
+    assert unplayed(Outcome.PASSED, because=("HE004",)) == ["HE005"]
+    assert unplayed(Outcome.FAILED, because=("HE004",)) == []
+    assert unplayed(Outcome.FAILED, because=("HE001",)) == ["HE005"]
+
+
+def test_findings_that_do_not_fail_the_run_are_warnings():
+    """The ledger counts them as pytest does; with --hermes-strict they fail."""
+    finding = Finding(message="no group")
+    entries = (LedgerEntry(rule=B, outcome=Outcome.FAILED, findings=(finding,)), LedgerEntry(rule=A, outcome=Outcome.PASSED))
+    strict = tuple(dataclasses.replace(entry, is_strict=True) for entry in entries)
+
+    assert Ledger(subject="env.py:Env", entries=entries).headline() == "2 rules: 2 passed; 1 warning"
+    assert Ledger(subject="env.py:Env", entries=strict).headline() == "2 rules: 1 passed, 1 failed"

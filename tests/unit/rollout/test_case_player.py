@@ -10,6 +10,7 @@ from pytest_hermes_env.inference.steps import call, say, turn
 from pytest_hermes_env.rollout.case_player import _gold_turns, _with_wrong_content, _wrong_content
 from pytest_hermes_env.rollout.cases import GOLD, NEAR_MISS, NOTHING, Case, Cases, ItemCases, Rung, Transcript
 from pytest_hermes_env.rollout.driver import Collector
+from pytest_hermes_env.rollout.journal import Reward
 
 from .small_env import SmallEnv
 
@@ -154,3 +155,28 @@ def test_without_gold_the_files_of_the_prompt_are_written(prompt: str, tools: li
 
     found = [next((text for text in (*expected,) if text in getattr(step, "arguments_text", "")), None) for step in calls]
     assert [text for text in found if text] == expected
+
+
+class Forgetful(SmallEnv):
+    """Pays less each time, and marks the item."""
+
+    async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+        """Count the calls on the item and on itself."""
+        del result, ctx
+        self.calls = getattr(self, "calls", 0) + 1
+        item["calls"] = item.get("calls", 0) + 1
+        return 1.0 / (self.calls * item["calls"])
+
+
+def test_a_declared_case_is_played_twice_on_copies_of_its_item() -> None:
+    """Both records are evidence; what the reward does to an item does not reach the next rollout."""
+    item = {"word": "red"}
+    entry = ItemCases(kind="item", which=item, label="the red item", cases=(Case(name=GOLD, of=of(DONE)),))
+
+    record = Collector(Forgetful, cases=Cases(items=(entry,)), timeout_s=30).collect(["cases"]).scenarios["cases"]
+
+    gold, *automatic = record.rungs
+    assert (gold.reward, gold.again, item) == (1.0, 0.5, {"word": "red"})
+    assert {rung.again for rung in automatic} == {None}
+    assert len(record.played) == 2 + len(automatic)
+    assert all(reward.changed == ("item",) for played in record.played for reward in played.of(Reward))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from pytest_hermes_env.rollout import event_loop
-from pytest_hermes_env.rollout.event_loop import BLOCKED_S, Hung, ScenarioLoop, _Step
+from pytest_hermes_env.rollout.event_loop import BLOCKED_S, ScenarioLoop, _Step
 from pytest_hermes_env.rollout.journal import Blocked, Journal, Place, current_journal, recording
+from pytest_hermes_env.rollout.raised import Hung
 
 HERE = Place(path="env.py", line=3, function="evaluate")
 ELSEWHERE = Place(path="env.py", line=9, function="other")
@@ -143,3 +146,60 @@ def test_a_step_knows_its_journal_by_its_context() -> None:
         return [current_journal.get(), None if handle._context.get(current_journal) is journal else journal]
 
     assert played(work) == [None, None]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGRTMAX"), reason="the platform has no signals of its own choice")
+def test_code_that_waits_in_c_is_interrupted() -> None:
+    """A sleep, a lock or a subprocess that never returns would hold up the whole run."""
+
+    async def work() -> str:
+        try:
+            threading.Event().wait()
+        except Hung:
+            return "interrupted"
+        return "returned"
+
+    assert played(work, hang_s=0.05) == "interrupted"
+
+
+def test_a_call_in_a_thread_that_never_returns_does_not_keep_the_loop_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is a daemon, and the loop waits a few seconds for it."""
+    monkeypatch.setattr(event_loop, "THREADS_S", 0.01)
+    released = threading.Event()
+
+    async def work() -> bool:
+        call = asyncio.ensure_future(asyncio.to_thread(released.wait))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        threads = [thread for thread in threading.enumerate() if thread.name == "hermes-env-call"]
+        call.cancel()
+        return all(thread.daemon for thread in threads) and bool(threads)
+
+    assert played(work)
+    released.set()
+
+
+def test_a_task_that_catches_every_cancellation_does_not_keep_the_loop_from_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """asyncio would wait for it forever."""
+    monkeypatch.setattr(event_loop, "CANCELLED_S", 0.01)
+    released: list[bool] = []
+
+    async def stubborn() -> None:
+        while not released:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+                await asyncio.sleep(3600)
+
+    async def work() -> str:
+        tasks.append(asyncio.ensure_future(stubborn()))
+        await asyncio.sleep(0)
+        return "ended"
+
+    tasks: list[asyncio.Task[None]] = []
+
+    assert played(work) == "ended"
+    assert not tasks[0].done()
+
+    released.append(True)
+    tasks[0]._log_destroy_pending = False  # type: ignore[attr-defined]
+    tasks[0].get_coro().close()
