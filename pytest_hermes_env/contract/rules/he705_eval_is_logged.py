@@ -18,7 +18,7 @@ Source: `environments.hermes_base_env`, `evaluate_items`; atroposlib 0.4.0, `env
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
@@ -67,7 +67,7 @@ def static(source: ClassSource) -> Verdict:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
-        handed = next((node for frame in frames for node in ast.walk(frame.function.node) if _mentions_log(node)), None)
+        handed = next((node for frame in frames for node in _handed_on(frame.function.node)), None)
         if handed is not None:
             return Verdict.undecided(f"line {handed.lineno} hands evaluate_log on")
         return Verdict.failed(
@@ -78,10 +78,14 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
 
 
-def _mentions_log(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Constant]:
-    return (isinstance(node, ast.Attribute) and node.attr == "evaluate_log") or (
-        isinstance(node, ast.Constant) and node.value == "evaluate_log"
-    )
+def _handed_on(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield where evaluate_log is named, but not called."""
+    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    for node in ast.walk(function):
+        if (isinstance(node, ast.Attribute) and node.attr == "evaluate_log" and node not in called) or (
+            isinstance(node, ast.Constant) and node.value == "evaluate_log"
+        ):
+            yield node
 
 
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:

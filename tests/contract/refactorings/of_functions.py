@@ -17,8 +17,6 @@ from .trees import (
     statement,
 )
 
-LAYER_CLASSES = ("HermesAgentBaseEnv", "Base", "SignalsBase")
-
 
 def extract_method(trees: Trees) -> None:
     """Move the body of each method into a method that it calls."""
@@ -78,10 +76,9 @@ def move_to_module(trees: Trees) -> None:
         (owner,) = owners
         guard = [node for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)]
         kept = [node for node in tree.body if node is not owner and node not in guard]
-        used = {node.id for node in ast.walk(owner) if isinstance(node, ast.Name)} | {"annotations"}
+        used = {node.id for node in ast.walk(owner) if isinstance(node, ast.Name)} - {"annotations"}
         trees[f"{name}_parts"] = ast.Module(body=[*kept, _mixin_of(owner)], type_ignores=[])
         names = sorted({item for node in kept for item in _bound(node)} & used | {f"{owner.name}Methods"})
-        names.remove("annotations") if "annotations" in names else None
         imports = statement(f"from .{name}_parts import {', '.join(names)}")
         tree.body = [statement("from __future__ import annotations"), imports, owner, *guard]
 
@@ -138,5 +135,7 @@ def _bound(node: ast.stmt) -> list[str]:
             return [(item.asname or item.name).split(".")[0] for item in names]
         case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
             return [name]
+        case ast.If() | ast.Try():
+            return [name for item in ast.walk(node) if item is not node and isinstance(item, ast.stmt) for name in _bound(item)]
         case _:
             return [item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
