@@ -22,6 +22,7 @@ def normalise(tree: ast.Module) -> None:
             block = getattr(node, name, None)
             if isinstance(block, list):
                 block[:] = [new for item in block for plain in _without_walrus(item) for new in _without_stack(plain)]
+                _return_directly(block)
         if isinstance(node, _Function):
             _call_directly(node)
     for node in ast.walk(tree):
@@ -183,6 +184,15 @@ def _attribute(node: ast.Call) -> ast.expr | None:
         ):
             return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), node)
     return None
+
+
+def _return_directly(block: list[ast.stmt]) -> None:
+    """Return the value of a name that is assigned in the statement before."""
+    match block:
+        case [*_, ast.Assign(targets=[ast.Name(id=name)], value=value), ast.Return(value=ast.Name(id=returned))] if (
+            name == returned
+        ):
+            block[-2:] = [ast.copy_location(ast.Return(value=value), value)]
 
 
 def _call_directly(function: _Function) -> None:

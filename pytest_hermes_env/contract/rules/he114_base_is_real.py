@@ -59,15 +59,10 @@ def _of_bases(source: ClassSource) -> Iterator[Finding]:
             continue
         if isinstance(base, ast.Subscript):
             yield finding_at(source, base, f"{LAYER_ENV} is not generic: {ast.unparse(base)} raises a TypeError at import")
-        for node in ast.walk(source.module.tree):
-            if isinstance(node, ast.ExceptHandler) and isinstance(inner, ast.Name):
-                yield from (
-                    finding_at(
-                        source, stub, f"{inner.id} is an empty class where the layer cannot be imported: nothing says so"
-                    )
-                    for stub in node.body
-                    if _is_stub(stub, inner.id)
-                )
+        for module, stub in _stubs(source.module, inner.id) if isinstance(inner, ast.Name) else ():
+            message = f"{ast.unparse(inner)} is an empty class where the layer cannot be imported: nothing says so"
+            line, column = module.place(stub)
+            yield Finding(message=message, path=module.path, line=line, column=column)
 
 
 def _stubs(module: Module, name: str) -> Iterator[tuple[Module, ast.stmt]]:

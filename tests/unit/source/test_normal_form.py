@@ -43,6 +43,7 @@ CASES = {
 }
 
 FUNCTIONS = {
+    "a name for what is returned": ("def f():\n    a = g()\n    return a", "def f():\n    return g()"),
     "a name for a method": (
         "def f(self):\n    log = self.log\n    log(1)",
         "def f(self):\n    log = self.log\n    self.log(1)",
