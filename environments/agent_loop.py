@@ -21,8 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from environments.encodable_text import encodable, encodable_arguments, encodable_value
 from environments.hermes_modules import explain_shadowing
-from environments.isolation import open_sandbox, result_storage
+from environments.isolation import in_sandbox, result_storage
+from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
 from environments.tool_call_parsers import get_parser
 
 try:
@@ -40,7 +42,7 @@ except ImportError as error:
         raise
     raise ImportError(f"hermes-agent cannot be imported: {error}. {reason}") from error
 
-__all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "resize_tool_pool"]
+__all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "ToolPoolError", "resize_tool_pool"]
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +63,10 @@ def resize_tool_pool(max_workers: int) -> None:
     old = _tool_executor
     _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="hermes-tool")
     old.shutdown(wait=False)
+
+
+class ToolPoolError(RuntimeError):
+    """No tool can run: the pool takes no call, or the rollout's sandbox cannot be opened."""
 
 
 class _Worker:
@@ -101,15 +107,21 @@ def _set_interrupt(active: bool, thread_id: int) -> None:
 async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Run a blocking tool function in the pool. Cancelling the awaiting task interrupts the tool and waits until it has stopped.
 
-    Context variables of the caller are visible to ``function``.
+    Context variables of the caller are visible to ``function``. Raises: ToolPoolError when the pool does not run it.
     """
     worker = _Worker()
     context = contextvars.copy_context()
-    running = _tool_executor.submit(lambda: context.run(worker.run, function, *args, **kwargs))
+    try:
+        running = _tool_executor.submit(lambda: context.run(worker.run, function, *args, **kwargs))
+    except RuntimeError as error:
+        raise ToolPoolError(f"the tool pool takes no calls: {error}") from error
     future = asyncio.wrap_future(running)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if running.cancelled() and task is not None and not task.cancelling():
+            raise ToolPoolError("the tool pool was shut down before the call began") from None
         worker.interrupt()
         if not running.cancel():
             await _until_stopped(future)
@@ -146,7 +158,8 @@ class AgentResult:
     """The outcome of one run of the agent, from which its reward is computed.
 
     The final answer is the last assistant message with content: walk ``messages`` backwards. The tools used are the names in
-    the assistant messages' ``tool_calls``, which are dicts. ``managed_state`` is the ManagedServer's state in token mode.
+    the assistant messages' ``tool_calls``, which are dicts. ``managed_state`` is the ManagedServer's state in token mode. ``end``
+    says how the run ended; it is None in a result that no loop made.
     """
 
     messages: list[dict[str, Any]]
@@ -155,6 +168,7 @@ class AgentResult:
     finished_naturally: bool = False
     reasoning_per_turn: list[str | None] = field(default_factory=list)
     tool_errors: list[ToolError] = field(default_factory=list)
+    end: RolloutEnd | None = field(default=None, compare=False, repr=False)
 
 
 def _extract_reasoning_from_message(message: Any) -> str | None:
@@ -222,11 +236,15 @@ def _json_type(value: object) -> str:
 
 def _read_call(call: Any) -> _Call:
     function = _read(call, "function")
+    raw = _read(function, "arguments")
     return _Call(
-        id=_read(call, "id") or f"call_{uuid.uuid4().hex[:24]}",
-        name=_read(function, "name") or "",
-        raw=_read(function, "arguments"),
+        id=encodable_value(_read(call, "id"), "The id of a tool call") or f"call_{uuid.uuid4().hex[:24]}",
+        name=encodable_value(_read(function, "name"), "The name of a tool call") or "",
+        raw=encodable_arguments(raw, _ARGUMENTS) if isinstance(raw, str) else encodable_value(raw, _ARGUMENTS),
     )
+
+
+_ARGUMENTS = "The arguments of a tool call"
 
 
 class HermesAgentLoop:
@@ -259,36 +277,57 @@ class HermesAgentLoop:
         self.extra_body = extra_body
         self.budget_config = budget_config or DEFAULT_BUDGET
         self.failure: Exception | None = None
-        """The server's error that ended the last run early, or None."""
+        """The error of the server or the tool pool that ended the last run early, or None."""
         self._todo_store = TodoStore()
 
     async def run(self, messages: list[dict[str, Any]]) -> AgentResult:
-        """Run until the model answers without a tool call, the server fails, or the turns are used up.
+        """Run until the model answers without a tool call, a reply is cut, something fails, or the turns are used up.
 
-        ``messages`` is extended in place and becomes ``result.messages``.
+        ``messages`` is extended in place and becomes ``result.messages``; ``result.end`` names the end.
         """
         self.failure = None
+        messages[:] = [_encodable_message(message) for message in messages]
         result = AgentResult(messages=messages)
         user_task = _user_task(messages)
+        end: RolloutEnd | None = None
         for turn in range(1, self.max_turns + 1):
             result.turns_used = turn
-            message = await self._ask(messages, turn)
-            if message is None:
+            try:
+                end = await self._turn(turn, user_task, result)
+            except ToolPoolError as error:
+                logger.exception("Tools cannot run on turn %d of rollout %s", turn, self.task_id)
+                self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
+            if end is not None:
                 break
-            reasoning = _extract_reasoning_from_message(message)
-            result.reasoning_per_turn.append(reasoning)
-            content, calls = self._read_answer(message)
-            messages.append(_assistant_message(content, calls, reasoning))
-            if not calls:
-                result.finished_naturally = True
-                break
-            answers = [await self._answer(call, turn, user_task, result) for call in calls]
-            messages.extend(await self._within_turn_budget(answers))
+        result.end = current_record().end = end or RolloutEnd.TURNS_USED_UP
+        result.finished_naturally = result.end is RolloutEnd.FINISHED
         result.managed_state = self.server.get_state() if hasattr(self.server, "get_state") else None
+        logger.debug("Rollout %s ended: %s, after %d turns", self.task_id, result.end, result.turns_used)
         return result
 
+    async def _turn(self, turn: int, user_task: str | None, result: AgentResult) -> RolloutEnd | None:
+        """Ask the model once and run its tool calls; return the rollout's end, or None when it goes on."""
+        choice = await self._ask(result.messages, turn)
+        if choice is None:
+            return RolloutEnd.MODEL_FAILED
+        reasoning = _extract_reasoning_from_message(choice.message)
+        reasoning = encodable(reasoning, "The model's reasoning") if reasoning else reasoning
+        result.reasoning_per_turn.append(reasoning)
+        content, calls = self._read_answer(choice.message)
+        result.messages.append(_assistant_message(content, calls, reasoning))
+        reason = getattr(choice, "finish_reason", NO_REASON)
+        if cut := end_of_reply(reason):
+            self._tell_incomplete(cut, reason, turn)
+            result.messages.extend(_not_run(call, cut, turn, result) for call in calls)
+            return cut
+        if not calls:
+            return RolloutEnd.FINISHED
+        answers = [await self._answer(call, turn, user_task, result) for call in calls]
+        result.messages.extend(await self._within_turn_budget(answers))
+        return None
+
     async def _ask(self, messages: list[dict[str, Any]], turn: int) -> Any:
-        """Return the model's next message; None, with ``failure`` set, when the server failed or returned no choices."""
+        """Return the choice with the model's next message; None, with ``failure`` set, when the server failed or returned none."""
         request: dict[str, Any] = {"messages": messages, "n": 1, "temperature": self.temperature}
         if self.tool_schemas:
             request["tools"] = self.tool_schemas
@@ -303,15 +342,22 @@ class HermesAgentLoop:
             self.failure = error
             return None
         choices = getattr(response, "choices", None)
-        if not choices:
+        if not choices or getattr(choices[0], "message", None) is None:
             logger.warning("The inference server returned no choices on turn %d of rollout %s", turn, self.task_id)
             self.failure = RuntimeError(f"the inference server returned no choices on turn {turn}")
             return None
-        return choices[0].message
+        return choices[0]
+
+    def _tell_incomplete(self, end: RolloutEnd, reason: Any, turn: int) -> None:
+        """Log that a reply is incomplete; a reply that the server aborted is a failure of the server."""
+        text = f"The reply on turn {turn} of rollout {self.task_id} is incomplete: finish_reason {reason!r}"
+        logger.warning("%s; the rollout ends (%s)", text, end)
+        if end.is_failure:
+            self.failure = RuntimeError(text)
 
     def _read_answer(self, message: Any) -> tuple[str, list[_Call]]:
         """Return content and tool calls; calls that the server left in the text are parsed."""
-        content = message_text(_read(message, "content"))
+        content = encodable(message_text(_read(message, "content")), "The model's reply")
         calls = _as_list(_read(message, "tool_calls"))
         if not calls and self.tool_schemas and "<tool_call>" in content:
             parsed_content, parsed_calls = get_parser("hermes").parse(content)
@@ -333,8 +379,10 @@ class HermesAgentLoop:
         except BadArguments as bad:
             error = f"Invalid arguments for {call.name}: {bad}"
             text = json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."}, ensure_ascii=False)
+        except ToolPoolError:
+            raise
         except Exception as failure:
-            error = f"Tool execution failed: {type(failure).__name__}: {failure}"
+            error = encodable(f"Tool execution failed: {type(failure).__name__}: {failure}", "The error of a tool")
             text = json.dumps({"error": error}, ensure_ascii=False)
             logger.exception("Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
         if error:
@@ -354,12 +402,16 @@ class HermesAgentLoop:
 
     def _dispatch(self, name: str, arguments: dict[str, Any], user_task: str | None) -> str:
         """Call hermes from a pool thread, in this rollout's own sandbox."""
-        open_sandbox(self.task_id)
         extra: dict[str, Any] = {}
         if name == "execute_code":  # otherwise hermes uses the tools of the group that resolved its tools last
             extra["enabled_tools"] = sorted(self.valid_tool_names)
-        answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
-        return answer if isinstance(answer, str) else _multimodal_text(answer)
+        with contextlib.ExitStack() as sandbox:
+            try:
+                sandbox.enter_context(in_sandbox(self.task_id))
+            except Exception as error:
+                raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
+            answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
+        return encodable(answer if isinstance(answer, str) else _multimodal_text(answer), f"The result of {name}")
 
     async def _within_result_budget(self, text: str, call: _Call) -> str:
         """Move a result that is too long for the conversation into the sandbox, and leave a preview."""
@@ -384,6 +436,20 @@ class HermesAgentLoop:
             env=result_storage(self.task_id, get_active_env(self.task_id)),
             config=self.budget_config,
         )
+
+
+def _encodable_message(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of the prompt, whose text the environment wrote."""
+    content = encodable_value(message.get("content"), "A message of the prompt")
+    return message if content == message.get("content") else {**message, "content": content}
+
+
+def _not_run(call: _Call, end: RolloutEnd, turn: int, result: AgentResult) -> dict[str, Any]:
+    """Return the tool message of a call in an incomplete reply, and record that it did not run: it may be half of another call."""
+    error = f"Not run: the reply with this call is incomplete ({end})"
+    text = json.dumps({"error": error})
+    result.tool_errors.append(ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text))
+    return {"role": "tool", "tool_call_id": call.id, "content": text}
 
 
 def _assistant_message(content: str, calls: list[_Call], reasoning: str | None) -> dict[str, Any]:

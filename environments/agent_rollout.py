@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from environments.agent_loop import AgentResult
+from environments.rollout_end import RolloutEnd, end_of_result
 from environments.tool_context import ToolContext
 
 __all__ = ["AgentRollout"]
@@ -13,7 +15,7 @@ __all__ = ["AgentRollout"]
 
 @dataclass(frozen=True, kw_only=True)
 class AgentRollout:
-    """One run of the agent on one item. ``ctx`` is its sandbox, which is released when the ``async with`` block ends."""
+    """One run of the agent on one item. ``ctx`` is its sandbox, which is released when the ``async with`` block ends; then it raises."""
 
     item: Any
     prompt: str
@@ -23,7 +25,14 @@ class AgentRollout:
     server: Any
     """The model server that the agent loop talked to."""
     failure: Exception | None = None
-    """The error of the model server that ended the loop early; None when every turn was answered."""
+    """The error of the model server, or of the tool pool, that ended the loop early; None when every turn was answered."""
+    generation_params: Mapping[str, Any] = field(default_factory=dict)
+    """The sampling parameters of the agent's requests, as the trainer reads them."""
+
+    @property
+    def end(self) -> RolloutEnd:
+        """How the agent's run ended."""
+        return end_of_result(self.result, self.failure)
 
     @property
     def task_id(self) -> str:

@@ -46,6 +46,7 @@ from environments.command_settings import (
     validation_rows,
     without_secrets,
 )
+from environments.trainer_groups import has_only_failed_rollouts
 
 __all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 
@@ -173,13 +174,12 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
             if item is None:
                 logger.info("get_next_item returned None: no more items to process")
                 break
-            group, _ = await env.collect_trajectories(item)
-            processed = await env.postprocess_histories(group) if group else None
+            processed, error = await _collected(env, item)
             if not processed:
                 failures += 1
                 if failures >= give_up_after:
-                    raise RuntimeError(_no_data_message(env, failures))
-                logger.warning("A group returned no data; %d of %d tries", failures, give_up_after)
+                    raise error or RuntimeError(_no_data_message(env, failures))
+                logger.warning("A group returned no data; %d of %d tries", failures, give_up_after, exc_info=error)
                 continue
             failures = 0
             await env.handle_send_to_api(processed, item, do_send_to_api=False, abort_on_any_max_length_exceeded=False)
@@ -191,6 +191,17 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
             env.jsonl_writer.close()
     if env.config.data_path_to_save_groups is not None:
         generate_html(env.config.data_path_to_save_groups)
+
+
+async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
+    """Return the group of an item, or None if it has no rollout that was scored; and what it raised."""
+    try:
+        group, _ = await env.collect_trajectories(item)
+        processed = await env.postprocess_histories(group) if group else None
+    except Exception as error:  # noqa: BLE001 - raised when no further item is tried
+        return None, error
+    groups = processed if isinstance(processed, list) else [processed]
+    return (processed if any(group and not has_only_failed_rollouts(group) for group in groups) else None), None
 
 
 def _no_data_message(env: BaseEnv, failures: int) -> str:

@@ -4,7 +4,8 @@ Place in the flow: ``HermesAgentBaseEnv.evaluate_items`` calls `run_each` with `
 `metrics_of` with all samples.
 
 A sample has ``prompt``, ``score`` and, once the agent has run, ``turns``, ``finished``, ``tool_errors`` (a count) and
-``messages``. An item that failed has the score None and an ``error``.
+``messages``; then the fields of ``item_fields`` and ``score``. An item that failed has the score None, an ``error``, and the
+``end`` of its rollout.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import asyncio
 import inspect
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from statistics import fmean
@@ -24,10 +25,25 @@ from tqdm import tqdm
 
 from environments.agent_rollout import AgentRollout
 from environments.concurrency import all_or_none
+from environments.limits import check_count
 from environments.nonblocking_calls import bridged
+from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
 
-__all__ = ["Evaluation", "Sample", "Score", "error_text", "held_out_items", "metrics_of", "run_each", "sample_of"]
+__all__ = [
+    "Evaluation",
+    "MoreMetrics",
+    "Sample",
+    "Score",
+    "check_function",
+    "error_text",
+    "further_metrics",
+    "held_out_items",
+    "item_list",
+    "metrics_of",
+    "run_each",
+    "sample_of",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +51,10 @@ Sample = dict[str, Any]
 
 Score = Callable[[AgentRollout], Awaitable[float | Mapping[str, Any]]]
 """Scores a rollout: returns the score, or fields of the sample with ``score`` among them."""
+
+
+MoreMetrics = Callable[[list[Sample]], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+"""Computes further metrics of the samples that were scored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +68,38 @@ class Evaluation:
 
 
 async def held_out_items(env: Any) -> list[Any]:
-    """Return the result of ``env.get_eval_items()``, which may be a coroutine function or a plain one."""
+    """Return the items of ``env.get_eval_items()``: a coroutine function, a plain one, or a generator of either kind.
+
+    Raises: TypeError when it returns no collection of items.
+    """
     items = env.get_eval_items()
-    return list(await items if inspect.isawaitable(items) else items)
+    items = await items if inspect.isawaitable(items) else items
+    if isinstance(items, AsyncIterable):
+        return [item async for item in items]
+    return item_list(items, "get_eval_items() must return the held-out items")
+
+
+def item_list(items: object, requirement: str) -> list[Any]:
+    """Return a collection as a list. Raises: TypeError for None, text, a mapping, and what cannot be iterated over."""
+    if isinstance(items, (str, bytes, Mapping)) or not (isinstance(items, Iterable) or hasattr(items, "__getitem__")):
+        raise TypeError(f"{requirement}, as a list or another sequence, got {type(items).__name__} {str(items)[:80]!r}")
+    return list(items)  # type: ignore[call-overload,no-any-return]  # a data set may have __getitem__ alone
+
+
+def check_function(name: str, function: object, argument: str) -> None:
+    """Check a function that `evaluate_items` was given. Raises: TypeError unless it can be called with one argument, or is None."""
+    if function is None:
+        return
+    if not callable(function):
+        raise TypeError(f"{name} must be a function of {argument}, got {type(function).__name__} {str(function)[:80]!r}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a function in C may tell no signature
+        return
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(f"{name} must accept one argument, {argument}; its signature is {signature}: {error}") from None
 
 
 # ---------------------------------------------------------------------- running the items
@@ -61,18 +110,15 @@ async def run_each(
 ) -> list[Sample]:
     """Return one sample per item, in order; at most ``max_concurrent`` items run at once.
 
-    A cancellation cancels every item and waits until all have ended. Raises: ValueError when there are no items.
+    A cancellation cancels every item and waits until all have ended. Raises: ValueError when there are no items or
+    ``max_concurrent`` is less than 1; TypeError when it is no integer.
     """
     if not items:
         raise ValueError(
             "There is nothing to evaluate: evaluate_items requires at least one item, and got none. Set self.eval_items in "
             "setup(), override get_eval_items(), or pass items=[...]"
         )
-    if max_concurrent < 1:
-        raise ValueError(
-            f"max_concurrent must be at least 1, got {max_concurrent}: no item would ever run. Without this argument it is the "
-            "setting max_eval_workers"
-        )
+    check_count("max_concurrent (without this argument, the setting max_eval_workers)", max_concurrent)
     free = asyncio.Semaphore(max_concurrent)
     with _progress_bar(len(items)) as advance:
 
@@ -113,39 +159,54 @@ async def sample_of(
 ) -> Sample:
     """Return the sample of one item, with an ``error`` when a step of it failed."""
     sample: Sample = {"prompt": None, "score": None}
+    end = RolloutEnd.ENVIRONMENT_FAILED
     try:
-        sample.update(item_fields(item) if item_fields else {})
+        further = _fields("item_fields", item_fields(item)) if item_fields else {}
+        sample = {**further, **sample}
         sample["prompt"] = prompt = format_prompt(item)
         async with rollout_of(item, prompt) as rollout:
-            sample.update(_agent_fields(rollout))
-            sample.update(await bridged(_score_fields)(score, rollout))
+            facts = _agent_facts(rollout)
+            sample |= {**facts, "messages": rollout.result.messages}
+            end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
+            sample |= {**await bridged(_score_fields)(score, rollout), **facts}
     except Exception as error:
         logger.exception("Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
-        sample["error"] = error_text(error)
+        sample |= {"score": None, "error": error_text(error), "end": end.value}
     return sample
 
 
-def _agent_fields(rollout: AgentRollout) -> Sample:
+def _agent_facts(rollout: AgentRollout) -> Sample:
+    """Return the fields that metrics are computed from."""
     result = rollout.result
     return {
         "turns": result.turns_used,
         "finished": result.finished_naturally,
         "tool_errors": len(result.tool_errors),
-        "messages": result.messages,
     }
 
 
 async def _score_fields(score: Score, rollout: AgentRollout) -> Sample:
     """Return the score, with the other fields that ``score`` returned.
 
-    Raises: the model server's error when that ended the rollout; ValueError when the score is not a finite number.
+    Raises: the error of the model server or the tools when that ended the rollout; ValueError when the score is not a finite number.
     """
     if rollout.failure is not None:
         raise rollout.failure
+    if rollout.end.is_failure:
+        raise RuntimeError(f"the rollout ended without an answer of the model: {rollout.end}")
     returned: Any = score(rollout)
     value = await returned if inspect.isawaitable(returned) else returned
-    fields = dict(value) if isinstance(value, Mapping) else {"score": value}
-    return {**fields, "score": as_reward(fields.get("score"))}
+    if not isinstance(value, Mapping):
+        return {"score": as_reward(value, "score")}
+    if "score" not in value:
+        raise ValueError(f"score must return a field 'score' among its fields, got {', '.join(map(str, value))[:200]}")
+    return {**value, "score": as_reward(value["score"], "score, in its field 'score',")}
+
+
+def _fields(name: str, value: object) -> Sample:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must return a mapping of fields, got {type(value).__name__} {str(value)[:80]!r}")
+    return dict(value)
 
 
 def error_text(error: Exception) -> str:
@@ -157,18 +218,12 @@ def error_text(error: Exception) -> str:
 # ---------------------------------------------------------------------- all items
 
 
-def metrics_of(
-    samples: Sequence[Sample],
-    *,
-    pass_score: float | None,
-    more: Callable[[list[Sample]], Mapping[str, Any]] | None = None,
-) -> dict[str, Any]:
+def metrics_of(samples: Sequence[Sample], *, pass_score: float | None) -> dict[str, Any]:
     """Return the counts, and the means over the items that were scored; there are no means if every item failed.
 
-    ``eval/pass_rate`` is the share of scores of at least ``pass_score``; None omits it. ``more`` returns further metrics of
-    the samples that were scored.
+    ``eval/pass_rate`` is the share of scores of at least ``pass_score``; None omits it.
     """
-    scored = [sample for sample in samples if "error" not in sample]
+    scored = _scored(samples)
     metrics: dict[str, Any] = {"eval/items": len(samples), "eval/errors": len(samples) - len(scored)}
     if not scored:
         return metrics
@@ -178,4 +233,20 @@ def metrics_of(
     metrics["eval/mean_turns"] = fmean(sample["turns"] for sample in scored)
     metrics["eval/finished_rate"] = fmean(sample["finished"] for sample in scored)
     metrics["eval/mean_tool_errors"] = fmean(sample["tool_errors"] for sample in scored)
-    return metrics | dict(more(scored) if more else {})
+    return metrics
+
+
+async def further_metrics(metrics: MoreMetrics | None, samples: Sequence[Sample]) -> Mapping[str, Any]:
+    """Return what ``metrics`` computes from the samples that were scored; nothing without it, or if every item failed.
+
+    Raises: what ``metrics`` raises; TypeError when it returns no mapping.
+    """
+    scored = _scored(samples)
+    if metrics is None or not scored:
+        return {}
+    returned: Any = metrics(scored)
+    return _fields("metrics", await returned if inspect.isawaitable(returned) else returned)
+
+
+def _scored(samples: Sequence[Sample]) -> list[Sample]:
+    return [sample for sample in samples if sample["score"] is not None]

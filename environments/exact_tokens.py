@@ -2,14 +2,13 @@
 
 Place in the flow: `HermesAgentBaseEnv` uses `ExactVLLMServer` and `ExactSGLangServer` instead of atroposlib's classes, which
 take the ids from the list of logprobs: a missing logprob silently removes its token, and `ManagedServer` fills the gap with
-1.0. `token_mode.RolloutServer` calls `check_sampled` before that.
+1.0. `answer_checks` has the checks that need more than the answer's format.
 
 Source: the requests are those of atroposlib 0.4.0, ``envs/server_handling/vllm_server.py`` and ``sglang_server.py``.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -20,30 +19,12 @@ from atroposlib.envs.server_handling.server_baseline import APIServer
 from atroposlib.envs.server_handling.sglang_server import SGLangServer
 from atroposlib.envs.server_handling.vllm_server import VLLMServer
 
-__all__ = [
-    "ExactSGLangServer",
-    "ExactVLLMServer",
-    "TokenModeError",
-    "check_sampled",
-    "described",
-    "exact_server_class",
-    "without_completion",
-]
+from environments.answer_checks import ADVICE, SampledIds, TokenModeError, check_prompt, check_prompt_length, described
+
+__all__ = ["ExactSGLangServer", "ExactVLLMServer", "TokenModeError", "exact_server_class"]
 
 Completions = tuple[list[int], list[list[int]], list[list[float]], list[Any]]
 """(prompt tokens, and per completion: tokens, logprobs, finish reason)."""
-
-LARGEST_LOGPROB = 1e-3
-"""The largest valid logprob, in nats; rounding may produce slightly more than 0."""
-
-_ADVICE = (
-    "Token mode needs the id and the logprob of every sampled token: from vLLM as [{id: logprob}] for each token, from SGLang as "
-    "meta_info.output_token_logprobs."
-)
-
-
-class TokenModeError(RuntimeError):
-    """A rollout has no exact tokens, because of the inference server, the tokenizer or the chat template."""
 
 
 def exact_server_class(server_type: str) -> type[APIServer] | None:
@@ -65,7 +46,14 @@ class ExactVLLMServer(VLLMServer):
             logged = answer.get("logprobs") or [[]] * len(finish_reasons)
             pairs = [[next(iter(place[0].items())) for place in places] for places in logged]
             ids = [[int(token) for token, _ in row] for row in pairs]
-            tokens = [_all_of(own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)]
+            tokens: list[list[int]] = [
+                _all_of(self, own, sampled) for own, sampled in zip(ids, answer.get("token_ids") or ids, strict=True)
+            ]
+            _check_count(self, len(tokens), len(finish_reasons))
+            if (seen := answer.get("prompt_token_ids")) is not None:
+                check_prompt(self, prompt, seen)
+            texts = answer.get("text") or []
+            tokens = [SampledIds.of(row, texts[n] if n < len(texts) else None) for n, row in enumerate(tokens)]
         return prompt, tokens, [[logprob for _, logprob in row] for row in pairs], finish_reasons
 
 
@@ -79,20 +67,29 @@ class ExactSGLangServer(SGLangServer):
         body = {"input_ids": prompt, "sampling_params": kwargs, "return_logprob": True, "return_text_in_logprobs": False}
         answer = await _generate(self, body)
         with _reading_answer(self):
-            read = [_read_sglang(self, one) for one in (answer if isinstance(answer, list) else [answer])]
+            read = [_read_sglang(self, prompt, one) for one in (answer if isinstance(answer, list) else [answer])]
         return prompt, [tokens for tokens, _, _ in read], [logprobs for _, logprobs, _ in read], [end for _, _, end in read]
 
 
-def _read_sglang(server: Any, answer: Mapping[str, Any]) -> tuple[list[int], list[float], Any]:
+def _read_sglang(server: Any, prompt: list[int], answer: Mapping[str, Any]) -> tuple[list[int], list[float], Any]:
     """Return tokens, logprobs and finish reason of one completion."""
     meta = answer["meta_info"]
     entries = meta.get("output_token_logprobs") or []
-    ids = _all_of([entry[1] for entry in entries], answer.get("output_ids") or [])
+    ids = _all_of(server, [entry[1] for entry in entries], answer.get("output_ids") or [], meta.get("finish_reason"))
     if meta.get("completion_tokens", 0) > len(ids):
         raise TokenModeError(
-            f"{described(server)} sampled {meta['completion_tokens']} tokens and returned the ids of {len(ids)}. {_ADVICE}"
+            f"{described(server)} sampled {meta['completion_tokens']} tokens and returned the ids of {len(ids)}. {ADVICE}"
         )
-    return ids, [entry[0] for entry in entries], meta.get("finish_reason")
+    if (seen := meta.get("prompt_tokens")) is not None:
+        check_prompt_length(server, prompt, seen)
+    return SampledIds.of(ids, answer.get("text")), [entry[0] for entry in entries], meta.get("finish_reason")
+
+
+def _check_count(server: Any, completions: int, finish_reasons: int) -> None:
+    if completions != finish_reasons:
+        raise TokenModeError(
+            f"{described(server)} returned {completions} completions and {finish_reasons} finish reasons. {ADVICE}"
+        )
 
 
 def _take_prompt(tokenizer: Any, kwargs: dict[str, Any]) -> list[int]:
@@ -133,54 +130,26 @@ def _reading_answer(server: Any) -> Iterator[None]:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, aiohttp.ContentTypeError) as error:
         raise TokenModeError(
-            f"{described(server)} answered in a format that cannot be read: {type(error).__name__}: {error}. {_ADVICE}"
+            f"{described(server)} answered in a format that cannot be read: {type(error).__name__}: {error}. {ADVICE}"
         ) from error
 
 
-def _all_of(with_logprobs: list[int], sampled: Sequence[int]) -> list[int]:
-    """Return the sampled ids. A server that omits the end of a turn from them may still return its logprob."""
+def _all_of(server: Any, with_logprobs: list[int], sampled: Sequence[int], finish_reason: Any = None) -> list[int]:
+    """Return the sampled ids.
+
+    SGLang omits the token that ended the reply from them, and returns its logprob. Raises: TokenModeError for more logprobs than
+    that, or logprobs of other tokens.
+    """
     for place, (own, other) in enumerate(zip(with_logprobs, sampled, strict=False)):
         if own != other:
             raise TokenModeError(
-                f"The logprob of sampled token {place} is that of id {own}, but id {other} was sampled. {_ADVICE}"
+                f"The logprob of sampled token {place} is that of id {own}, but id {other} was sampled. {ADVICE}"
             )
-    return list(sampled) if len(sampled) > len(with_logprobs) else with_logprobs
-
-
-# ---------------------------------------------------------------------- checks
-
-
-def check_sampled(server: Any, tokenizer: Any, tokens: Sequence[int], logprobs: Sequence[float]) -> None:
-    """Raise TokenModeError unless each sampled token has a logprob and an id that is in the tokenizer's vocabulary."""
-    if len(logprobs) != len(tokens) or not tokens:
+    matched = finish_reason.get("matched") if isinstance(finish_reason, Mapping) else None
+    extra = with_logprobs[len(sampled) :] if sampled else []
+    if extra and (extra != [matched] or sampled[-1] == matched):
         raise TokenModeError(
-            f"{described(server)} returned {len(logprobs)} logprobs for {len(tokens)} sampled tokens; there must be one for each "
-            f"token, and at least one token. {_ADVICE}"
+            f"{described(server)} returned {len(with_logprobs)} logprobs for {len(sampled)} sampled tokens; there must be one for each "
+            f"token. {ADVICE}"
         )
-    size = len(tokenizer) if hasattr(tokenizer, "__len__") else math.inf
-    for index, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
-        if not _is_logprob(logprob):
-            raise TokenModeError(
-                f"{described(server)} returned {logprob!r} as the logprob of sampled token {index}; expected a number of at most 0. "
-                f"{_ADVICE}"
-            )
-        if not 0 <= token < size:
-            name = getattr(tokenizer, "name_or_path", type(tokenizer).__name__)
-            raise TokenModeError(
-                f"{described(server)} sampled the token id {token}, and the tokenizer {name!r} knows the ids 0 to {size - 1}. "
-                "Set tokenizer_name to the tokenizer of the model that is served."
-            )
-
-
-def _is_logprob(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value <= LARGEST_LOGPROB
-
-
-def described(server: Any) -> str:
-    """Return the server's address and class, for messages."""
-    return f"The inference server {getattr(server.config, 'base_url', '')} ({type(server).__name__})"
-
-
-def without_completion(server: Any) -> TokenModeError:
-    """Return the error for an answer without a completion."""
-    return TokenModeError(f"{described(server)} answered without a completion. {_ADVICE}")
+    return list(sampled) if len(sampled) > len(with_logprobs) else with_logprobs

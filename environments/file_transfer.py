@@ -1,9 +1,10 @@
-"""Moves bytes in and out of a sandbox through its terminal, the one tool that every backend has.
+"""Moves bytes in and out of a sandbox through its shell, which every backend has.
 
 Files are sent as base64 in chunks. Every path is quoted, every chunk is checked, a target file appears only when it is
-complete, and no file name in a sandbox can make a download write outside its target directory.
+complete, and no file name in a sandbox can make a download write outside its target directory. Reading has a size limit and a
+time limit, and only regular files are opened: a FIFO or a device of the agent cannot stall or flood the reader.
 
-Place in the flow: `ToolContext` calls these functions with itself as the terminal.
+Place in the flow: `ToolContext` calls these functions with the shell of its rollout.
 """
 
 from __future__ import annotations
@@ -14,97 +15,200 @@ import os
 import posixpath
 import shlex
 import tempfile
+import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["TransferError", "download_dir", "download_file", "read_bytes", "upload_dir", "upload_file"]
+__all__ = ["NotReadable", "Shell", "TransferError", "download_dir", "download_file", "read_bytes", "upload_dir", "upload_file"]
+
+MAX_BYTES = 64 * 2**20
+"""Bytes that one read or download returns at most, unless the caller says otherwise."""
+
+FILE_TIMEOUT_S = 60
+"""Seconds that reading one file may take, unless the caller says otherwise."""
+
+DIRECTORY_TIMEOUT_S = 600
+"""Seconds that downloading a directory may take, unless the caller says otherwise."""
 
 UPLOAD_CHARS = 60_000
 """base64 characters per upload command; a shell argument is limited to 128 KB. A multiple of four, so that each chunk decodes."""
 
 DOWNLOAD_BYTES = 33_000
-"""Bytes per download command: 44,000 base64 characters stay below hermes' limit of 50,000 characters of output."""
+"""Bytes per terminal call: 44,000 base64 characters stay below hermes' limit of 50,000 characters of output."""
+
+HEX_BYTES = 12_000
+"""Bytes per terminal call in hexadecimal: three characters for each."""
+
+UNCUT_BYTES = 8 * 2**20
+"""Bytes per command whose output hermes does not cut."""
+
+COMMAND_TIMEOUT_S = 180
+"""Seconds for a command that writes or removes."""
+
+NOT_REGULAR = "it is not a regular file"
+TIMED_OUT = 124
+"""The exit code with which hermes reports a command that took too long."""
 
 
 class TransferError(Exception):
     """A transfer failed; the message has the reason."""
 
 
-class Terminal(Protocol):
-    """The method that a transfer requires."""
-
-    def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
-        """Run a command and return its exit code and output."""
+class NotReadable(TransferError):
+    """A file must not be read: it is not a regular file, it exceeds the size limit, or reading takes too long."""
 
 
-def upload_file(terminal: Terminal, local: Path, remote: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Shell:
+    """How a rollout's commands run; both functions take the command and its timeout in seconds.
+
+    ``terminal`` is hermes' tool, which cuts and redacts output. ``uncut`` returns a command's whole output; None if it fails or if
+    hermes has no environment for the rollout, as when a double answers the tools.
+    """
+
+    terminal: Callable[[str, int], dict[str, Any]]
+    uncut: Callable[[str, int], str | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """What is left for reading: bytes, and the time until ``deadline``."""
+
+    max_bytes: int
+    timeout: int
+    deadline: float
+
+    def seconds_left(self, remote: str) -> int:
+        """Return the timeout for the next command. Raises: no time is left → NotReadable."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise self.timed_out(remote)
+        return max(1, int(left))
+
+    def check_size(self, remote: str, size: int) -> None:
+        """Raises: a file of ``size`` bytes exceeds the limit → NotReadable."""
+        if size > self.max_bytes:
+            raise NotReadable(
+                f"Cannot read {remote}: it exceeds the limit of {self.max_bytes:,} bytes; max_bytes= raises the limit"
+            )
+
+    def timed_out(self, remote: str) -> NotReadable:
+        """Return the error for a read that took too long."""
+        return NotReadable(f"Cannot read {remote}: it takes longer than {self.timeout} seconds; timeout= raises the limit")
+
+
+def _limits(max_bytes: int, timeout: int) -> _Limits:
+    return _Limits(max_bytes=max_bytes, timeout=timeout, deadline=time.monotonic() + timeout)
+
+
+def upload_file(shell: Shell, local: Path, remote: str) -> dict[str, Any]:
     """Copy ``local`` into the sandbox; see `ToolContext.upload_file`."""
     try:
         data = local.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the local path
         return {"exit_code": -1, "output": f"Cannot read local file {local}: {error}"}
     try:
-        _write_bytes(terminal, data, remote)
+        _write_bytes(shell, data, remote)
     except TransferError as error:
         return {"exit_code": -1, "output": str(error)}
     return {"exit_code": 0, "output": f"{len(data)} bytes to {remote}", "bytes": len(data)}
 
 
-def upload_dir(terminal: Terminal, local: Path, remote: str) -> list[dict[str, Any]]:
+def upload_dir(shell: Shell, local: Path, remote: str) -> list[dict[str, Any]]:
     """Copy every regular file under ``local``; see `ToolContext.upload_dir`."""
     if not local.is_dir():
         return [{"exit_code": -1, "output": f"Local directory not found: {local}"}]
     files = sorted(path for path in local.rglob("*") if path.is_file())
     return [
-        {"path": str(path), **upload_file(terminal, path, posixpath.join(remote, path.relative_to(local).as_posix()))}
+        {"path": str(path), **upload_file(shell, path, posixpath.join(remote, path.relative_to(local).as_posix()))}
         for path in files
     ]
 
 
-def download_file(terminal: Terminal, remote: str, local: Path) -> dict[str, Any]:
+def download_file(shell: Shell, remote: str, local: Path, *, max_bytes: int, timeout: int) -> dict[str, Any]:
     """Copy one file out of the sandbox; see `ToolContext.download_file`."""
-    try:
-        data = read_bytes(terminal, remote)
-        _write_atomically(local, data)
-    except (TransferError, OSError, ValueError) as error:  # ValueError: a NUL in the local path
-        return {"success": False, "error": str(error)}
-    return {"success": True, "bytes": len(data)}
+    return _download(shell, remote, local, _limits(max_bytes, timeout))
 
 
-def download_dir(terminal: Terminal, remote: str, local: Path) -> list[dict[str, Any]]:
+def download_dir(shell: Shell, remote: str, local: Path, *, max_bytes: int, timeout: int) -> list[dict[str, Any]]:
     """Copy every regular file under ``remote``; see `ToolContext.download_dir`."""
+    limits = _limits(max_bytes, timeout)
     try:
-        names = _list_files(terminal, remote)
+        names = _list_files(shell, remote, limits)
     except TransferError as error:
         return [{"success": False, "path": remote, "error": str(error)}]
     root = Path(os.path.realpath(local))
     root.mkdir(parents=True, exist_ok=True)
-    return [{"path": name, **_download_into(terminal, remote, name, root)} for name in names]
+    results = []
+    for name in names:
+        result = _download_into(shell, remote, name, root, limits)
+        limits = replace(limits, max_bytes=limits.max_bytes - result.get("bytes", 0))
+        results.append({"path": name, **result})
+    return results
 
 
-def read_bytes(terminal: Terminal, remote: str) -> bytes:
-    """Return a sandbox file's bytes. Raises: TransferError with the reason."""
-    path = _quoted(remote)
-    size_text = _run(terminal, f"wc -c < {path}", f"Cannot read {remote}").strip()
-    if not size_text.isdecimal():
+def read_bytes(shell: Shell, remote: str, *, max_bytes: int, timeout: int) -> bytes:
+    """Return a sandbox file's bytes.
+
+    Raises: no regular file, larger than ``max_bytes``, or slower than ``timeout`` seconds → NotReadable; any other reason →
+    TransferError.
+    """
+    return _read(shell, remote, _limits(max_bytes, timeout))
+
+
+def _read(shell: Shell, remote: str, limits: _Limits) -> bytes:
+    size, data = _read_beginning(shell, remote, limits)
+    while len(data) < size:
+        data += _read_chunk(shell, remote, len(data), size - len(data), limits)
+    return data
+
+
+def _read_beginning(shell: Shell, remote: str, limits: _Limits) -> tuple[int, bytes]:
+    """Return a file's size and its first bytes: all of them if they fit one command."""
+    length = UNCUT_BYTES
+    answer = shell.uncut(_beginning(remote, length, "command -p "), limits.seconds_left(remote))
+    if answer is None:
+        length = DOWNLOAD_BYTES
+        answer = _run_reading(shell, _beginning(remote, length), remote, limits)
+    size_text, _, encoded = answer.strip().partition("\n")
+    if not size_text.strip().isdecimal():
         raise TransferError(f"Cannot read {remote}: its size came back as {size_text[:200]!r}")
     size = int(size_text)
-    data = bytearray()
-    while len(data) < size:
-        chunk = _read_chunk(terminal, remote, len(data), min(DOWNLOAD_BYTES, size - len(data)))
-        data += chunk
-    return bytes(data)
+    limits.check_size(remote, size)
+    data = _from_base64(encoded) or b""
+    return size, data if len(data) == min(size, length) else b""
 
 
-def _read_chunk(terminal: Terminal, remote: str, start: int, length: int) -> bytes:
-    """Return ``length`` bytes from ``start``, sent as base64, or as hexadecimal if hermes redacted the base64 as a secret."""
-    cut = f"tail -c +{start + 1} < {_quoted(remote)} | head -c {length}"
-    for encode, decode in ((f"{cut} | base64", _from_base64), (f"{cut} | od -An -v -tx1", _from_hex)):
-        chunk = decode(_run(terminal, encode, f"Cannot read {remote} from byte {start}"))
-        if chunk is not None and len(chunk) == length:
-            return chunk
+def _beginning(remote: str, length: int, prefix: str = "") -> str:
+    """Return the command that prints the size of a regular file, and ``length`` bytes of it. ``prefix``: see `_cut`."""
+    path = _quoted(remote)
+    return (
+        f"if [ -e {path} ] && [ ! -f {path} ]; then echo {shlex.quote(NOT_REGULAR)}; false; "
+        f"else {prefix}wc -c < {path} && {_cut(path, 0, length, prefix)} | {prefix}base64; fi"
+    )
+
+
+def _read_chunk(shell: Shell, remote: str, start: int, left: int, limits: _Limits) -> bytes:
+    """Return the next bytes from ``start``: uncut if possible, else with the terminal, in hexadecimal if base64 is redacted."""
+    path = _quoted(remote)
+    length = min(left, UNCUT_BYTES)
+    uncut = shell.uncut(f"{_cut(path, start, length, 'command -p ')} | command -p base64", limits.seconds_left(remote))
+    if uncut is not None and (chunk := _from_base64(uncut)) is not None and len(chunk) == length:
+        return chunk
+    for program, decode, most in (("base64", _from_base64, DOWNLOAD_BYTES), ("od -An -v -tx1", _from_hex, HEX_BYTES)):
+        length = min(left, most)
+        read = decode(_run_reading(shell, f"{_cut(path, start, length)} | {program}", remote, limits))
+        if read is not None and len(read) == length:
+            return read
     raise TransferError(f"Cannot read {remote}: bytes {start} to {start + length} arrived incomplete")
+
+
+def _cut(path: str, start: int, length: int, prefix: str = "") -> str:
+    """Return the command that prints ``length`` bytes from ``start``. ``prefix``: how its programs are found."""
+    return f"{prefix}tail -c +{start + 1} < {path} | {prefix}head -c {length}"
 
 
 def _from_base64(text: str) -> bytes | None:
@@ -121,45 +225,54 @@ def _from_hex(text: str) -> bytes | None:
         return None
 
 
-def _write_bytes(terminal: Terminal, data: bytes, remote: str) -> None:
+def _write_bytes(shell: Shell, data: bytes, remote: str) -> None:
     """Write a sandbox file: under a temporary name first, then move it into place."""
     partial = f"{remote}.{uuid.uuid4().hex[:8]}.part"
     directory = posixpath.dirname(remote)
     if directory:
-        _run(terminal, f"mkdir -p -- {_quoted(directory)}", f"Cannot create the directory of {remote}")
+        _run(shell, f"mkdir -p -- {_quoted(directory)}", f"Cannot create the directory of {remote}")
     text = base64.b64encode(data).decode()
     chunks = [text[at : at + UPLOAD_CHARS] for at in range(0, len(text), UPLOAD_CHARS)] or [""]
     try:
         for number, chunk in enumerate(chunks, 1):
             redirect = ">" if number == 1 else ">>"
             command = f"printf %s {shlex.quote(chunk)} | base64 -d {redirect} {_quoted(partial)}"
-            _run(terminal, command, f"Cannot write {remote}: chunk {number} of {len(chunks)} failed")
+            _run(shell, command, f"Cannot write {remote}: chunk {number} of {len(chunks)} failed")
         place = f"if [ -d {_quoted(remote)} ]; then echo 'it is a directory'; exit 1; fi; "
-        _run(terminal, f"({place}mv -f -- {_quoted(partial)} {_quoted(remote)})", f"Cannot write {remote}")
+        _run(shell, f"({place}mv -f -- {_quoted(partial)} {_quoted(remote)})", f"Cannot write {remote}")
     except TransferError:
-        terminal.terminal(f"rm -f -- {_quoted(partial)}")
+        shell.terminal(f"rm -f -- {_quoted(partial)}", COMMAND_TIMEOUT_S)
         raise
 
 
-def _list_files(terminal: Terminal, remote: str) -> list[str]:
+def _list_files(shell: Shell, remote: str, limits: _Limits) -> list[str]:
     """Return the relative names of the regular files under ``remote``; names may contain any character."""
     listing = f".hermes-listing-{uuid.uuid4().hex[:12]}"
     try:
         command = f"(CDPATH= cd -- {_quoted(remote)} && find . -type f -print0) > {listing}"
-        _run(terminal, command, f"Cannot list {remote}")
-        raw = read_bytes(terminal, listing)
+        _run_reading(shell, command, remote, limits, "Cannot list")
+        raw = _read(shell, listing, limits)
     finally:
-        terminal.terminal(f"rm -f -- {listing}")
+        shell.terminal(f"rm -f -- {listing}", COMMAND_TIMEOUT_S)
     names = [entry.decode(errors="surrogateescape") for entry in raw.split(b"\0") if entry]
     return sorted(name.removeprefix("./") for name in names if not name.endswith("/" + listing))
 
 
-def _download_into(terminal: Terminal, remote: str, name: str, root: Path) -> dict[str, Any]:
+def _download_into(shell: Shell, remote: str, name: str, root: Path, limits: _Limits) -> dict[str, Any]:
     """Download one listed file, unless its path would lie outside ``root``."""
     target = Path(os.path.realpath(root / name))
     if not target.is_relative_to(root) or target == root:
         return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
-    return download_file(terminal, posixpath.join(remote, name), target)
+    return _download(shell, posixpath.join(remote, name), target, limits)
+
+
+def _download(shell: Shell, remote: str, local: Path, limits: _Limits) -> dict[str, Any]:
+    try:
+        data = _read(shell, remote, limits)
+        _write_atomically(local, data)
+    except (TransferError, OSError, ValueError) as error:  # ValueError: a NUL in the local path
+        return {"success": False, "error": str(error)}
+    return {"success": True, "bytes": len(data)}
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
@@ -191,9 +304,22 @@ def _quoted_text(text: str) -> str:
     return f"$'{''.join(escaped)}'"
 
 
-def _run(terminal: Terminal, command: str, failure: str) -> str:
+def _run(shell: Shell, command: str, failure: str) -> str:
     """Run a command and return its output. Raises: TransferError when it fails."""
-    result = terminal.terminal(command)
+    return _output(shell.terminal(command, COMMAND_TIMEOUT_S), failure)
+
+
+def _run_reading(shell: Shell, command: str, remote: str, limits: _Limits, failure: str = "Cannot read") -> str:
+    """Run a command that reads ``remote`` and return its output. Raises: it took too long, no regular file → NotReadable."""
+    result = shell.terminal(command, limits.seconds_left(remote))
+    if result.get("exit_code") == TIMED_OUT:
+        raise limits.timed_out(remote)
+    if str(result.get("output")).strip() == NOT_REGULAR:
+        raise NotReadable(f"{failure} {remote}: {NOT_REGULAR}")
+    return _output(result, f"{failure} {remote}")
+
+
+def _output(result: dict[str, Any], failure: str) -> str:
     exit_code = result.get("exit_code")
     if exit_code != 0 or result.get("error"):
         reason = result.get("error") or result.get("output") or "no output"

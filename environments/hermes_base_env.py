@@ -18,9 +18,10 @@ import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from atroposlib.envs.base import BaseEnv, BaseEnvConfig, ScoredDataGroup, ScoredDataItem
@@ -29,18 +30,34 @@ from atroposlib.envs.server_handling.server_baseline import APIServerConfig, Ser
 from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
 
-from environments import command_line, rollout_text, scoring
+from environments import command_line, group_policy, rollout_text, scoring, trainer_groups
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.agent_rollout import AgentRollout
+from environments.answer_checks import TokenModeError
 from environments.concurrency import all_or_none, to_the_end
-from environments.evaluation import Evaluation, Sample, Score, held_out_items, metrics_of, run_each, sample_of
-from environments.exact_tokens import TokenModeError, exact_server_class
+from environments.evaluation import (
+    Evaluation,
+    MoreMetrics,
+    Score,
+    check_function,
+    further_metrics,
+    held_out_items,
+    item_list,
+    metrics_of,
+    run_each,
+    sample_of,
+)
+from environments.exact_tokens import exact_server_class
+from environments.limits import check_number, check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
-from environments.scoring import SplitRollouts
+from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
+from environments.rollout_end import RolloutEnd, RolloutRecord, current_record
+from environments.sampling_params import sampling_params
+from environments.scoring import SplitRollouts, TruncatedTurns, UnearnedScore
 from environments.token_mode import HistoryRendering, TokenMode
-from environments.tool_context import ToolContext
+from environments.tool_context import ToolContext, close_context
 
 # isort: split
 from tools.budget_config import (
@@ -97,8 +114,27 @@ class HermesAgentEnvConfig(BaseEnvConfig):
         "whole conversation again each turn, as a chat server does, which may split a rollout into several.",
     )
     split_rollouts: SplitRollouts = Field(
-        default="keep",
-        description="Token mode: 'keep' trains on every sequence of a split rollout, 'reject' on none.",
+        default="sample",
+        description="Token mode: of a split rollout, 'sample' sends one sequence to the trainer, so that rollouts weigh the same, "
+        "'keep' sends all, and 'reject' trains on none.",
+    )
+    rollout_retries: int = Field(
+        default=1,
+        ge=0,
+        description="How often a rollout is run again, in a new sandbox, that failed for reasons that are not the model's.",
+    )
+    failed_rollouts: FailedRollouts = Field(
+        default="drop_group",
+        description="A rollout that failed in every attempt: 'drop_group' trains nothing of its group, 'mask' goes on without it.",
+    )
+    reward_errors: RewardErrors = Field(
+        default="retry",
+        description="A reward that raises or is no number: 'retry' runs the rollout again and then does as failed_rollouts says, "
+        "'drop_group' drops the group at once, 'zero' scores 0.0.",
+    )
+    truncated_turns: TruncatedTurns = Field(
+        default="mask",
+        description="A reply that was cut by length: 'mask' does not train on it, 'train' does, 'drop' leaves its rollout out.",
     )
     default_result_size_chars: int = Field(
         default=DEFAULT_RESULT_SIZE_CHARS, description="Largest single tool result kept in the conversation, in characters."
@@ -139,8 +175,8 @@ class HermesAgentEnvConfig(BaseEnvConfig):
 class HermesAgentBaseEnv(BaseEnv):
     """Collects groups of scored agent rollouts.
 
-    Synchronous `ToolContext` calls in ``compute_reward`` do not block other rollouts. If it raises, or returns a value that is not
-    a finite number, that is logged, scored 0.0 and counted in ``train/reward_errors``.
+    Synchronous `ToolContext` calls in ``compute_reward`` do not block other rollouts. Every rollout ends in one of the ways of
+    `RolloutEnd`, each of which is counted in ``train/rollouts_<end>``; a rollout that failed has no score.
     """
 
     name: str | None = "hermes-agent"
@@ -239,35 +275,96 @@ class HermesAgentBaseEnv(BaseEnv):
     async def collect_trajectories(self, item: Item) -> tuple[ScoredDataGroup | None, list[Item]]:
         """Run one group: ``group_size`` rollouts of ``item`` with the same tools.
 
-        When a rollout raises, the others are cancelled and awaited before the error is re-raised.
+        A rollout that failed in every attempt is left out, or takes the group with it, as ``failed_rollouts`` says; None is a
+        group that is dropped. When a rollout raises and the group is dropped, the others are cancelled and awaited before the
+        error is re-raised.
         """
         token = _group_tools.set((id(self), self._resolve_tools_for_group()))
         try:
-            results = await all_or_none([self.collect_trajectory(item) for _ in range(self.config.group_size)])
+            attempts = await all_or_none([self._rollout_of_group(item) for _ in range(self.config.group_size)])
+        except Exception as error:
+            group_policy.drop_group(self._counts, f"a rollout raised {type(error).__name__}")
+            raise
         finally:
             _group_tools.reset(token)
-        backlog = [left for _, lefts in results for left in lefts]
-        items = [scored for scored, _ in results if scored is not None]
-        if len(items) < len(results):
-            logger.warning(
-                "%d of %d rollouts of a group returned no item; the group is dropped", len(results) - len(items), len(results)
-            )
-            return None, backlog
-        return scoring.group_of(items), backlog
+        return group_policy.joined(attempts, self.config, self._counts), [
+            left for attempt in attempts for left in attempt.backlog
+        ]
+
+    async def _rollout_of_group(self, item: Item) -> Attempt:
+        """Run `collect_trajectory`, again if an agent loop in it failed and it was overridden to score the rollout nevertheless."""
+
+        async def attempt() -> Attempt:
+            made, record = await recorded_attempt(lambda: self.collect_trajectory(item))
+            if not made.is_final:
+                self._count(made.end, record)
+            is_own_error = (
+                made.error is not None and record.end is None
+            )  # no agent loop ran: what an override raises is not repeated
+            return replace(made, is_final=True) if is_own_error else made
+
+        made = await self._last_of(attempt)
+        if made.error is not None and self.config.failed_rollouts == "drop_group":
+            raise made.error
+        if made.end is not None and made.has_failed and not made.is_final and isinstance(made.item, dict):
+            return replace(made, item=scoring.left_out(made.item, made.end))
+        return made
+
+    async def _last_of(self, attempt: Callable[[], Awaitable[Attempt]]) -> Attempt:
+        made, retried = await last_attempt(
+            attempt,
+            retries=self.config.rollout_retries,
+            is_repeated=lambda end: end is not RolloutEnd.REWARD_FAILED or self.config.reward_errors == "retry",
+        )
+        if retried:
+            self._counts["train/rollouts_retried"] += retried
+        return made
+
+    def _count(self, end: RolloutEnd | None, record: RolloutRecord) -> None:
+        """Count the end of one attempt, and what was changed in it."""
+        if end is not None:
+            self._counts[f"train/rollouts_{end}"] += 1
+        if record.changed_texts:
+            self._counts["train/texts_made_encodable"] += record.changed_texts
 
     async def collect_trajectory(self, item: Item) -> tuple[ScoredDataItem, list[Item]]:
         """Run one rollout in its own sandbox, and score it; see `agent_rollout`.
 
-        Raises: TokenModeError when the model server returns no exact tokens; the rollout is not scored then.
+        A rollout that fails is run again, ``rollout_retries`` times. If it fails in every attempt, its item has only masked
+        labels, the score 0.0 and ``overrides.left_out``. Raises: what the environment raised in the last attempt; TokenModeError
+        when the model server returns no exact tokens.
         """
-        try:
-            async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
-                reward = await self._reward_of(item, rollout.result, rollout.ctx)
-        except TokenModeError:
+
+        async def attempt() -> Attempt:
+            made, record = await recorded_attempt(lambda: self._scored_rollout(item))
+            self._count(made.end, record)
+            return made
+
+        made = await self._last_of(attempt)
+        if isinstance(made.error, TokenModeError):
             self._counts["train/token_mode_errors"] += 1
-            raise
+        if made.error is not None:
+            raise made.error
+        if made.end is RolloutEnd.REWARD_FAILED:
+            self._reward_errors += 1
+        return made.item, []
+
+    async def _scored_rollout(self, item: Item) -> tuple[dict[str, Any], list[Item]]:
+        """Run the agent and compute its reward, once. The current record gets the end."""
+        async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
+            end: RolloutEnd = rollout.end
+            reward: float = UnearnedScore()
+            if not end.is_failure:
+                end, reward = await self._reward_of(rollout)
+        current_record().end = end
         self._remember_tool_errors(rollout.result)
-        return self._item_of(rollout.result, reward, rollout.task_id, server), []
+        scored = scoring.described(self._item_of(rollout, reward, server), end, rollout.generation_params)
+        logger.info("Rollout %s ended: %s, score %s", rollout.task_id, end, reward)
+        is_unscored = end.is_failure and not (end is RolloutEnd.REWARD_FAILED and self.config.reward_errors == "zero")
+        is_dropped = end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns == "drop"
+        if is_dropped:
+            self._counts["train/rollouts_left_out"] += 1
+        return (scoring.left_out(scored, end) if is_unscored or is_dropped else scored), []
 
     @asynccontextmanager
     async def agent_rollout(
@@ -290,13 +387,23 @@ class HermesAgentBaseEnv(BaseEnv):
         None takes the prompt from `format_prompt` and each other setting from the configuration; ``system_prompt=""`` sends no
         system message, ``extra_body={}`` no extra body. ``server`` defaults to ``self.server``, which serves chat completions in
         both modes; pass the server of `rollout_server` for exact tokens. A model server that fails ends the agent's run without
-        an exception: ``rollout.failure`` has its error.
+        an exception: ``rollout.failure`` has its error, and ``rollout.end`` names every end. ``rollout.ctx`` raises
+        ContextClosedError after the block.
 
-        Raises: TokenModeError when ``server`` fails to return exact tokens.
+        Raises: TokenModeError when ``server`` fails to return exact tokens; TypeError or ValueError for a setting that is none.
         """
+        check_sampling(
+            temperature=temperature,
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            extra_body=extra_body,
+            system_prompt=system_prompt,
+        )
         config = self.config
         server = self.server if server is None else server
         system_prompt = config.system_prompt if system_prompt is None else system_prompt
+        temperature = config.agent_temperature if temperature is None else temperature
+        extra_body = config.extra_body if extra_body is None else extra_body
         schemas, names = self._current_group_tools or self._resolve_tools_for_group()
         ctx = ToolContext(str(uuid.uuid4()))
         try:
@@ -307,9 +414,9 @@ class HermesAgentBaseEnv(BaseEnv):
                 valid_tool_names=names,
                 max_turns=config.max_agent_turns if max_turns is None else max_turns,
                 task_id=ctx.task_id,
-                temperature=config.agent_temperature if temperature is None else temperature,
+                temperature=temperature,
                 max_tokens=config.max_token_length if max_tokens is None else max_tokens,
-                extra_body=config.extra_body if extra_body is None else extra_body,
+                extra_body=extra_body,
                 budget_config=config.build_budget_config(),
             )
             system = [{"role": "system", "content": system_prompt}] if system_prompt else []
@@ -317,8 +424,17 @@ class HermesAgentBaseEnv(BaseEnv):
             if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
                 raise token_failure
             failure = getattr(loop, "failure", None)  # a test double of the loop may not have it
-            yield AgentRollout(item=item, prompt=prompt, result=result, ctx=ctx, server=server, failure=failure)
+            yield AgentRollout(
+                item=item,
+                prompt=prompt,
+                result=result,
+                ctx=ctx,
+                server=server,
+                failure=failure,
+                generation_params=sampling_params(temperature, extra_body),
+            )
         finally:
+            close_context(ctx)
             await to_the_end(asyncio.to_thread(ctx.cleanup))
 
     @asynccontextmanager
@@ -344,31 +460,41 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
             yield server
 
-    def _item_of(self, result: AgentResult, reward: float, rollout_id: str, server: Any) -> dict[str, Any]:
+    def _item_of(self, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
         """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
+        result, policy = rollout.result, self.config.split_rollouts
+        mask_incomplete = rollout.end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns != "train"
+        if mask_incomplete:
+            self._counts["train/truncated_turns_masked"] += 1
         if server is self.server or result.managed_state is None:
-            return scoring.chat_item(self.tokenizer, result.messages, reward)
+            complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
+            return scoring.chat_item(self.tokenizer, result.messages, reward, complete=complete)
         nodes = result.managed_state.get("nodes") or []
-        policy = self.config.split_rollouts
         if len(nodes) > 1:
             self._counts["train/split_rollouts"] += 1
             self._counts["train/split_rollouts_rejected"] += policy == "reject"
         prompt = getattr(server, "prompt_tokens", None) or self.tokenizer.encode(scoring.transcript(result.messages))
         return scoring.token_item(
-            nodes, result.messages, reward, rollout_id=rollout_id, prompt_tokens=prompt, split_rollouts=policy
+            nodes,
+            result.messages,
+            reward,
+            rollout_id=rollout.task_id,
+            prompt_tokens=prompt,
+            split_rollouts=policy,
+            mask_incomplete=mask_incomplete,
         )
 
-    async def _reward_of(self, item: Item, result: AgentResult, ctx: ToolContext) -> float:
-        """Return the reward: 0.0 if the model returned nothing; 0.0, counted as an error, if `compute_reward` fails."""
+    async def _reward_of(self, rollout: AgentRollout) -> tuple[RolloutEnd, float]:
+        """Return the rollout's end and reward: 0.0 if the model returned nothing, or `compute_reward` fails."""
+        result, ctx = rollout.result, rollout.ctx
         if not scoring.did_work(result.messages):
             logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
-            return 0.0
+            return rollout.end, 0.0
         try:
-            return scoring.as_reward(await bridged(self.compute_reward)(item, result, ctx))
+            return rollout.end, scoring.as_reward(await bridged(self.compute_reward)(rollout.item, result, ctx))
         except Exception:
-            logger.exception("compute_reward failed in rollout %s; scored 0.0 and counted as a reward error", ctx.task_id)
-            self._reward_errors += 1
-            return 0.0
+            logger.exception("compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
+            return RolloutEnd.REWARD_FAILED, 0.0
 
     def _remember_tool_errors(self, result: AgentResult) -> None:
         self._tool_error_buffer.extend(
@@ -384,7 +510,10 @@ class HermesAgentBaseEnv(BaseEnv):
     # ------------------------------------------------------------------ evaluation
 
     async def get_eval_items(self) -> Sequence[Item]:
-        """Return the held-out items: ``self.eval_items``, where `setup` sets it. An override may be a plain function."""
+        """Return the held-out items: ``self.eval_items``, where `setup` sets it.
+
+        An override may be a plain function, or a generator, asynchronous or not.
+        """
         items = getattr(self, "eval_items", None)
         return [] if items is None else items
 
@@ -393,7 +522,7 @@ class HermesAgentBaseEnv(BaseEnv):
         items: Sequence[Item] | None = None,
         *,
         score: Score | None = None,
-        metrics: Callable[[list[Sample]], Mapping[str, Any]] | None = None,
+        metrics: MoreMetrics | None = None,
         item_fields: Callable[[Item], Mapping[str, Any]] | None = None,
         pass_score: float | None = 1.0,
         max_concurrent: int | None = None,
@@ -409,16 +538,27 @@ class HermesAgentBaseEnv(BaseEnv):
             items: The items to evaluate; `get_eval_items` by default.
             score: ``async (rollout) -> float``, or fields of the sample with ``score`` among them; `compute_reward` by default.
                 Its synchronous tool calls do not block the event loop.
-            metrics: Returns further metrics of the samples that were scored; not called when every item failed.
+            metrics: Returns further metrics of the samples that were scored; not called when every item failed. If it fails, the
+                evaluation is logged without them.
             item_fields: Returns further fields of an item's sample, from the item alone.
             pass_score: The score from which an item counts in ``eval/pass_rate``; None omits this metric.
             max_concurrent: How many items run at once; the setting ``max_eval_workers`` by default.
             temperature: The sampling temperature.
-            **settings: Further arguments of `agent_rollout`.
+            **settings: Further arguments of `agent_rollout`, except ``prompt``, which is each item's. Take a limit that differs
+                from training's from a field of the configuration with "eval" in its name, such as ``eval_max_turns``.
 
-        Raises: ValueError when there are no items.
+        Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
+            RuntimeError when ``metrics`` failed, after the rest was logged.
         """
-        inspect.signature(self.agent_rollout).bind(None, **settings)  # a misspelt setting is not a failure of each item
+        self._check_evaluation(settings, temperature)
+        for name, function, argument in (
+            ("score", score, "the rollout"),
+            ("metrics", metrics, "the samples"),
+            ("item_fields", item_fields, "the item"),
+        ):
+            check_function(name, function, argument)
+        if pass_score is not None:
+            check_number("pass_score", pass_score)
         evaluate_item = functools.partial(
             sample_of,
             format_prompt=self.format_prompt,
@@ -428,23 +568,45 @@ class HermesAgentBaseEnv(BaseEnv):
         )
         start_time = time.time()
         samples = await run_each(
-            await held_out_items(self) if items is None else list(items),
+            await held_out_items(self) if items is None else item_list(items, "items must be the items to evaluate"),
             evaluate_item,
             max_concurrent=self.config.max_eval_workers if max_concurrent is None else max_concurrent,
         )
         evaluation = Evaluation(
-            metrics=metrics_of(samples, pass_score=pass_score, more=metrics),
+            metrics=metrics_of(samples, pass_score=pass_score),
             samples=samples,
             start_time=start_time,
             end_time=time.time(),
         )
+        failure: Exception | None = None
+        try:
+            evaluation.metrics.update(await further_metrics(metrics, samples))
+        except Exception as error:  # noqa: BLE001 - raised below, after the log
+            failure = error
         logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
         generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
         await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
+        if failure is not None:
+            raise RuntimeError(
+                f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
+                f"{len(samples)} items is finished and was logged, without its metrics"
+            ) from failure
         return evaluation
 
+    def _check_evaluation(self, settings: dict[str, Any], temperature: float) -> None:
+        """Check the arguments for `agent_rollout`: a misspelt setting is not a failure of each item."""
+        if "prompt" in settings:
+            raise TypeError(
+                "evaluate_items takes no prompt: each item's is that of format_prompt. Override format_prompt(item)"
+            )
+        inspect.signature(self.agent_rollout).bind(None, **settings)
+        names = inspect.signature(check_sampling).parameters
+        check_sampling(**{name: value for name, value in settings.items() if name in names})
+        check_number("temperature", temperature)
+        check_sampling(temperature=temperature)
+
     async def _reward_of_rollout(self, rollout: AgentRollout) -> float:
-        return await self.compute_reward(rollout.item, rollout.result, rollout.ctx)
+        return scoring.as_reward(await self.compute_reward(rollout.item, rollout.result, rollout.ctx))
 
     # ------------------------------------------------------------------ logging
 
@@ -489,20 +651,22 @@ class HermesAgentBaseEnv(BaseEnv):
         do_send_to_api: bool = True,
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
-        """Send groups to the trainer, in the size that its queue accepts; see `scoring.layers_of`."""
+        """Send groups to the trainer, or write them, as `trainer_groups` prepares them; what is not sent is counted."""
         groups = scored_data if isinstance(scored_data, list) else [scored_data]
+        groups = [group for group in groups if group is not None and group_policy.may_be_sent(group, self.config, self._counts)]
         if abort_on_any_max_length_exceeded:
-            for group in filter(None, groups):
+            for group in groups:
                 self._warn_if_too_long(group)
         if do_send_to_api:
-            groups = [layer for group in filter(None, groups) for layer in scoring.layers_of(group, self.config.group_size)]
-            if len(groups) != 1 or isinstance(scored_data, list):
-                scored_data = groups
-        await super().handle_send_to_api(scored_data, item, do_send_to_api, abort_on_any_max_length_exceeded)
+            groups = [part for group in groups for part in group_policy.sent_of(group, self.config, self._counts)]
+        is_single = len(groups) == 1 and not isinstance(scored_data, list)
+        await super().handle_send_to_api(
+            groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
+        )
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
         """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""
-        if lengths := scoring.too_long(group, self.max_token_len):
+        if lengths := trainer_groups.too_long(group, self.max_token_len):
             self._counts["train/groups_too_long"] += 1
             logger.warning(
                 "A group is dropped: its sequences of %s tokens are not shorter than the trainer's max_token_len of %d, and every "

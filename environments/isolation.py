@@ -11,29 +11,61 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import logging
 import os
 import shlex
 import shutil
-import signal
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["close_sandbox", "open_sandbox", "result_storage", "sandbox_directory"]
+from environments.leftovers import claim, remove_leftovers
+from environments.rollout_processes import kill_processes, mark_commands, now, tag_descendants
+
+__all__ = [
+    "close_sandbox",
+    "has_run_commands",
+    "in_sandbox",
+    "open_sandbox",
+    "result_storage",
+    "run_uncut",
+    "sandbox_directory",
+]
 
 logger = logging.getLogger(__name__)
 
+
+@dataclass(frozen=True, kw_only=True)
+class _Rollout:
+    """The mark of a rollout's commands, and when its sandbox was opened."""
+
+    mark: str
+    opened: float
+
+
 _directories: dict[str, str] = {}
 """task_id -> working directory that this module created for it."""
+_claims: dict[str, Callable[[], None]] = {}
+"""task_id -> what gives up the claim to its directory."""
 _storage: dict[str, str] = {}
 """task_id -> directory in its sandbox for results that are too long for the conversation."""
-_open: set[str] = set()
-"""Task ids whose sandboxes are open."""
+_open: dict[str, _Rollout] = {}
+"""task_id -> how the processes of an open sandbox are recognized."""
+_calls: Counter[str] = Counter()
+"""task_id -> number of its tool calls that run."""
+_have_run_commands: set[str] = set()
+"""Task ids for which hermes has had an environment."""
+_closing: set[str] = set()
+"""Task ids whose sandboxes were closed while a tool call still ran."""
 _lock = threading.Lock()
+
+_remove_leftovers_once = functools.cache(remove_leftovers)
 
 PROCESSES_PER_ROLLOUT = 64
 """Background processes per rollout that hermes remembers, including ended ones; its default limit covers all sessions together."""
@@ -43,10 +75,14 @@ KILL_GRACE_S = 2.0
 
 
 @atexit.register
-def _remove_leaked_directories() -> None:
-    """Remove the directories of rollouts that were never cleaned up, when the process ends."""
+def _remove_leaked_rollouts() -> None:
+    """Kill the daemons of rollouts that were never cleaned up, and remove their directories, when the process ends."""
+    for task_id in list(_open):
+        _attempt(_kill_detached, task_id)
     for directory in list(_directories.values()):
         shutil.rmtree(directory, ignore_errors=True)
+    for release in list(_claims.values()):
+        release()
 
 
 def open_sandbox(task_id: str) -> None:
@@ -63,7 +99,8 @@ def open_sandbox(task_id: str) -> None:
 
     with _lock:
         if task_id not in _open:
-            _open.add(task_id)
+            tag_descendants()
+            _open[task_id] = _Rollout(mark=uuid.uuid4().hex, opened=now())
             _let_hermes_remember()
         given = _task_env_overrides.get(task_id, {})
         backend = os.environ.get("TERMINAL_ENV", "local")
@@ -73,6 +110,9 @@ def open_sandbox(task_id: str) -> None:
         overrides = {"env_type": backend, **given}
         if backend == "local" and "cwd" not in overrides:
             overrides["cwd"] = _directories[task_id] = _make_directory(task_id)
+            _remove_leftovers_once()
+            with contextlib.suppress(OSError):  # no room for a note: a leftover would stay
+                _claims[task_id] = claim(_directories[task_id], _open[task_id].mark)
         register_task_env_overrides(task_id, overrides)
 
 
@@ -130,44 +170,88 @@ def result_storage(task_id: str, sandbox: Any) -> ResultStorage | None:
         return ResultStorage(sandbox, _storage[task_id])
 
 
+def has_run_commands(task_id: str) -> bool:
+    """Whether hermes has had an environment for the open sandbox of ``task_id``: it makes one for the first command or file."""
+    return task_id in _have_run_commands
+
+
+def _environment(task_id: str) -> Any:
+    """Return hermes' environment of ``task_id``; None without one."""
+    from tools.terminal_tool import _resolve_container_task_id, get_active_env  # noqa: PLC0415 - hermes is heavy
+
+    return get_active_env(task_id) if _resolve_container_task_id(task_id) == task_id else None
+
+
+def run_uncut(task_id: str, command: str, timeout: int) -> str | None:
+    """Run a command in hermes' environment of ``task_id`` and return its whole output; None if it fails or there is none yet.
+
+    hermes' terminal tool cuts output; its environments, on every backend, do not.
+    """
+    sandbox = _environment(task_id)
+    if sandbox is None:
+        return None
+    with in_sandbox(task_id):
+        result = sandbox.execute(command, timeout=timeout)
+    return str(result["output"]) if result.get("returncode") == 0 else None
+
+
 def close_sandbox(task_id: str) -> None:
-    """Release everything that ``task_id`` holds. Idempotent, never raises: a step that fails is logged, and the others still run."""
+    """Release everything that ``task_id`` holds. Idempotent, never raises: a step that fails is logged, and the others still run.
+
+    If a tool call of ``task_id`` still runs, because it ignores its interrupt, session and directory stay until it ends: it would
+    otherwise open the session that hermes shares among all tasks.
+    """
     if not task_id:
         return  # hermes reads "no task" as "every task"
-    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _forget_reads):
+    for step in (_kill_processes, _close_browser, _remove_results, _close_terminal, _kill_detached):
         _attempt(step, task_id)
     with _lock:
+        if _calls[task_id]:
+            _closing.add(task_id)
+            return
         directory = _directories.pop(task_id, None)
-        _open.discard(task_id)
+        release = _claims.pop(task_id, None)
+        _open.pop(task_id, None)
+        _closing.discard(task_id)
+        _have_run_commands.discard(task_id)
+    _attempt(_forget_session, task_id)
     if directory is not None:
-        _attempt(_kill_detached, directory)
         shutil.rmtree(directory, ignore_errors=True)
+    if release is not None:
+        release()
     _attempt(_forget_processes, task_id)
 
 
-def _kill_detached(directory: str) -> None:
-    """Kill processes that still run in a rollout's private directory: hermes does not track a command that detached itself.
+@contextlib.contextmanager
+def in_sandbox(task_id: str) -> Iterator[None]:
+    """Run a tool call of ``task_id``: in its sandbox, and with its mark on the commands. A sandbox closed meanwhile closes after it."""
+    with _lock:
+        _calls[task_id] += 1
+    try:
+        open_sandbox(task_id)
+        with mark_commands(_open[task_id].mark):
+            yield
+    finally:
+        has_environment = _environment(task_id) is not None
+        with _lock:
+            if has_environment:
+                _have_run_commands.add(task_id)
+            _calls[task_id] -= 1
+            is_over = not _calls[task_id]
+            if is_over:
+                del _calls[task_id]
+        if is_over and task_id in _closing:
+            close_sandbox(task_id)
 
-    Returns when they have ended. Linux only; elsewhere such a command keeps running.
-    """
-    deadline = time.monotonic() + KILL_GRACE_S
-    while (found := _working_in(directory)) and time.monotonic() < deadline:
-        for process in found:
-            with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
-                os.kill(process, signal.SIGKILL)
-        time.sleep(0.005)
 
-
-def _working_in(directory: str) -> list[int]:
-    """Return the other processes whose working directory is ``directory`` or below it."""
-    found = []
-    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError):
-                place = os.readlink(f"/proc/{entry}/cwd")
-                if place == directory or place.startswith(f"{directory}/"):
-                    found.append(int(entry))
-    return found
+def _kill_detached(task_id: str) -> None:
+    """Kill processes that hermes does not track, because they detached themselves from their command."""
+    with _lock:
+        rollout, directory = _open.get(task_id), _directories.get(task_id)
+        others = [other.opened for name, other in _open.items() if name != task_id]
+    if rollout is not None:
+        strays_until = min(others, default=float("inf"))
+        kill_processes(mark=rollout.mark, directory=directory, since=rollout.opened, strays_until=strays_until)
 
 
 def _attempt(step: Callable[[str], None], task_id: str) -> None:
@@ -224,17 +308,16 @@ def _remove_results(task_id: str) -> None:
 
 
 def _close_terminal(task_id: str) -> None:
-    from tools.terminal_tool import cleanup_vm, clear_task_env_overrides  # noqa: PLC0415
+    from tools.terminal_tool import cleanup_vm  # noqa: PLC0415
 
-    try:
-        cleanup_vm(task_id, force_remove=True)
-    finally:
-        clear_task_env_overrides(task_id)
+    cleanup_vm(task_id, force_remove=True)
 
 
-def _forget_reads(task_id: str) -> None:
+def _forget_session(task_id: str) -> None:
     from tools import file_tools  # noqa: PLC0415
+    from tools.terminal_tool import clear_task_env_overrides  # noqa: PLC0415
 
+    clear_task_env_overrides(task_id)
     file_tools.reset_file_dedup(task_id)
     trackers = getattr(file_tools, "_read_tracker", None)
     if isinstance(trackers, dict):

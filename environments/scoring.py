@@ -1,7 +1,7 @@
 """Turns rollouts and rewards into data for the trainer: pure functions, no I/O, no state.
 
 Place in the flow: `HermesAgentBaseEnv.collect_trajectory` scores one rollout with `chat_item` or `token_item`;
-`collect_trajectories` joins the items of a group with `group_of`; `handle_send_to_api` splits it with `layers_of`.
+`collect_trajectories` joins the items of a group with `group_of`; `trainer_groups` makes of it what is sent.
 
 Shapes: ``tokens [T]`` token ids; ``masks [T]`` -100 where nothing is trained, else the token id; ``inference_logprobs [T]`` in
 nats, 1.0 where masked. A group holds a list of each, one row per rollout; a rollout that became several sequences has several.
@@ -12,21 +12,30 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from environments.agent_loop import message_text
+from environments.rollout_end import RolloutEnd
 
 __all__ = [
     "IGNORED",
     "SplitRollouts",
+    "TruncatedTurns",
+    "UnearnedScore",
+    "absent_item",
     "as_reward",
     "chat_item",
+    "described",
     "did_work",
+    "filler",
     "group_of",
-    "layers_of",
+    "is_left_out",
+    "left_out",
+    "masked",
+    "neutral_scores",
+    "rollouts_of",
     "token_item",
-    "too_long",
     "transcript",
 ]
 
@@ -38,8 +47,22 @@ IGNORED = -100
 FILLER_LOGPROB = 1.0
 """The value in ``inference_logprobs`` where nothing was sampled. Source: atroposlib 0.4.0, ManagedServer."""
 
-SplitRollouts = Literal["keep", "reject"]
-"""Treatment of a rollout that became several sequences: all of them train, or none."""
+SplitRollouts = Literal["sample", "keep", "reject"]
+"""Treatment of a rollout that became several sequences: one of them trains, all of them, or none."""
+
+TruncatedTurns = Literal["mask", "train", "drop"]
+"""Treatment of a reply that was cut by length: it is masked, it trains, or its rollout is left out of the group."""
+
+
+class UnearnedScore(float):
+    """The score of a failed rollout, which no reward gave.
+
+    The type survives in groups that an environment builds itself, where ``overrides`` are often lost.
+    """
+
+
+ADVANTAGE_TO_ZERO = {"set_advantage_to_zero": True}
+"""Tells Atropos' trainer not to train on a row, whatever its score is."""
 
 MORE_ROWS = "more_rows"
 """The key of an item for the further sequences of its rollout."""
@@ -47,8 +70,8 @@ MORE_ROWS = "more_rows"
 PLACEHOLDER = {"placeholder_tokens": True}
 """Marks an item whose tokens are not the sampled ones: chat mode is for data and evaluation, not for training."""
 
-_PER_ITEM = ("tokens", "masks", "scores")
-_OPTIONAL = (
+PER_ITEM = ("tokens", "masks", "scores")
+OPTIONAL = (
     "messages",
     "inference_logprobs",
     "advantages",
@@ -58,22 +81,25 @@ _OPTIONAL = (
     "distill_token_ids",
     "distill_logprobs",
 )
-_JOINED = {*_PER_ITEM, *_OPTIONAL, "group_overrides", MORE_ROWS}
+_JOINED = {*PER_ITEM, *OPTIONAL, "group_overrides", "generation_params", MORE_ROWS}
 
 _NUMPY_BOOLS = frozenset({"bool", "bool_"})
 
 
-def as_reward(value: object) -> float:
-    """Return ``value`` as a float. Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity."""
+def as_reward(value: object, source: str = "compute_reward") -> float:
+    """Return ``value``, which ``source`` returned, as a float.
+
+    Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity.
+    """
     what = f"{type(value).__name__} {str(value)[:80]!r}"
     if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
-        raise ValueError(f"compute_reward must return a number, got {what}")
+        raise ValueError(f"{source} must return a number, got {what}")
     try:
         number = float(value)
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"compute_reward must return one number, got {what}: {error}") from error
+        raise ValueError(f"{source} must return one number, got {what}: {error}") from error
     if not math.isfinite(number):
-        raise ValueError(f"compute_reward must return a finite number, got {number}")
+        raise ValueError(f"{source} must return a finite number, got {number}")
     return number
 
 
@@ -82,21 +108,29 @@ def did_work(messages: Sequence[dict[str, Any]]) -> bool:
     return any(message.get("role") not in {"system", "user"} for message in messages)
 
 
-def chat_item(tokenizer: Any, messages: list[dict[str, Any]], reward: float) -> dict[str, Any]:
+def without_last_reply(messages: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Return the messages before the model's last one."""
+    last = max((place for place, message in enumerate(messages) if message.get("role") == "assistant"), default=len(messages))
+    return messages[:last]
+
+
+def chat_item(
+    tokenizer: Any, messages: list[dict[str, Any]], reward: float, *, complete: Sequence[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """Return the ScoredDataItem of a chat-mode rollout, with placeholder tokens.
 
     The whole conversation is tokenised; every label but the first is its token, and all are masked if the model returned nothing.
-    The item is marked with ``overrides["placeholder_tokens"]``: these are not the sampled tokens.
+    ``complete`` are the messages before a reply that must not train. The item is marked with ``overrides["placeholder_tokens"]``:
+    these are not the sampled tokens.
     """
     tokens = list(tokenizer.encode(transcript(messages)))
-    masks = [IGNORED, *tokens[1:]][: len(tokens)] if did_work(messages) else [IGNORED] * len(tokens)
-    return {
-        "tokens": tokens,
-        "masks": masks,
-        "scores": reward,
-        "messages": messages,
-        "overrides": dict(PLACEHOLDER),
-    }
+    item = {"tokens": tokens, "scores": reward, "messages": messages, "overrides": dict(PLACEHOLDER)}
+    complete = messages if complete is None else complete
+    if not did_work(complete):
+        return marked({**item, "masks": [IGNORED] * len(tokens)}, ADVANTAGE_TO_ZERO)
+    trained = len(tokens) if complete is messages else len(tokenizer.encode(transcript(complete)))
+    labels = [IGNORED, *tokens[1:trained]][: len(tokens)]
+    return {**item, "masks": labels + [IGNORED] * (len(tokens) - len(labels))}
 
 
 def token_item(
@@ -107,41 +141,88 @@ def token_item(
     rollout_id: str,
     prompt_tokens: Sequence[int] = (),
     split_rollouts: SplitRollouts = "keep",
+    mask_incomplete: bool = False,
 ) -> dict[str, Any]:
     """Return the ScoredDataItem of a token-mode rollout: exactly the sampled tokens, with their logprobs.
 
     ``nodes`` are ManagedServer's. If there are several, the item is the first, with the others under ``more_rows``: `group_of`
     makes a row of each, all with the rollout's reward and with its id in ``overrides``; ``split_rollouts="reject"`` keeps only the
     first row, with every label masked, so that the rollout still counts in the group's mean. If the model returned nothing,
-    the item is ``prompt_tokens``, all masked.
+    the item is ``prompt_tokens``, all masked. ``mask_incomplete`` masks replies that the server did not finish.
     """
     if not did_work(messages):
         tokens = list(nodes[0].tokens if nodes else prompt_tokens)
-        return _masked({"tokens": tokens, "scores": reward, "messages": messages})
+        return masked({"tokens": tokens, "scores": reward, "messages": messages})
     if not nodes:
         raise ValueError(f"Rollout {rollout_id} has replies of the model, but its server has no tokens of them")
-    rows = [_row(node, messages, reward, rollout_id) for node in nodes]
+    rows = [_row(node, messages, reward, rollout_id, mask_incomplete=mask_incomplete) for node in nodes]
     if len(rows) == 1:
         return rows[0]
     for number, row in enumerate(rows):
         row["overrides"] = {"rollout_id": rollout_id, "sequence": number, "sequences": len(rows)}
     if split_rollouts == "reject":
-        return _masked({**rows[0], "overrides": {**rows[0]["overrides"], "rejected": "split"}})
+        return masked({**rows[0], "overrides": {**rows[0]["overrides"], "rejected": "split"}})
     return {**rows[0], MORE_ROWS: rows[1:]}
 
 
-def _row(node: Any, messages: list[dict[str, Any]], reward: float, rollout_id: str) -> dict[str, Any]:
+def _row(node: Any, messages: list[dict[str, Any]], reward: float, rollout_id: str, *, mask_incomplete: bool) -> dict[str, Any]:
     columns = {"tokens": node.tokens, "masks": node.masked_tokens, "inference_logprobs": node.logprobs}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
         raise ValueError(f"The columns of a sequence of rollout {rollout_id} have different lengths: {lengths}")
-    return {**{name: list(column) for name, column in columns.items()}, "scores": reward, "messages": messages}
+    row: dict[str, Any] = {name: list(column) for name, column in columns.items()}
+    row |= {"scores": reward, "messages": messages}
+    if mask_incomplete:
+        for start, stop in (getattr(node, "metadata", None) or {}).get(INCOMPLETE, ()):
+            row["masks"][start:stop] = [IGNORED] * (stop - start)
+            row["inference_logprobs"][start:stop] = [FILLER_LOGPROB] * (stop - start)
+    return row if trains(row) else marked(row, ADVANTAGE_TO_ZERO)
 
 
-def _masked(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with every label masked."""
+INCOMPLETE = "incomplete"
+"""The key in a node's metadata for the positions, from and to, of replies that the server did not finish."""
+
+
+def trains(row: Mapping[str, Any]) -> bool:
+    """Return whether a trainer sees a label in the row; it predicts each token from the one before, so the first has none."""
+    return any(label != IGNORED for label in row["masks"][1:])
+
+
+def marked(row: dict[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row with further overrides."""
+    return {**row, "overrides": {**(row.get("overrides") or {}), **overrides}}
+
+
+def masked(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row with every label masked, and marked so that its advantage is zero."""
     count = len(row["tokens"])
-    return {**row, "masks": [IGNORED] * count, "inference_logprobs": [FILLER_LOGPROB] * count}
+    return marked({**row, "masks": [IGNORED] * count, "inference_logprobs": [FILLER_LOGPROB] * count}, ADVANTAGE_TO_ZERO)
+
+
+def left_out(item: dict[str, Any], end: RolloutEnd) -> dict[str, Any]:
+    """Return the item of a rollout that must not influence its group: masked, and without a score of its own."""
+    row = {name: value for name, value in item.items() if name != MORE_ROWS}
+    hidden = masked(row)
+    if row.get("inference_logprobs") is None:
+        hidden.pop("inference_logprobs")
+    return {**marked(hidden, {"end": end.value, "left_out": True}), "scores": UnearnedScore()}
+
+
+def absent_item(sibling: Mapping[str, Any], end: RolloutEnd) -> dict[str, Any]:
+    """Return the item of a rollout that raised: the start of a sibling's prompt, left out of the group."""
+    row = {name: value for name, value in sibling.items() if name not in {MORE_ROWS, "overrides"}}
+    messages = list(row.get("messages") or ())
+    replies = [place for place, message in enumerate(messages) if message.get("role") not in {"system", "user"}]
+    prompt = {"messages": messages[: replies[0] if replies else None]} if "messages" in row else {}
+    return left_out({**cut(row, FILLER_TOKENS), **prompt}, end)
+
+
+def described(item: dict[str, Any], end: RolloutEnd, generation_params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the item with its end in the overrides of each row, and the sampling parameters of its rollout."""
+    named = marked({**item, "generation_params": dict(generation_params)}, {"end": end.value})
+    if MORE_ROWS in item:
+        named[MORE_ROWS] = [marked(row, {"end": end.value}) for row in item[MORE_ROWS]]
+    return named
 
 
 def transcript(messages: Sequence[dict[str, Any]]) -> str:
@@ -164,12 +245,13 @@ def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
     Raises: ValueError.
     """
     rollouts = len(items)
-    items = [row for item in items for row in (item, *item.get(MORE_ROWS, ()))]
+    sampling = [item.get("generation_params") for item in items]
+    items = [row for item in items for row in _rows_of(item, same_sampling=all(params == sampling[0] for params in sampling))]
     unknown = sorted({key for item in items for key, value in item.items() if value is not None} - _JOINED)
     if unknown:
         logger.warning("A group cannot hold %s of its items; it is left out", unknown)
-    group: dict[str, Any] = {name: [item[name] for item in items] for name in _PER_ITEM}
-    for name in _OPTIONAL:
+    group: dict[str, Any] = {name: [item[name] for item in items] for name in PER_ITEM}
+    for name in OPTIONAL:
         values = [item.get(name) for item in items]
         missing = sum(value is None for value in values)
         if missing not in {0, len(items)} and name != "overrides":
@@ -182,39 +264,49 @@ def group_of(items: Sequence[dict[str, Any]]) -> dict[str, Any]:
         group["group_overrides"].update(item.get("group_overrides") or {})
     if len(items) != rollouts:
         group["group_overrides"]["group_size"] = len(items)
+    if sampling and sampling[0] and all(params == sampling[0] for params in sampling):
+        group["generation_params"] = dict(sampling[0])
+        group["group_overrides"] = {**sampling[0], **group["group_overrides"]}
+    neutral_scores(group)
     return group
 
 
-# ---------------------------------------------------------------------- groups for the trainer
+def _rows_of(item: dict[str, Any], *, same_sampling: bool) -> list[dict[str, Any]]:
+    """Return the rows of an item; each has its own sampling parameters when the rollouts of the group differ in them."""
+    rows = [item, *item.get(MORE_ROWS, ())]
+    own = item.get("generation_params")
+    return rows if same_sampling or not own else [marked(row, own) for row in rows]
 
 
-def layers_of(group: dict[str, Any], group_size: int) -> list[dict[str, Any]]:
-    """Return the groups to send for ``group``: itself, or several when a rollout in it has several rows.
+# ---------------------------------------------------------------------- rollouts that are left out of their group
 
-    The trainer's queue accepts only groups of ``group_size`` rows; a larger one would stay in its buffer forever. The n-th
-    group therefore has the n-th row of every rollout. A rollout without an n-th row is represented by a filler of two masked
-    tokens with its score: each group has the scores of all rollouts, and advantages are the same as for the whole.
+
+def is_left_out(group: Mapping[str, Any], row: int) -> bool:
+    """Return whether a row has no score of its own: its rollout failed, or is left out on purpose."""
+    overrides = group.get("overrides") or []
+    own = (overrides[row] or {}) if row < len(overrides) else {}
+    return isinstance(group["scores"][row], UnearnedScore) or own.get("left_out") is True
+
+
+def neutral_scores(group: dict[str, Any]) -> None:
+    """Give the rows that are left out the mean score of the others, so that they shift nobody's advantage.
+
+    The mean is over rollouts, of which one may have several rows. A group in which every row is left out stays as it is.
     """
-    rollouts = _rows_by_rollout(group)
-    depth = max((len(rows) for rows in rollouts), default=0)
-    if depth <= 1:
-        return [group]
-    overrides = {name: value for name, value in (group.get("group_overrides") or {}).items() if name != "group_size"}
-    if len(rollouts) != group_size:
-        overrides["group_size"] = len(rollouts)
-    columns = [name for name in (*_PER_ITEM, *_OPTIONAL) if group.get(name) is not None]
-    layers = []
-    for number in range(depth):
-        rows = [
-            _columns_of(group, columns, rows[number]) if number < len(rows) else _filler(_columns_of(group, columns, rows[0]))
-            for rows in rollouts
-        ]
-        layer = {**group, **{name: [row[name] for row in rows] for name in columns}, "group_overrides": dict(overrides)}
-        layers.append(layer)
-    return layers
+    rows = range(len(group["scores"]))
+    out = [row for row in rows if is_left_out(group, row)]
+    scores = [group["scores"][rollout[0]] for rollout in rollouts_of(group) if rollout[0] not in out]
+    if not out or not scores:
+        return
+    mean = scores[0] if min(scores) == max(scores) else math.fsum(scores) / len(scores)
+    group["scores"] = [mean if row in out else group["scores"][row] for row in rows]
+    given = group.get("overrides") or [{}] * len(rows)
+    group["overrides"] = [
+        {**(given[row] or {}), "left_out": True, **ADVANTAGE_TO_ZERO} if row in out else given[row] for row in rows
+    ]
 
 
-def _rows_by_rollout(group: dict[str, Any]) -> list[list[int]]:
+def rollouts_of(group: Mapping[str, Any]) -> list[list[int]]:
     """Return the row numbers of each rollout; a row without a rollout id is a separate rollout."""
     overrides = group.get("overrides") or [{}] * len(group.get("tokens", ()))
     rollouts: dict[Any, list[int]] = {}
@@ -223,25 +315,19 @@ def _rows_by_rollout(group: dict[str, Any]) -> list[list[int]]:
     return list(rollouts.values())
 
 
-def _columns_of(group: dict[str, Any], columns: Sequence[str], row: int) -> dict[str, Any]:
-    return {name: group[name][row] for name in columns}
-
-
 FILLER_TOKENS = 2
 """The length of a filler: trainers predict each token from the one before, so a single token would be an empty sequence."""
 
 _PER_TOKEN = ("tokens", "masks", "inference_logprobs", "advantages", "ref_logprobs", "distill_token_ids", "distill_logprobs")
 
 
-def _filler(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a masked row that represents a rollout by its score."""
-    short = {
-        name: value[:FILLER_TOKENS] if name in _PER_TOKEN and isinstance(value, list) else value for name, value in row.items()
-    }
-    masked = {**short, **{name: value for name, value in _masked(short).items() if name in row}}
-    return {**masked, "overrides": {**(row.get("overrides") or {}), "filler": True}}
+def cut(row: Mapping[str, Any], length: int) -> dict[str, Any]:
+    """Return the row with only its first ``length`` tokens."""
+    return {name: value[:length] if name in _PER_TOKEN and isinstance(value, list) else value for name, value in row.items()}
 
 
-def too_long(group: dict[str, Any], max_token_len: int) -> list[int]:
-    """Return the lengths, in tokens, of the rows whose length makes atroposlib drop the whole group."""
-    return [len(row) for row in group.get("tokens", ()) if len(row) >= max_token_len] if max_token_len > 0 else []
+def filler(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a short masked row with the score of ``row``."""
+    short = cut(row, FILLER_TOKENS)
+    hidden = masked(short)
+    return {**{name: hidden[name] for name in row}, "overrides": {**hidden["overrides"], "filler": True}}

@@ -26,9 +26,12 @@ from atroposlib.envs.server_handling.trl_vllm_server import TrlVllmServer
 from openai.types.chat.chat_completion import ChatCompletion
 from tenacity import RetryError
 
+from environments.answer_checks import CheckedServer, TokenModeError
 from environments.chat_template import ChatTemplate, TemplateProblem
-from environments.exact_tokens import TokenModeError, check_sampled, without_completion
-from environments.model_reply import ReplyReader
+from environments.encodable_text import encodable, encodable_arguments
+from environments.model_reply import ModelReply, ReplyReader
+from environments.rollout_end import end_of_reply
+from environments.scoring import INCOMPLETE
 
 __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
 
@@ -112,7 +115,7 @@ class _Sampled:
     prompt: str
     text: str
     end: str
-    finish_reason: str
+    finish_reason: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +174,15 @@ class RolloutServer(ManagedServer):
         self._sampled: list[_Sampled] = []  # of the response that is not read yet
         self._template_options: dict[str, Any] = {}
 
+    @property
+    def server(self) -> CheckedServer:
+        """The model server, whose every answer is checked."""
+        return self._checked
+
+    @server.setter
+    def server(self, server: Any) -> None:
+        self._checked = server if isinstance(server, CheckedServer) else CheckedServer(server, lambda: self.tokenizer)
+
     # ------------------------------------------------------------------ one turn
 
     async def chat_completion(self, **kwargs: Any) -> ChatCompletion:
@@ -191,19 +203,17 @@ class RolloutServer(ManagedServer):
         tools = kwargs.get("tools") if kwargs.get("tool_choice") != "none" else None
         asked = tuple(map(_fingerprint, messages))
         try:
-            response = await super().chat_completion(messages=messages, **kwargs, **sampling)
+            response = await super().chat_completion(**{"messages": messages, **kwargs, **sampling})
         except TemplateProblem as error:
             raise TokenModeError(str(error)) from error
         except RetryError as error:
             raise error.last_attempt.exception() or error from error  # unlike tenacity's error, it has the reason
-        if not response.choices:
-            raise without_completion(self.server)
         # Nothing is awaited between the nodes and here: the last ones are this response's
         sampled = self._sampled[-len(response.choices) :]
         self._sampled.clear()
         for choice, seen in zip(response.choices, sampled, strict=True):
             is_thinking = seen.prompt.rstrip().endswith("<think>")
-            reply = self._reader.read(seen.text, end=seen.end, tools=tools, is_thinking=is_thinking)
+            reply = _encodable(self._reader.read(seen.text, end=seen.end, tools=tools, is_thinking=is_thinking))
             message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
             turn = _Turn(asked=asked, tools=kwargs.get("tools"), reply=_fingerprint(message), **vars(seen))
             self._turns.append(turn)
@@ -212,7 +222,8 @@ class RolloutServer(ManagedServer):
             choice.message.tool_calls = reply.calls or None
             if reply.reasoning is not None:
                 choice.message.reasoning_content = reply.reasoning
-            choice.finish_reason = "tool_calls" if reply.calls else "length" if seen.finish_reason == "length" else "stop"
+            is_whole = end_of_reply(seen.finish_reason) is None
+            choice.finish_reason = ("tool_calls" if reply.calls else "stop") if is_whole else _kind_of(seen.finish_reason)
         return response
 
     def _get_translator(self) -> Any:
@@ -294,21 +305,20 @@ class RolloutServer(ManagedServer):
     ) -> SequenceNode:
         """Return the node, with the text of all its tokens; atroposlib omits special tokens when no tools are offered.
 
-        Raises: TokenModeError where atroposlib would replace missing logprobs by 1.0.
+        Its metadata has the positions of the replies in it that the server did not finish.
         """
-        check_sampled(self.server, self.tokenizer, output_tokens, output_logprobs)
         text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
+        reason = self.server.finish_reasons.pop(0)
         self._sampled.append(
-            _Sampled(
-                prompt=input_text,
-                text=text,
-                end=self._template.end_of(text, output_tokens),
-                finish_reason=str(finish_reason),
-            )
+            _Sampled(prompt=input_text, text=text, end=self._template.end_of(text, output_tokens), finish_reason=reason)
         )
-        return super()._create_sequence_node(
+        node = super()._create_sequence_node(
             input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node
         )
+        before = (extending_node.metadata or {}).get(INCOMPLETE, []) if extending_node is not None else []
+        own = [] if end_of_reply(reason) is None else [(len(node.tokens) - len(output_tokens), len(node.tokens))]
+        node.metadata = {**(node.metadata or {}), INCOMPLETE: [*before, *own]}
+        return node
 
     # ------------------------------------------------------------------ warnings
 
@@ -360,6 +370,24 @@ class _Untranslated:
     def parse_model_output(self, raw_text: str, tool_choice: str | None = None, tools: Tools = None) -> tuple[str, None, str]:
         """Return the text, no calls, and the finish reason "stop"."""
         return raw_text, None, "stop"
+
+
+def _encodable(reply: ModelReply) -> ModelReply:
+    """Return the reply as the agent loop puts it into the conversation, so that the reply is recognised in it."""
+    calls = [
+        {**call, "function": {**call["function"], "arguments": encodable_arguments(call["function"]["arguments"], _REPLY)}}
+        for call in reply.calls
+    ]
+    reasoning = None if reply.reasoning is None else encodable(reply.reasoning, _REPLY)
+    return ModelReply(content=encodable(reply.content, _REPLY), calls=calls, reasoning=reasoning)
+
+
+_REPLY = "A reply of the model"
+
+
+def _kind_of(finish_reason: Any) -> Any:
+    """Return the reason as chat servers write it; SGLang has it in an object."""
+    return finish_reason.get("type") if isinstance(finish_reason, dict) else finish_reason
 
 
 def _fingerprint(message: Message) -> str:

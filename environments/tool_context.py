@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import json
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
-from environments.isolation import close_sandbox, open_sandbox
+from environments.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
 
 # isort: split
 from model_tools import handle_function_call
 
-__all__ = ["ToolContext"]
+__all__ = ["ContextClosedError", "ToolContext", "close_context"]
+
+T = TypeVar("T")
 
 _NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
 _MASK = re.compile(r"\*\*\*|\.\.\.|…|redacted", re.IGNORECASE)
@@ -34,21 +38,17 @@ BEGIN = "hermes-command-begins"
 
 READ_PAGE_LINES = 2000
 """Number of lines per read; hermes' own upper limit."""
+ABOUT_A_PAGE = frozenset({"hint", "_hint", "next_offset", "truncated_by"})
+"""Keys of a result that only hold for one page of a file."""
 
 
-def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str) -> str:
-    """Run one tool once from synchronous code and return its result as text; its exceptions propagate.
+def _run_in_thread(call: Callable[[], T]) -> T:
+    """Run one blocking call once from synchronous code and return its result; its exceptions propagate.
 
     Inside a bridged coroutine (every ``compute_reward``) the event loop continues meanwhile. On an event loop without a bridge
     the call runs in the tool pool and the loop waits; without a loop it runs in the calling thread. The only time limit
-    is the tool's own.
+    is the call's own.
     """
-
-    def call() -> str:
-        open_sandbox(task_id)
-        answer = handle_function_call(tool_name, arguments, task_id=task_id)
-        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
-
     if nonblocking_calls.is_bridged():
         return nonblocking_calls.wait_for(agent_loop.run_in_tool_pool(call))
     try:
@@ -59,6 +59,21 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
     return agent_loop._tool_executor.submit(context.run, call).result()
 
 
+def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str) -> str:
+    """Run one tool in the sandbox of ``task_id`` and return its result as text; see `_run_in_thread`."""
+
+    def call() -> str:
+        with in_sandbox(task_id):
+            answer = handle_function_call(tool_name, arguments, task_id=task_id)
+        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
+
+    return _run_in_thread(call)
+
+
+class ContextClosedError(RuntimeError):
+    """The ToolContext of an ``agent_rollout`` was used after its block."""
+
+
 class ToolContext:
     """Unrestricted access to a rollout's tools, for the code that verifies the rollout.
 
@@ -66,9 +81,12 @@ class ToolContext:
     that is not JSON becomes ``{"exit_code": -1, "output": text}`` (terminal) or ``{"error": text}`` (the other tools).
     """
 
+    _is_closed = False
+
     def __init__(self, task_id: str) -> None:
         """Attach to the sandbox of ``task_id``; no process is started before the first call."""
         self.task_id = task_id
+        self._shell = file_transfer.Shell(terminal=self.terminal, uncut=self._uncut)
 
     def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
         """Run a shell command; ``timeout`` in seconds, without an upper limit.
@@ -79,27 +97,39 @@ class ToolContext:
             return self._terminal_in_background(command, timeout)
         return self._as_dict(self.call_tool("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
-    def read_file(self, path: str) -> dict[str, Any]:
+    def read_file(
+        self, path: str, *, max_bytes: int = file_transfer.MAX_BYTES, timeout: int = file_transfer.FILE_TIMEOUT_S
+    ) -> dict[str, Any]:
         """Read a whole text file: ``content`` is the file's own text, ``numbered_content`` hermes' view of it.
 
-        A verifier may read a file any number of times. Returns ``{"error": ...}`` when it cannot be read.
+        A verifier may read a file any number of times. Returns ``{"error": ...}`` when it cannot be read: because it does not exist,
+        is no regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         path = _no_option(path)
-        pages: list[str] = []
-        offset = 1
-        while True:
-            self._forget_earlier_reads()
-            page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": offset, "limit": READ_PAGE_LINES}))
-            content = page.get("content")
-            if not isinstance(content, str) or page.get("error"):
-                return page
-            pages.append(content)
-            following = page.get("next_offset") or offset + READ_PAGE_LINES
-            if not page.get("truncated") or following <= offset:
-                break
-            offset = following
-        numbered = "\n".join(pages)
-        return {**page, "content": self._raw_content(path, numbered, page), "numbered_content": numbered}
+        read = functools.partial(file_transfer.read_bytes, self._shell, path, max_bytes=max_bytes, timeout=timeout)
+        try:
+            data = (
+                read() if has_run_commands(self.task_id) else None
+            )  # without a command of the agent, nothing can stall hermes
+        except file_transfer.NotReadable as error:
+            return {"error": str(error)}
+        except file_transfer.TransferError:
+            data = None
+        self._forget_earlier_reads()
+        page = self._as_dict(self.call_tool("read_file", {"path": path, "offset": 1, "limit": READ_PAGE_LINES}))
+        numbered = page.get("content")
+        if not isinstance(numbered, str) or page.get("error"):
+            return page
+        text = _NUMBERED_LINE.sub("", numbered)
+        if data is None and not _is_whole(page, text):
+            try:
+                data = read()
+            except file_transfer.TransferError as error:
+                if page.get("truncated") or isinstance(error, file_transfer.NotReadable):
+                    return {"error": str(error)}
+        if data is None:
+            return {**page, "content": text, "numbered_content": numbered}
+        return {**_whole(page, data), "content": data.decode(errors="replace")}
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """Write a text file; missing directories are created."""
@@ -110,22 +140,40 @@ class ToolContext:
 
         Returns ``{"exit_code": 0, "output": ..., "bytes": n}``, or an exit code other than 0 with the reason as output.
         """
-        return file_transfer.upload_file(self, Path(local_path), remote_path)
+        return file_transfer.upload_file(self._shell, Path(local_path), remote_path)
 
     def upload_dir(self, local_dir: str, remote_dir: str) -> list[dict[str, Any]]:
         """Copy every file under a directory of this machine into the sandbox; one result per file."""
-        return file_transfer.upload_dir(self, Path(local_dir), remote_dir)
+        return file_transfer.upload_dir(self._shell, Path(local_dir), remote_dir)
 
-    def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
-        """Copy a file of the sandbox, byte for byte, to this machine.
+    def download_file(
+        self,
+        remote_path: str,
+        local_path: str,
+        *,
+        max_bytes: int = file_transfer.MAX_BYTES,
+        timeout: int = file_transfer.FILE_TIMEOUT_S,
+    ) -> dict[str, Any]:
+        """Copy a regular file of the sandbox, byte for byte, to this machine.
 
         Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file is left behind.
+        ``max_bytes`` and ``timeout`` (seconds) limit the download.
         """
-        return file_transfer.download_file(self, remote_path, Path(local_path))
+        return file_transfer.download_file(self._shell, remote_path, Path(local_path), max_bytes=max_bytes, timeout=timeout)
 
-    def download_dir(self, remote_dir: str, local_dir: str) -> list[dict[str, Any]]:
-        """Copy every file under a sandbox directory to this machine; one result per file, never outside ``local_dir``."""
-        return file_transfer.download_dir(self, remote_dir, Path(local_dir))
+    def download_dir(
+        self,
+        remote_dir: str,
+        local_dir: str,
+        *,
+        max_bytes: int = file_transfer.MAX_BYTES,
+        timeout: int = file_transfer.DIRECTORY_TIMEOUT_S,
+    ) -> list[dict[str, Any]]:
+        """Copy every regular file under a sandbox directory to this machine; one result per file, never outside ``local_dir``.
+
+        ``max_bytes`` and ``timeout`` (seconds) limit the download of all files together.
+        """
+        return file_transfer.download_dir(self._shell, remote_dir, Path(local_dir), max_bytes=max_bytes, timeout=timeout)
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
@@ -149,7 +197,15 @@ class ToolContext:
 
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any registered tool and return its result as text, as the agent would see it."""
+        self._check_open(tool_name)
         return _run_tool_in_thread(tool_name, arguments, self.task_id)
+
+    def _check_open(self, tool_name: str) -> None:
+        if self._is_closed:
+            raise ContextClosedError(
+                f"ctx of rollout {self.task_id} was used (tool {tool_name!r}) after its agent_rollout block, which released the "
+                "sandbox and its files. Use rollout.ctx inside the block: compute the reward there, and keep the result"
+            )
 
     def cleanup(self) -> None:
         """Release the rollout's processes, sessions and files. Idempotent, never raises."""
@@ -171,6 +227,7 @@ class ToolContext:
         """Return the session's directory for ``.``: without ripgrep, hermes 0.19 excludes hidden names, and ``.`` is one."""
         from tools.terminal_tool import get_session_cwd  # noqa: PLC0415 - hermes is heavy
 
+        self._check_open("search_files")
         open_sandbox(self.task_id)
         return (get_session_cwd(self.task_id) or path) if path == "." else path
 
@@ -181,19 +238,12 @@ class ToolContext:
         reset_file_dedup(self.task_id)
         notify_other_tool_call(self.task_id)
 
-    def _raw_content(self, path: str, numbered: str, page: dict[str, Any]) -> str:
-        """Return a file's own text from hermes' numbered lines.
-
-        That view alters long lines and secrets. If the size differs from the file's, or a mask is found, the bytes are fetched.
-        """
-        text = _NUMBERED_LINE.sub("", numbered)
-        size = page.get("file_size")
-        if not isinstance(size, int) or (size == len(text.encode(errors="replace")) and not _MASK.search(text)):
-            return text
-        try:
-            return file_transfer.read_bytes(self, path).decode(errors="replace")
-        except file_transfer.TransferError:
-            return text
+    def _uncut(self, command: str, timeout: int) -> str | None:
+        """Run a command in hermes' environment of the rollout, if there is one, and return its whole output, or None."""
+        self._check_open("terminal")
+        if not has_run_commands(self.task_id):
+            return None
+        return _run_in_thread(lambda: run_uncut(self.task_id, command, timeout))
 
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
         """Run a command for longer than hermes' foreground limit: as a background process, and wait for it.
@@ -225,6 +275,28 @@ class ToolContext:
         return after if begun else whole.removesuffix(BEGIN)
 
 
+def _is_whole(page: dict[str, Any], text: str) -> bool:
+    """Whether the text of hermes' view is the file's: the view alters long lines and secrets, and may end early."""
+    size = page.get("file_size")
+    same = not isinstance(size, int) or (size == len(text.encode(errors="replace")) and not _MASK.search(text))
+    return same and not page.get("truncated")
+
+
+def _whole(page: dict[str, Any], data: bytes) -> dict[str, Any]:
+    """Return the result for a whole file, from that for its first page; the view of the rest is made as hermes does."""
+    if not page.get("truncated"):
+        return {**page, "numbered_content": page["content"]}
+    from agent.redact import redact_sensitive_text  # noqa: PLC0415 - hermes is heavy
+    from tools.tool_output_limits import get_max_line_length  # noqa: PLC0415 - hermes is heavy
+
+    longest = get_max_line_length()
+    lines = data.decode(errors="replace").removeprefix("\ufeff").split("\n")
+    shown = (line if len(line) <= longest else f"{line[:longest]}... [truncated]" for line in lines)
+    view = "\n".join(f"{number}|{line}" for number, line in enumerate(shown, 1))
+    kept = {name: value for name, value in page.items() if name not in ABOUT_A_PAGE}
+    return {**kept, "truncated": False, "numbered_content": redact_sensitive_text(view, file_read=True)}
+
+
 def _no_option(path: str) -> str:
     """Return ``path`` in a form that no command parses as an option; hermes quotes paths but keeps a leading dash."""
     return f"./{path}" if path.startswith("-") else path
@@ -234,3 +306,8 @@ def _foreground_limit() -> int:
     from tools.terminal_tool import FOREGROUND_MAX_TIMEOUT  # noqa: PLC0415 - hermes is heavy
 
     return int(FOREGROUND_MAX_TIMEOUT)
+
+
+def close_context(ctx: ToolContext) -> None:
+    """Refuse further calls, which would open a new, empty sandbox that nobody releases. ``cleanup`` still works."""
+    ctx._is_closed = True

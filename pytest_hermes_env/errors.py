@@ -21,7 +21,7 @@
     ├── MissingFile             an in-memory machine does not have a file
     ├── NotText                 a file of an in-memory machine was read as text but is not text
     ├── UnknownCommand          an in-memory shell does not have a command
-    ├── UnsupportedSyntax       an in-memory shell cannot parse a command line
+    ├── NotKnown                only real bash answers a command line exactly
     ├── NotAToolResult          a handler of a fake sandbox returned something that no tool returns
     ├── UseAfterCleanup         a tool context was used after its cleanup
     ├── CleanupFailed           a sandbox could not be released
@@ -68,6 +68,7 @@ __all__ = [
     "NoBatch",
     "NotAToolResult",
     "NotExercised",
+    "NotKnown",
     "NotText",
     "ResultError",
     "RewardChanged",
@@ -80,7 +81,6 @@ __all__ = [
     "UnexpectedToolCall",
     "UnknownCommand",
     "UnknownRule",
-    "UnsupportedSyntax",
     "UsageError",
     "UseAfterCleanup",
     "shorten",
@@ -245,12 +245,12 @@ class UnknownCommand(HermesEnvError):
         self.text = text
 
 
-class UnsupportedSyntax(HermesEnvError):
-    """An in-memory shell cannot parse ``what`` in ``text``."""
+class NotKnown(HermesEnvError):
+    """An in-memory shell does not answer ``command`` exactly as bash does; ``what`` in it is the reason. Nothing of it has run."""
 
-    def __init__(self, text: str, what: str) -> None:
-        super().__init__(f"{what} in {shorten(text)}")
-        self.text = text
+    def __init__(self, command: str, what: str) -> None:
+        super().__init__(f"{what} in {shorten(command)}")
+        self.command = command
         self.what = what
 
 

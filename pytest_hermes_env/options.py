@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FLAGS", "INI_VALUES", "MARKERS", "Flag"]
+__all__ = ["FLAGS", "INI_VALUES", "MARKERS", "Flag", "real_tools_of"]
+
+REAL_TOOLS = ("confined", "always", "never")
+"""The first one is the default."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,15 @@ FLAGS = (
     ),
     _switch(
         "--hermes-allow-unconfined",
-        "Let a live model use the local backend on a machine that cannot confine it (no bubblewrap, no user namespaces).",
+        "Let a live model use the local backend, or real tools of a fake sandbox, on a machine that cannot confine them (no bubblewrap, "
+        "no user namespaces).",
+    ),
+    Flag(
+        "--hermes-real-tools",
+        "When fake sandboxes, also those of contract checks, run real programs for command lines that their in-memory shell does not "
+        "know. confined (default): where this machine can confine them. always: also where it cannot. never: nothing real runs. "
+        "Also ini hermes_real_tools.",
+        {"choices": REAL_TOOLS, "default": None},
     ),
     _switch("--hermes-live", "Run tests marked hermes_live on a real inference server. Requires --provider and its settings."),
     _value(
@@ -164,6 +175,7 @@ _LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_toke
 INI_VALUES: dict[str, str] = {
     "hermes_home": "Like --hermes-home; the flag wins.",
     "hermes_min_exercised": "Like --hermes-min-exercised; the flag wins.",
+    "hermes_real_tools": "Like --hermes-real-tools; the flag wins.",
     "hermes_record": "Like --hermes-record; the flag wins.",
     "hermes_live_provider": "Like --provider; the flag and HERMES_ENV_PROVIDER win.",
     **{f"hermes_live_{name}": f"Like --hermes-{name.replace('_', '-')}." for name in _LIVE},
@@ -179,3 +191,8 @@ MARKERS: tuple[str, ...] = (
     "also runs without the flag, on the mock model. may_fail=True accepts that the server answers no call at all.",
     "hermes_allow_hosts(*hosts): hosts that this test may reach besides this machine: names, *.example.org, or *.",
 )
+
+
+def real_tools_of(config: Any) -> Any:
+    """Return when fake sandboxes may run real programs: the flag's value, the ini value or the default. They check it themselves."""
+    return config.getoption("hermes_real_tools") or str(config.getini("hermes_real_tools")).strip() or REAL_TOOLS[0]

@@ -115,9 +115,10 @@ PATCHES: tuple[Patch, ...] = (
         targets=(
             "HermesAgentBaseEnv.collect_trajectory",
             "HermesAgentBaseEnv.compute_reward",
+            "HermesAgentBaseEnv.evaluate_items",
             "HermesAgentBaseEnv.evaluate_log",
         ),
-        does="note items, rewards and logged evaluations, and fail or hang where the scenario asks for it",
+        does="note items, rewards and evaluations, and fail or hang where the scenario asks for it",
         why="recorded calls belong to rollouts, and rules read rewards with their inputs",
         lasts=f"{_CONTRACT_RUN} (on the instance); while a cassette is recorded or replayed (on the class)",
     ),

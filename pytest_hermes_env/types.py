@@ -11,6 +11,7 @@ __all__ = [
     "JsonObject",
     "JsonValue",
     "Message",
+    "RealToolsUse",
     "Sandbox",
     "ToolCall",
     "ToolSchema",
@@ -19,6 +20,9 @@ __all__ = [
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
+
+RealToolsUse: TypeAlias = Literal["never", "confined", "always"]
+"""When an in-memory machine may run real programs: never, only in a confined cell, or also where this machine cannot confine them."""
 
 
 class ContentPart(TypedDict, total=False):

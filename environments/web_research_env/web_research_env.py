@@ -3,7 +3,7 @@ r"""WebResearchEnv: an agent answers questions from the web, and a model judges 
 Reward: 0.6 x correctness (an LLM judge's score, or the share of expected words if the judge returns none), 0.2 if a web tool
 returned something, 0.2 x efficiency (few tool calls), and 0.1 more for two or more domains; from 0 to 1.
 
-    python web_research_env.py process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
+    python -m environments.web_research_env process --env.dataset_name None --env.total_steps 2 --env.group_size 2 --env.use_wandb false \
         --openai.base_url http://localhost:8000/v1 --openai.model_name my-model
 
 Source: name, settings and their defaults are those of hermes-agent's former ``environments.web_research_env``.
@@ -228,10 +228,13 @@ class WebResearchEnv(HermesAgentBaseEnv):
 
     # ------------------------------------------------------------------ evaluation
 
+    async def get_eval_items(self) -> list[Question]:
+        """Return the first ``eval_size`` held-out questions."""
+        return self.eval_items[: self.config.eval_size]
+
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Run the agent over held-out questions, greedily, and log metrics and samples; training metrics do not change."""
         await self.evaluate_items(
-            self.eval_items[: self.config.eval_size],
             score=self.score_with_parts,
             metrics=lambda samples: parts_of(samples, count=len(samples), prefix="eval"),
             item_fields=lambda item: {"expected": item["answer"]},

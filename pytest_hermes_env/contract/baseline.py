@@ -108,7 +108,7 @@ class Baseline:
                 1,
                 1,
                 f"{known.rule} in {known.owner} ({shorten(known.text)!r}) no longer occurs: `hermes-env check --write-baseline` "
-                "takes it out",
+                "removes it",
             )
             for known in self.gone(ledgers)
         ]
@@ -172,7 +172,7 @@ def relative(file: str, path: str) -> str:
 def _entry(file: str, number: int, item: Any) -> Known:
     if not isinstance(item, dict) or any(not isinstance(item.get(name), str) for name in _FIELDS):
         raise BadSettings(
-            f"{shown_path(file)}: finding {number} needs the strings {', '.join(_FIELDS)}; it is {shorten(repr(item))}"
+            f"{shown_path(file)}: finding {number} needs the strings {', '.join(_FIELDS)}; got {shorten(repr(item))}"
         )
     return Known(path=item["path"], owner=item["class"], rule=item["rule"], fingerprint=item["fingerprint"], text=item["line"])
 

@@ -166,7 +166,7 @@ def _verdict(rule: Rule, source: ClassSource) -> Verdict:
     try:
         return rule.static(source)
     except RecursionError:
-        return Verdict.undecided("the source nests too deeply to be followed")
+        return Verdict.undecided("the source is nested too deeply to be analysed")
     except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
         return Verdict.undecided(shorten(f"the rule failed on this source; please report it: {type(error).__name__}: {error}"))
 

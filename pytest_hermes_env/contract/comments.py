@@ -101,9 +101,9 @@ def _fault(ids: tuple[str, ...], reason: str) -> str:
         if rule_id not in known:
             near = difflib.get_close_matches(rule_id, known, n=1, cutoff=0.6)
             hint = f" Did you mean {near[0]}?" if near else ""
-            return f"this comment waives {rule_id}, which is no rule.{hint}"
+            return f"this comment waives {rule_id}, which is not a rule.{hint}"
     if not reason:
-        return f"this comment waives {', '.join(ids)} without a reason: write why a breach is accepted"
+        return f"this comment waives {', '.join(ids)} without a reason: write why the violation is accepted"
     return ""
 
 

@@ -31,7 +31,7 @@ def env_contract(
 
     On a function, its one parameter is the check to call, ``def test_contract(check): check()``; a function without parameters
     needs no body. On a class, a method ``test_contract`` is added. ``expected_failures`` maps rule ids to the reason why a
-    violation is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known worth, made by
+    violation is accepted: the test is xfailed, and fails when the rule holds. ``cases`` are transcripts of known quality, made by
     `item_cases`; without them, those in a file beside the class hold.
 
     Raises: UnknownRule, BadWaiver, BadTarget, BadSettings, BadCases, all when the module is imported.
@@ -90,6 +90,6 @@ def _checked(waivers: Mapping[str, str]) -> dict[str, str]:
         except UnknownRule as error:
             raise UnknownRule(f"expected_failures: {error}") from error
         if not isinstance(reason, str) or not reason.strip():
-            raise BadWaiver(f"expected_failures waives {word} without a reason: write why a violation is accepted")
+            raise BadWaiver(f"expected_failures waives {word} without a reason: write why the violation is accepted")
         checked[rule.id] = reason
     return checked

@@ -32,6 +32,7 @@ from pytest_hermes_env.rollout.lines_run import Line, recording_lines
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.types import RealToolsUse
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.collection import Collection
@@ -67,12 +68,14 @@ class ClassContract:
         *,
         sandbox: str,
         timeout_s: float,
+        real_tools: RealToolsUse = "confined",
         server_type: str = "openai",
         rules: Callable[[], Iterable[Rule]] = lambda: ALL_RULES,
         cases: Cases | None = None,
     ) -> None:
         self.env_class = env_class
         self._sandbox = sandbox
+        self._real_tools: RealToolsUse = real_tools
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._failure: Exception | None = None
@@ -124,6 +127,7 @@ class ClassContract:
         return Collector(
             self.env_class,
             sandbox=self._sandbox,
+            real_tools=self._real_tools,
             timeout_s=self._timeout_s,
             server_type=self._server_type,
             cases=self.cases,
@@ -203,7 +207,7 @@ def joined(
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
     if dynamic is None:
-        only = static or Verdict.not_exercised("this rule has no half that could look")
+        only = static or Verdict.not_exercised("this rule has no check that applies here")
         return RuleResult(rule=rule, outcome=only.outcome, note=only.note)
     if dynamic.outcome is Outcome.NOT_EXERCISED and static is not None and static.outcome is Outcome.NOT_APPLICABLE:
         return RuleResult(rule=rule, outcome=static.outcome, note=static.note)
@@ -235,22 +239,22 @@ def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
 
 
 def _weighed(rule: Rule, finding: Finding, dynamic: Verdict | None, lines_run: AbstractSet[Line]) -> Finding:
-    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or could not look."""
+    """Return a finding from the source with what the rollouts said: they confirmed it, did not, or did not check it."""
     if dynamic is None:
-        return dataclasses.replace(finding, confirmation="could not look: this rule reads the source only")
+        return dataclasses.replace(finding, confirmation="not checked in rollouts: this rule reads the source only")
     if dynamic.outcome is Outcome.PASSED:
         if not rule.rollouts_decide or rule.severity_of(finding) is not Severity.ERROR:
             return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
         if not was_run(finding.path, finding.line, lines_run):
-            return dataclasses.replace(finding, confirmation="could not look: no rollout ran this line")
+            return dataclasses.replace(finding, confirmation="not checked in rollouts: no rollout ran this line")
         confirmation = f"not confirmed, therefore a warning: the rollouts ran this line, and {dynamic.note}"
         return dataclasses.replace(finding, confirmation=confirmation, severity=Severity.WARNING)
     if dynamic.outcome is not Outcome.FAILED:
-        return dataclasses.replace(finding, confirmation=f"could not look: {dynamic.note}")
+        return dataclasses.replace(finding, confirmation=f"not checked in rollouts: {dynamic.note}")
     same = next((item for item in dynamic.findings if _holds(item, finding)), None)
     if same is None:
         places = ", ".join(dict.fromkeys(f"line {item.line}" for item in dynamic.findings))
-        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts broke this law at {places}")
+        return dataclasses.replace(finding, confirmation=f"not confirmed here: rollouts violated this rule at {places}")
     told = "" if same.message == finding.message else f": {same.message}"
     return dataclasses.replace(
         finding, scenario=finding.scenario or same.scenario, confirmation=f"confirmed{told}", is_confirmed=True

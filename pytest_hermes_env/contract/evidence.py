@@ -128,7 +128,7 @@ class Evidence:
     def no_group(self, ran: Iterable[Scenario]) -> Verdict:
         """Return the verdict of a rule about groups where scenarios were played and gave none."""
         reasons = "; ".join(f"{scenario.name}: {scenario.error}" for scenario in ran if scenario.error)
-        return Verdict.not_exercised(reasons or "collect_trajectories gave no group", "HE511", "HE403", "HE204")
+        return Verdict.not_exercised(reasons or "collect_trajectories returned no group", "HE511", "HE403", "HE204")
 
     def without_tokens(self, *names: str) -> Verdict | None:
         """Return the verdict of a rule about sampled tokens when there are none; None when there are."""
@@ -174,6 +174,10 @@ class Evidence:
         """Return a finding at the first of ``methods`` that the environment defines, else at the class; ``place`` is the exact line, if known."""
         path, line = (place.path, place.line) if place is not None and place.line else self.at_method(*methods)
         return Finding(message=message, path=path, line=line, scenario=scenario, seen=seen, severity=severity)
+
+    def recorded_finding(self, message: str, place: Place, *methods: str, scenario: str) -> Finding:
+        """Return a finding at a place that a scenario recorded; without a line of the environment, at the first of ``methods``."""
+        return finding_in(scenario, place, message) if place.line else self.finding(message, *methods, scenario=scenario)
 
     def finding_of_reward(self, value: object, message: str, *, scenario: str, seen: str = "") -> Finding:
         """Return a finding at the return statement of compute_reward that gave ``value``, else at compute_reward."""

@@ -64,16 +64,74 @@ def check_rollout(source: ClassSource, frame: Frame, node: ast.AST, returns: int
             return check_rollout(source, frame, parent, returns)
         case ast.Await() | ast.Expr():
             return finding_at(function, node, f"{function.name} calls agent_rollout without `async with`: the agent never runs")
-        case ast.Call() if node in parent.args and last_name(parent.func) == "enter_async_context":
-            return None
+        case ast.Call(func=ast.Attribute(attr="enter_async_context", value=stack)) if node in parent.args:
+            return _check_stack(source, frame, node, stack)
         case ast.Attribute(attr="__aenter__"):
-            return Doubt(line=line, reason="agent_rollout is entered by hand")
+            if _is_released(source, "__aexit__"):
+                return Doubt(line=line, reason="agent_rollout is entered by hand")
+            return finding_at(
+                function,
+                node,
+                f"{function.name} enters agent_rollout by hand and never exits it: its sandbox is never released",
+            )
         case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
             return _check_name(source, frame, node, name, returns)
         case ast.Return():
             return _check_callers(source, frame, node, returns)
         case _:
             return Doubt(line=line, reason="agent_rollout is handed on to where it cannot be followed")
+
+
+def _check_stack(source: ClassSource, frame: Frame, node: ast.AST, stack: ast.expr) -> Finding | Doubt | None:
+    """Check a rollout that an exit stack enters: None when the stack is that of an ``async with`` in the same function."""
+    function, text = frame.function, ast.unparse(stack)
+    if any(text in _names_of(item) for item in ast.walk(function.node) if isinstance(item, ast.AsyncWith)):
+        return None
+    doubt = Doubt(
+        line=getattr(node, "lineno", 0), reason=f"agent_rollout is entered on {text}, and when it closes cannot be followed"
+    )
+    is_attribute = isinstance(stack, ast.Attribute)
+    if not is_attribute and not _is_local_stack(function, text):
+        return doubt
+    closes = [name for name in ("aclose", "__aexit__", "pop_all") if _is_released(source, name, text)]
+    if closes or (is_attribute and _is_entered(source, text)):
+        return doubt
+    return finding_at(
+        function, node, f"{function.name} enters agent_rollout on {text}, which is never closed: its sandbox is never released"
+    )
+
+
+def _is_local_stack(function: Function, name: str) -> bool:
+    """Whether a variable is a new exit stack that does not leave the function."""
+    uses = [item for item in ast.walk(function.node) if isinstance(item, ast.Name) and item.id == name]
+    made = [item for item in uses if isinstance(item.ctx, ast.Store)]
+    is_kept = all(isinstance(function.parents.get(item), ast.Attribute) for item in uses if item not in made)
+    values = [getattr(function.parents.get(item), "value", None) for item in made]
+    return (
+        bool(made)
+        and is_kept
+        and all(isinstance(item, ast.Call) and last_name(item.func) == "AsyncExitStack" for item in values)
+    )
+
+
+def _is_released(source: ClassSource, method: str, text: str = "") -> bool:
+    """Whether the code of a class mentions a method, of the expression ``text`` if it is given."""
+    return any(
+        isinstance(item, ast.Attribute) and item.attr == method and (not text or ast.unparse(item.value) == text)
+        for frame in data_flow(source).every_frame()
+        for item in ast.walk(frame.function.node)
+    )
+
+
+def _is_entered(source: ClassSource, text: str) -> bool:
+    blocks = (item for frame in data_flow(source).every_frame() for item in ast.walk(frame.function.node))
+    return any(text in _names_of(item) for item in blocks if isinstance(item, ast.AsyncWith))
+
+
+def _names_of(block: ast.AsyncWith) -> set[str]:
+    """Return what a block enters and the names that it gives, as source text."""
+    nodes = [node for item in block.items for node in (item.context_expr, item.optional_vars) if node is not None]
+    return set(map(ast.unparse, nodes))
 
 
 def _check_name(source: ClassSource, frame: Frame, node: ast.AST, name: str, returns: int) -> Finding | Doubt | None:

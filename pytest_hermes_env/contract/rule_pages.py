@@ -69,12 +69,12 @@ def page_text(rule: Rule) -> str:
 
 def index_text() -> str:
     """Return the page that lists all rules by family."""
-    lines = ["# Rules", "", f"{len(ALL_RULES)} rules, each one law. Written by `{COMMAND}`; change the rule, not the page."]
+    lines = ["# Rules", "", f"{len(ALL_RULES)} rules. Written by `{COMMAND}`; change the rule, not the page."]
     family = ""
     for rule in ALL_RULES:
         if rule.id[:3] != family:
             family = rule.id[:3]
-            lines += ["", f"## {_FAMILIES.get(family, family)}", "", "| id | law | severity | seen in |", "|---|---|---|---|"]
+            lines += ["", f"## {_FAMILIES.get(family, family)}", "", "| id | rule | severity | seen in |", "|---|---|---|---|"]
         lines.append(f"| [{rule.id}]({rule.id}.md) | {rule.name}: {law(rule)} | {rule.severity.value} | {halves(rule)} |")
     return "\n".join([*lines, ""])
 

@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from pytest_hermes_env.rollout.sampling import SampledReply
     from pytest_hermes_env.rollout.scenario import Scenario
 
-__all__ = ["IGNORED", "Row", "groups_of", "is_rejected", "items_of", "rows_of", "sampled_in", "sequence_fault"]
+__all__ = [
+    "IGNORED",
+    "Row",
+    "groups_of",
+    "is_rejected",
+    "items_of",
+    "rows_of",
+    "sampled_in",
+    "sequence_fault",
+    "told_temperatures",
+    "unmarked_rows",
+]
 
 IGNORED = -100
 """The label of a position that nothing is trained on."""
@@ -24,12 +35,16 @@ IGNORED = -100
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One sequence: ``tokens [T]``, ``masks [T]``, ``logprobs [T]`` or None. ``name`` says where it stands, for messages."""
+    """One sequence: ``tokens [T]``, ``masks [T]``, ``logprobs [T]`` or None. ``name`` says where it stands, for messages.
+
+    ``is_left_out``: the base marked it as one of a rollout that failed and has no score of its own.
+    """
 
     name: str
     tokens: tuple[int, ...]
     masks: tuple[int, ...]
     logprobs: tuple[float | None, ...] | None = None
+    is_left_out: bool = False
 
     @property
     def trained(self) -> tuple[int, ...]:
@@ -57,12 +72,14 @@ def rows_of(scenario: Scenario) -> list[Row]:
 
 def _rows(group: dict[str, Any]) -> Iterator[Row]:
     masks, logprobs = _listed(group.get("masks")), _listed(group.get("inference_logprobs"))
+    scores, scored = _listed(group.get("scores")), unmarked_rows(group)
     for number, tokens in enumerate(_listed(group.get("tokens"))):
         yield Row(
             name=f"sequence {number} of the group",
             tokens=_listed(tokens),
             masks=_listed(masks[number]) if number < len(masks) else (),
             logprobs=_listed(logprobs[number]) if number < len(logprobs) and logprobs[number] is not None else None,
+            is_left_out=number < len(scores) and number not in scored,
         )
 
 
@@ -74,7 +91,13 @@ def _listed(value: Any) -> tuple[Any, ...]:
 def items_of(scenario: Scenario) -> list[Row]:
     """Return the items that collect_trajectory gave, before they were joined; further sequences of an item are not in it."""
     return [
-        Row(name="the item of collect_trajectory", tokens=item.tokens, masks=item.masks, logprobs=item.logprobs)
+        Row(
+            name="the item of collect_trajectory",
+            tokens=item.tokens,
+            masks=item.masks,
+            logprobs=item.logprobs,
+            is_left_out=_is_unearned(item.score),
+        )
         for item in scenario.of(ItemScored)
     ]
 
@@ -83,6 +106,37 @@ def is_rejected(scenario: Scenario) -> bool:
     """Tell whether a rollout was kept out of training on purpose, and marked so."""
     overrides = [override for group in groups_of(scenario) for override in _listed(group.get("overrides"))]
     return any(override.get("rejected") for override in overrides if isinstance(override, dict))
+
+
+def unmarked_rows(group: dict[str, Any]) -> list[int]:
+    """Return the rows that have a score of their own: the base marks those of a failed rollout in their overrides and scores."""
+    overrides = _listed(group.get("overrides"))
+    return [
+        number
+        for number, score in enumerate(_listed(group.get("scores")))
+        if not _is_unearned(score)
+        and not (number < len(overrides) and isinstance(overrides[number], dict) and overrides[number].get("left_out"))
+    ]
+
+
+def _is_unearned(score: object) -> bool:
+    """Tell whether a score is the base's for a failed rollout; the class is found by name, because there are several layers."""
+    return type(score).__name__ == "UnearnedScore"
+
+
+def told_temperatures(group: dict[str, Any]) -> set[Any]:
+    """Return the sampling temperatures that a group tells the trainer, in the trainer's order; none if it tells nothing."""
+    common = next(
+        (
+            part["temperature"]
+            for part in (group.get("generation_params"), group.get("group_overrides"))
+            if isinstance(part, dict) and "temperature" in part
+        ),
+        None,
+    )
+    rows = [override for override in _listed(group.get("overrides")) if isinstance(override, dict)]
+    told = [row.get("temperature", common) for row in rows] or [common]
+    return {temperature for temperature in told if temperature is not None}
 
 
 def sequence_fault(scenario: Scenario) -> str:
@@ -98,7 +152,7 @@ def sequence_fault(scenario: Scenario) -> str:
         for reply in scenario.sampled:
             if _begins(row, reply) and _is_doubled(row, reply, scenario.sampled):
                 return (
-                    f"{row.name} has token {reply.output[-1]}, with which a reply ended, twice: at positions "
+                    f"{row.name} has token {reply.output[-1]}, the last one of a reply, twice: at positions "
                     f"{len(reply.sequence) - 1} and {len(reply.sequence)}"
                 )
     return ""
@@ -113,10 +167,10 @@ def _first_lost(replies: Sequence[SampledReply], rows: Sequence[Row]) -> Sampled
 
 
 def _how_lost(reply: SampledReply, rows: Sequence[Row]) -> str:
-    what = f"a reply of {len(reply.output)} tokens behind a prompt of {len(reply.prompt)} is in too few sequences"
+    what = f"a reply of {len(reply.output)} tokens after a prompt of {len(reply.prompt)} tokens is missing from the sequences"
     nearest = max((row for row in rows if not _begins(row, reply)), key=lambda row: _common(row, reply), default=None)
     if nearest is None:
-        return f"{what}: {len(rows)} hold it"
+        return f"{what}: {len(rows)} contain it"
     at = _common(nearest, reply)
     if at == len(nearest.tokens):
         return f"{what}: {nearest.name} ends at {at} tokens"

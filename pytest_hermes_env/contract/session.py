@@ -29,6 +29,7 @@ from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Finding
@@ -51,6 +52,7 @@ class ContractSession:
             contract = ClassContract(
                 env_class,
                 sandbox=self._config.getoption("hermes_sandbox"),
+                real_tools=real_tools_of(self._config),
                 timeout_s=self._config.getoption("hermes_timeout"),
                 server_type=self._server_type(),
                 rules=functools.partial(self._chosen_rules, env_class),

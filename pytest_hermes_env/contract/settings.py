@@ -140,7 +140,7 @@ class _Reader:
         except UnknownRule as error:
             raise self._wrong(line, f"a waiver must name rules: {error}") from error
         if not reason.strip():
-            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why a violation is accepted")
+            raise self._wrong(line, f"a waiver of {', '.join(rules)} has no reason: write why the violation is accepted")
         expires = entry.get("expires")
         if isinstance(expires, str):
             try:

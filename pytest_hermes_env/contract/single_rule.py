@@ -23,18 +23,26 @@ def check_rule(
     *,
     server_type: Literal["openai", "vllm", "sglang"] = "openai",
     sandbox: Literal["fake", "local"] = "fake",
+    real_tools: Literal["never", "confined", "always"] = "confined",
 ) -> None:
     """Judge ``env_class`` by one rule, alone; only the scenarios that this rule reads are played.
 
-    ``rule`` is an id or a name, such as "HE702". ``server_type`` "vllm" or "sglang" is token mode; ``sandbox`` as the flag
-    ``--hermes-sandbox``. A rule that is not applicable to the class is kept. Waivers do not count here.
+    ``rule`` is an id or a name, such as "HE702". ``server_type`` "vllm" or "sglang" is token mode; ``sandbox`` and
+    ``real_tools`` as the flags of these names. A rule that is not applicable to the class is kept. Waivers do not count here.
 
     Raises: a violation, of whatever severity → ContractBreach; the rule saw nothing, or cannot tell → NotExercised; no such rule →
     UnknownRule; no environment → BadTarget.
     """
     __tracebackhide__ = True
     law = find_rule(rule)
-    contract = ClassContract(env_class, sandbox=sandbox, timeout_s=SCENARIO_S, server_type=server_type, rules=lambda: (law,))
+    contract = ClassContract(
+        env_class,
+        sandbox=sandbox,
+        real_tools=real_tools,
+        timeout_s=SCENARIO_S,
+        server_type=server_type,
+        rules=lambda: (law,),
+    )
     result = contract.result(law)
     if result.outcome is Outcome.FAILED:
         findings = [dataclasses.replace(finding, reproduction="") for finding in result.findings]  # this test is one

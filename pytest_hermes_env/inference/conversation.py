@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Conversation", "ConversationIndex", "Position", "canonical_json", "text_of"]
 
 DIGEST_BYTES = 16
+MAX_CONVERSATIONS = 8192
+"""How many conversations are remembered, the latest used; it bounds the memory of a server in a long run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +75,10 @@ class Conversation:
 
 
 class ConversationIndex:
-    """Remembers the roots of all conversations. Safe to use from several threads."""
+    """Remembers the roots of the conversations used last. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._roots: set[bytes] = set()
+        self._roots: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
 
     def locate(self, messages: Sequence[Mapping[str, object]], *, remember: bool = True) -> Position:
@@ -92,7 +95,11 @@ class ConversationIndex:
             if length == 0:
                 length = len(chain)
                 if remember:
-                    self._roots.add(chain[-1])
+                    self._roots[chain[-1]] = None
+                    if len(self._roots) > MAX_CONVERSATIONS:
+                        self._roots.popitem(last=False)
+            else:
+                self._roots.move_to_end(chain[length - 1])
         turn = sum(1 for message in messages[length:] if message.get("role") == "assistant")
         return Position(root=chain[length - 1].hex(), root_length=length, turn=turn, prompt_bytes=prompt_bytes)
 

@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _summary(server: MockServer) -> int:
-    unexpected = sum(1 for exchange in server.journal if exchange.problem is not None)
-    _print(f"stopped after {len(server.journal)} requests, {unexpected} of them unexpected")
+    unexpected = server.problem_count
+    _print(f"stopped after {server.request_count} requests, {unexpected} of them unexpected")
     try:
         server.verify()
     except HermesEnvError as exc:

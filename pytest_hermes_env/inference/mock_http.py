@@ -7,6 +7,7 @@ where they leave for the network, above cassettes; transports that never do, suc
 from __future__ import annotations
 
 import contextlib
+import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -63,7 +64,7 @@ class MockHttp(respx.MockRouter):
         text = (
             f"{happened}.\n"
             f"  expected  {_listed(self.routes) or 'no request: mock_http has no routes'}\n"
-            f"  seen      {shorten(f'{request.method} {request.url} {_body(request)}'.rstrip())}\n"
+            f"  seen      {shorten(f'{request.method} {_masked(request.url)} {_body(request)}'.rstrip())}\n"
             f"  fix       {fix}"
         )
         self._unexpected[text] += 1
@@ -124,6 +125,12 @@ def _described(route: respx.Route) -> str:
     url = f"{parts.get('scheme', 'http(s)')}://{parts['host']}{port}{parts.get('path', '')}"
     others = [repr(each) for each in patterns if getattr(each, "key", "") not in parts]
     return " ".join([str(parts.get("method", "any method")), url, *others])
+
+
+def _masked(url: httpx.URL) -> str:
+    """Return a URL without the values of its query, one of which may be a key."""
+    names = "&".join(f"{urllib.parse.quote(name)}=***" for name, _ in url.params.multi_items())
+    return f"{url.copy_with(query=None)}{'?' if names else ''}{names}"
 
 
 def _body(request: httpx.Request) -> str:

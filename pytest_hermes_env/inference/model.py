@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UnexpectedRequest, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.inference import request as read
+from pytest_hermes_env.inference.answer_constraints import constrained, constraint_refusal, names_a_tool
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
 from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
-from pytest_hermes_env.inference.request_log import Exchange, Kind
+from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusal, generate_refusal
+from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks
 from pytest_hermes_env.inference.wire import chat_completion, error_body, model_list, text_completion
@@ -22,6 +25,7 @@ from pytest_hermes_env.inference.wire import chat_completion, error_body, model_
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pytest_hermes_env.inference.refusals import Refusal
     from pytest_hermes_env.inference.script_choice import ScriptChoice
     from pytest_hermes_env.inference.token_mode import Prompt, TokenMode
     from pytest_hermes_env.types import JsonObject, JsonValue
@@ -30,7 +34,7 @@ __all__ = ["ENDPOINTS", "MockModel", "Reply"]
 
 ENDPOINTS = "POST /v1/chat/completions, POST /v1/completions, POST /generate, GET /v1/models, GET /health"
 OK, BAD_REQUEST, NOT_FOUND, METHOD_NOT_ALLOWED = 200, 400, 404, 405
-JSON, EVENTS = "application/json", "text/event-stream"
+JSON, EVENTS, PLAIN = "application/json", "text/event-stream", "text/plain; charset=utf-8"
 NOT_SAMPLING = frozenset({"messages", "prompt", "tools", "model", *read.SECRET_FIELDS})
 HEALTHY = Turn(steps=(Say(text="hi"),))
 
@@ -46,7 +50,7 @@ class Reply:
     exchange: Exchange
     number: int
     """The place of the exchange in ``log``, which is no longer the model's after `MockModel.reset`."""
-    log: list[Exchange]
+    log: RequestLog
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +78,15 @@ class MockModel:
         *,
         name: str = "mock-model",
         on_exchange: Callable[[Exchange], None] | None = None,
+        journal_limit: int | None = JOURNAL_LIMIT,
     ) -> None:
         self.name = name
-        self.log: list[Exchange] = []
+        self.log = RequestLog(journal_limit)
         self.scripts = scripts
         self.tokens: TokenMode | None = None
         self._on_exchange = on_exchange
         self._index = ConversationIndex()
-        self._problems: list[Problem] = []
+        self._problems: Counter[Problem] = Counter()
         self._lock = threading.Lock()
 
     def respond(self, method: str, path: str, data: bytes, headers: Mapping[str, str]) -> Reply:
@@ -94,11 +99,13 @@ class MockModel:
         attempt = int(retries) if retries.isdecimal() else 0
         match method, path.removeprefix("/v1"):
             case "POST", "/chat/completions":
-                return self._answer(self._chat, path, data, attempt)
+                return self._answer(self._chat, _chat_refusal, path, data, attempt)
             case "POST", "/completions":
-                return self._answer(self._completion, path, data, attempt)
+                return self._answer(self._completion, completion_refusal, path, data, attempt)
             case "POST", "/generate":
-                return self._answer(self._generate, path, data, attempt)
+                return self._answer(
+                    self._generate, generate_refusal if self.tokens is not None else _accepted, path, data, attempt
+                )
             case (("GET" | "HEAD"), "/models"):
                 return self._reply(_incoming(path, "models"), model_list(self.name))
             case (("GET" | "HEAD"), ("/health" | "/health_generate")):
@@ -115,14 +122,14 @@ class MockModel:
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
         exchange = replace(reply.exchange, ended_s=time.monotonic())
-        reply.log[reply.number] = exchange
+        reply.log.replace(reply.number, exchange)
         if self._on_exchange is not None:
             self._on_exchange(exchange)
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return a problem for each request that no script covered, in order."""
+        """Return a problem for each request that no script covered; equal ones follow one another."""
         with self._lock:
-            return tuple(self._problems)
+            return tuple(self._problems.elements())
 
     def verify(self, *, allow_leftovers: bool) -> None:
         """Check that a script covered every request and that every turn was requested.
@@ -141,31 +148,41 @@ class MockModel:
         with self._lock:
             self._problems.clear()
             self._index = ConversationIndex()
-            self.log = []
+            self.log = self.log.emptied()
         self.scripts.reset()
         if self.tokens is not None:
             self.tokens.reset()
 
     def _answer(
-        self, read_question: Callable[[str, dict[str, object]], _Question], path: str, data: bytes, attempt: int
+        self,
+        read_question: Callable[[str, dict[str, object]], _Question],
+        refusal_of: Callable[[Mapping[str, object]], Refusal | None],
+        path: str,
+        data: bytes,
+        attempt: int,
     ) -> Reply:
         exchange = _incoming(path, "unexpected")
         try:
             body = read.redact(read.parse_body(path, data))
             exchange = replace(exchange, request=body)
+            if (refused := refusal_of(body)) is not None:
+                return self._refuse(exchange, refused.error(path), status=refused.status, answer=refused.body)
             question = read_question(path, body)
             if not question.conversations:
                 said = str(HEALTHY) if question.kind == "health" else ""
                 return self._reply_with(replace(exchange, kind=question.kind, said=said), question, [HEALTHY], attempt)
             exchange = replace(exchange, conversation=question.conversations[0])
             chosen = [self.scripts.choose(conversation) for conversation in question.conversations]
+            turns = [one.turn for one in chosen]
             kind = question.kind
             if kind != "completion":  # the tool calls of a text completion are text
                 for one, conversation in zip(chosen, question.conversations, strict=True):
                     check_calls(one.turn, conversation.tools, origin=one.origin)
-                kind = "judge" if chosen[0].is_judge else kind
-            answered = replace(exchange, kind=kind, script=chosen[0].script, said=str(chosen[0].turn))
-            return self._reply_with(answered, question, [one.turn for one in chosen], attempt)
+            if kind == "chat":
+                turns = [constrained(one.turn, body, origin=one.origin) for one in chosen]
+            kind = "judge" if kind != "completion" and chosen[0].is_judge else kind
+            answered = replace(exchange, kind=kind, script=chosen[0].script, said=str(turns[0]))
+            return self._reply_with(answered, question, turns, attempt)
         except HermesEnvError as exc:
             return self._refuse(exchange, exc)
 
@@ -176,7 +193,14 @@ class MockModel:
 
         def complete(turns: Sequence[Turn]) -> JsonObject:
             key = f"{conversation.id}:{conversation.turn}"
-            return chat_completion(turn=turns[0], key=key, model=conversation.model, n=n, prompt_bytes=prompt_bytes)
+            return chat_completion(
+                turn=turns[0],
+                key=key,
+                model=conversation.model,
+                n=n,
+                prompt_bytes=prompt_bytes,
+                is_forced=names_a_tool(body),
+            )
 
         if read.is_health_check(body):
             return _Question(kind="health", complete=complete)
@@ -259,12 +283,18 @@ class MockModel:
         events = server_sent_events(question.chunks(completion, include_usage=read.wants_usage(request)))
         return self._reply(exchange, completion, delay_s=delay_s, wire=events, media_type=EVENTS)
 
-    def _refuse(self, exchange: Exchange, error: HermesEnvError, *, status: int = BAD_REQUEST) -> Reply:
+    def _refuse(
+        self, exchange: Exchange, error: HermesEnvError, *, status: int = BAD_REQUEST, answer: JsonObject | str | None = None
+    ) -> Reply:
+        """Record the error, and return ``answer``, or the error itself in OpenAI's format."""
         problem = Problem(error=type(error), text=str(error))
         with self._lock:
-            self._problems.append(problem)
-        body = error_body(str(problem), kind="invalid_request_error", code=problem.error.__name__)
-        return self._reply(replace(exchange, kind="unexpected", problem=str(problem)), body, status=status)
+            self._problems[problem] += 1
+        refused = replace(exchange, kind="unexpected", problem=str(problem))
+        if isinstance(answer, str):
+            return self._reply(refused, answer, status=status, wire=answer, media_type=PLAIN)
+        body = answer or error_body(str(problem), kind="invalid_request_error", code=problem.error.__name__)
+        return self._reply(refused, body, status=status)
 
     def _reply(
         self,
@@ -276,9 +306,8 @@ class MockModel:
         wire: str | None = None,
         media_type: str = JSON,
     ) -> Reply:
-        with self._lock:
-            log, number = self.log, len(self.log)
-            log.append(exchange)
+        log = self.log
+        number = log.add(exchange)
         return Reply(
             status=status,
             content=(json.dumps(body) if wire is None else wire).encode("utf-8", "surrogatepass"),
@@ -292,3 +321,11 @@ class MockModel:
 
 def _incoming(path: str, kind: Kind) -> Exchange:
     return Exchange(path=path, kind=kind, started_s=time.monotonic())
+
+
+def _chat_refusal(body: Mapping[str, object]) -> Refusal | None:
+    return chat_refusal(body) or constraint_refusal(body)
+
+
+def _accepted(_: Mapping[str, object]) -> None:
+    """Refuse nothing: the mock model has no tokenizer, and says so to every request."""

@@ -1,7 +1,9 @@
-"""One entry in the log of a mock model: a request with its answer."""
+"""The log of a mock model: requests with their answers, of which it keeps the latest."""
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -10,7 +12,10 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.inference.conversation import Conversation
 
-__all__ = ["Exchange", "Kind"]
+__all__ = ["JOURNAL_LIMIT", "Exchange", "Kind", "RequestLog"]
+
+JOURNAL_LIMIT = 1000
+"""How many exchanges a log keeps by default."""
 
 Kind: TypeAlias = Literal["chat", "judge", "completion", "generate", "score", "models", "health", "unexpected"]
 
@@ -41,3 +46,38 @@ class Exchange:
     def turn(self) -> int | None:
         """The turn of the conversation that this request asked for, counted from 0."""
         return None if self.conversation is None else self.conversation.turn
+
+
+class RequestLog:
+    """Keeps the latest ``limit`` exchanges, all of them if it is None. Safe to use from several threads.
+
+    An exchange is numbered from 0 as its request arrives, and replaced once it is answered.
+    """
+
+    def __init__(self, limit: int | None = JOURNAL_LIMIT) -> None:
+        self._kept: deque[Exchange] = deque(maxlen=limit)
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self, exchange: Exchange) -> int:
+        """Append an exchange and return its number."""
+        with self._lock:
+            self._kept.append(exchange)
+            self.count += 1
+            return self.count - 1
+
+    def replace(self, number: int, exchange: Exchange) -> None:
+        """Replace the exchange of that number, unless it is forgotten."""
+        with self._lock:
+            place = number - (self.count - len(self._kept))
+            if place >= 0:
+                self._kept[place] = exchange
+
+    def kept(self) -> tuple[Exchange, ...]:
+        """Return the kept exchanges, in the order in which their requests arrived."""
+        with self._lock:
+            return tuple(self._kept)
+
+    def emptied(self) -> RequestLog:
+        """Return a new log with the same limit."""
+        return RequestLog(self._kept.maxlen)

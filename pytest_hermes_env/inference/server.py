@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from pytest_hermes_env.errors import ServerStartError
 from pytest_hermes_env.inference.model import MockModel
+from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT
 from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
 from pytest_hermes_env.inference.script_choice import ScriptChoice
 
@@ -32,6 +33,7 @@ class MockServer:
     ``port``: 0 picks a free port.
     ``allow_leftovers``: whether `verify` accepts turns that were not requested; can be set later.
     ``on_exchange``: called with each answered `Exchange`, in the server's thread.
+    ``journal_limit``: how many exchanges the journal keeps, the latest ones; None keeps all.
 
     Use it as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
     """
@@ -49,8 +51,10 @@ class MockServer:
         port: int = 0,
         allow_leftovers: bool = False,
         on_exchange: Callable[[Exchange], None] | None = None,
+        journal_limit: int | None = JOURNAL_LIMIT,
     ) -> None:
-        self._model = MockModel(ScriptChoice(as_scripts(script), as_judge(judge)), name=model, on_exchange=on_exchange)
+        scripts = ScriptChoice(as_scripts(script), as_judge(judge))
+        self._model = MockModel(scripts, name=model, on_exchange=on_exchange, journal_limit=journal_limit)
         if (template, tokenizer, family) != (None, None, None):
             self.speak_tokens(template=template, tokenizer=tokenizer, family=family)
         self._address = (host, port)
@@ -132,8 +136,18 @@ class MockServer:
 
     @property
     def journal(self) -> tuple[Exchange, ...]:
-        """All requests and answers so far, in the order in which the requests arrived."""
-        return tuple(self._model.log)
+        """The latest requests and answers, up to ``journal_limit``, in the order in which the requests arrived."""
+        return self._model.log.kept()
+
+    @property
+    def request_count(self) -> int:
+        """How many requests arrived, also those that the journal no longer has."""
+        return self._model.log.count
+
+    @property
+    def problem_count(self) -> int:
+        """How many requests were refused, or not covered by a script."""
+        return len(self._model.problems())
 
     def add(self, *scripts: ScriptLike) -> Self:
         """Append scripts; earlier ones are tried first. May be called while the server runs."""

@@ -38,17 +38,17 @@ def count_tokens(size: int) -> int:
     return -(-size // BYTES_PER_TOKEN)
 
 
-def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: int) -> JsonObject:
+def chat_completion(*, turn: Turn, key: str, model: str, n: int, prompt_bytes: int, is_forced: bool = False) -> JsonObject:
     """Return the turn as a ``chat.completion`` with ``n`` equal choices.
 
     ``key`` identifies conversation and turn. The ids of the completion and of its tool calls derive from it, so they differ between
-    choices, turns and conversations, and are the same in every run.
+    choices, turns and conversations, and are the same in every run. ``is_forced``: the request named the tool to call.
     """
     choices: list[JsonValue] = []
     if turn.only(EmptyChoices) is None:
         for index in range(n):
             message = assistant_message(turn, f"{key}:{index}")
-            finish = "tool_calls" if turn.only(Call) else "stop"
+            finish = "tool_calls" if turn.only(Call) and not is_forced else "stop"
             choices.append({"index": index, "message": message, "finish_reason": finish, "logprobs": None})
     return {
         "id": f"chatcmpl-{_id(key)}",

@@ -18,7 +18,7 @@ from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
 from pytest_hermes_env.plugin.run_state import contract_of, home_of
-from pytest_hermes_env.plugin.usage import has_hermes, judges_a_rule, uses_hermes, uses_plugin
+from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
 from pytest_hermes_env.rollout.hermes_home import touched_variables
 
 if TYPE_CHECKING:
@@ -125,16 +125,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Enter hermes' home for a test that uses this plugin, and restore the variables that the test's environment may set.
 
-    A test that uses neither this plugin nor hermes costs a look at its fixtures and markers.
+    A test that uses neither this plugin nor hermes costs a look at its fixtures and markers, and does not see the variables.
     """
     home = home_of(item.config)
-    if uses_plugin(item):
+    is_for_this_test = not home.is_entered and uses_plugin(item)
+    if is_for_this_test or (home.was_entered and imports_hermes(item)):
         home.enter()
     before = touched_variables() if home.is_entered else None
     _ignore_unclosed_pipes(item)
     result = yield
     if home.is_entered:
         home.restore(before)
+    if is_for_this_test:
+        home.step_out()
     return result
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.plugin.plain_failure import verify_as_text
 from pytest_hermes_env.plugin.tool_answers import SANDBOXES, SEAM, allows_leftovers, answering_tools, plays_tools
 
@@ -19,15 +21,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def fake_sandbox(request: pytest.FixtureRequest) -> Iterator[FakeSandbox]:
-    """An in-memory machine: ``fake_sandbox.files``, ``fake_sandbox.on(command, output=...)``. No process, no disk.
+    """An in-memory machine: ``fake_sandbox.files``, ``fake_sandbox.on(command, output=...)``. No disk, and no process for common lines.
 
-    It answers every tool call of the test's rollouts; each rollout works on its own copy. Calls that it could not answer, and
+    Other lines run in real bash in a confined cell, over the same files. It answers every tool call of the test's rollouts; each rollout works on its own copy. Calls that it could not answer, and
     answers that no call used, fail the test at teardown.
     """
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    sandbox = FakeSandbox(allow_leftovers=allows_leftovers(request) or plays_tools(request))
-    with answering_tools(request, sandbox):
+    sandbox = FakeSandbox(
+        allow_leftovers=allows_leftovers(request) or plays_tools(request), real_tools=real_tools_of(request.config)
+    )
+    with contextlib.closing(sandbox), answering_tools(request, sandbox):
         yield sandbox
     verify_as_text(sandbox.verify)
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-__all__ = ["fixture_names", "has_hermes", "judges_a_rule", "uses_hermes", "uses_plugin"]
+__all__ = ["fixture_names", "has_hermes", "imports_hermes", "judges_a_rule", "uses_hermes", "uses_plugin"]
 
 HERMES = "model_tools"
 """The module of hermes-agent that every use of it loads."""
+IMPORT = re.compile(
+    r"^\s*(?:from|import)\s+(?:(?:atroposlib|environments|model_tools|pytest_hermes_env|run_agent|tools|toolsets)\b|hermes)",
+    re.MULTILINE,
+)
+"""An import of hermes-agent, or of what imports it. A project's own ``tools`` looks the same, and does no harm."""
 PLUGIN = "pytest_hermes_env.plugin"
 FIXTURES = pytest.StashKey[frozenset[str]]()
 
@@ -46,6 +54,19 @@ def uses_plugin(item: pytest.Item) -> bool:
         or any(mark.name.startswith("hermes_") for mark in item.iter_markers())
         or hasattr(item, "check")
     )
+
+
+def imports_hermes(item: pytest.Item) -> bool:
+    """Tell whether the file of a test has an import of hermes-agent, also one inside a function."""
+    return _imports_hermes(item.path)
+
+
+@functools.cache
+def _imports_hermes(path: Path) -> bool:
+    try:
+        return bool(IMPORT.search(path.read_text(encoding="utf-8", errors="replace")))
+    except OSError:  # the file of the item may not exist
+        return False
 
 
 def uses_hermes(item: pytest.Item) -> bool:

@@ -119,7 +119,7 @@ class Result:
         history = self._current()
         if not _is_complete(history, layer):
             raise ResultError(_why_incomplete(history, layer))
-        return layer.agent_result(**outcome(history, layer.tool_error))
+        return layer.agent_result(**outcome(history, layer))
 
     def _then(self, step: Callable[..., History], *arguments: Any) -> Result:
         return _result_of(step(self._current(), *arguments), self._layer)
@@ -164,25 +164,24 @@ class _Finished(Result):
         """Return whether the fields still match the history; a copy with replaced fields has no history."""
         if self._history is None:
             return False
-        expected = outcome(self._history, (self._layer or default_layer()).tool_error)
+        expected = outcome(self._history, self._layer or default_layer())
         return all(getattr(self, name) == value for name, value in expected.items())
 
     def __eq__(self, other: object) -> bool:
         """Compare field by field, also with a plain AgentResult."""
         if not isinstance(other, self._plain):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self._field_names())
+        names = [field.name for field in dataclasses.fields(self._plain) if field.compare]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]  # equality depends on mutable fields
 
     def __repr__(self) -> str:
         if self._history is not None and self._is_unmodified():
             return expression(self._history, layer=self._layer.environment if self._layer else "")
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._field_names())
+        names = [field.name for field in dataclasses.fields(self._plain) if field.repr]
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{self._plain.__qualname__}({fields})"
-
-    def _field_names(self) -> list[str]:
-        return [field.name for field in dataclasses.fields(self._plain)]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._plain, dict(vars(self)))
@@ -193,7 +192,7 @@ def _result_of(history: History, layer: ResultLayer | None) -> Result:
     found = layer or default_layer()
     if not _is_complete(history, found):
         return _Unfinished(history, layer)
-    result: Result = _class_for(found.agent_result)(**outcome(history, found.tool_error))
+    result: Result = _class_for(found.agent_result)(**outcome(history, found))
     vars(result).update(_history=history, _layer=layer)
     return result
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.results.inputs import why_invalid
 from pytest_hermes_env.results.values import DEFAULT_USER, Answer, Call, History, Turn
 
+if TYPE_CHECKING:
+    from pytest_hermes_env.results.result_classes import ResultLayer
+
 __all__ = ["outcome"]
 
 
-def outcome(history: History, tool_error: Callable[..., Any]) -> dict[str, Any]:
-    """Return new values for the fields of the AgentResult; ``tool_error`` is the layer's ToolError."""
+def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
+    """Return new values for the fields of the layer's AgentResult; ``end`` only where it has that field."""
     messages = _first_messages(history)
     tools = history.tools()
     errors: list[Any] = []
@@ -29,7 +32,8 @@ def outcome(history: History, tool_error: Callable[..., Any]) -> dict[str, Any]:
             messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
             if error:
                 seen = {"turn": number, "tool_name": call.tool, "arguments": call.arguments}
-                errors.append(tool_error(**seen, error=error, tool_result=text))
+                errors.append(layer.tool_error(**seen, error=error, tool_result=text))
+    ends = {} if layer.ends is None else {"end": _end(history, layer.ends)}
     return {
         "messages": messages,
         "managed_state": _managed_state(history, messages),
@@ -37,7 +41,15 @@ def outcome(history: History, tool_error: Callable[..., Any]) -> dict[str, Any]:
         "finished_naturally": history.is_answered,
         "reasoning_per_turn": [turn.thought or None for turn in history.turns],
         "tool_errors": errors,
+        **ends,
     }
+
+
+def _end(history: History, ends: Callable[[str], Any]) -> Any:
+    """Return the end of the rollout; None while it goes on."""
+    if history.end is not None:
+        return ends({"server_error": "model_failed", "turn_limit": "turns_used_up"}[history.end])
+    return ends("finished") if history.is_answered else None
 
 
 def _first_messages(history: History) -> list[dict[str, Any]]:

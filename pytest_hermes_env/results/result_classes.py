@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -20,12 +21,16 @@ FIELDS = ("messages", "managed_state", "turns_used", "finished_naturally", "reas
 
 @dataclass(frozen=True, kw_only=True)
 class ResultLayer:
-    """AgentResult and ToolError of one layer. ``environment``: the class whose layer it is; "" for the default."""
+    """AgentResult and ToolError of one layer. ``environment``: the class whose layer it is; "" for the default.
+
+    ``ends``: makes the value of the field ``end`` of its name; None for a layer whose AgentResult has no such field.
+    """
 
     agent_result: type
     tool_error: type
     package: str
     environment: str = ""
+    ends: Callable[[str], Any] | None = None
 
     def reads_calls_in(self, text: str) -> bool:
         """Return whether this layer's loop finds a tool call in the text of an answer."""
@@ -69,4 +74,13 @@ def _layer(module: ModuleType, environment: str) -> ResultLayer:
         tool_error=getattr(module, "ToolError", None) or default_layer().tool_error,
         package=package,
         environment="" if is_default else environment,
+        ends=_ends(package) if "end" in known else None,
     )
+
+
+def _ends(package: str) -> Callable[[str], Any] | None:
+    """Return the enumeration of ends of a layer, or None where it has none."""
+    try:
+        return getattr(importlib.import_module(f"{package}.rollout_end"), "RolloutEnd", None)
+    except ModuleNotFoundError:
+        return None

@@ -30,7 +30,8 @@ from pytest_hermes_env.rollout.cases import (
 )
 from pytest_hermes_env.rollout.journal import ItemScored, LoopEnded, Reward, UnknownRead, current_rollout
 from pytest_hermes_env.rollout.probing.record import as_number
-from pytest_hermes_env.rollout.tool_backend import new_world_like
+from pytest_hermes_env.rollout.tool_backend import close_world, new_world_like
+from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.verifier_reads import verifier_reads
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class _Player:
                 f"the agent asked for {len(self.said)} of the {turns} turns of {label}: a turn without a call ends the rollout"
             )
         if self.is_judge_guessed:
-            return f"a judge was asked about {label}, and its answer is not declared: give judge: the text that it says"
+            return f"a judge was called for {label}, but its answer is not declared: add `judge:` with the text that it returns"
         return ""
 
 
@@ -185,7 +186,12 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
 
     asked = len(stage.mock.journal)
     record = await stage.play(label, rollout, policy=player)
-    refused = next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")
+    refused = () if blank.is_automatic else getattr(stage.world, "refused", ())
+    close_world(stage.world)
+    if refused:
+        reason = str(Unavailable(Cause.NO_REAL_TOOLS, f"{label} runs {refused[0]}"))
+        return PlayedCase(rung=replace(blank, unavailable=reason))
+    unanswered = next((one.problem for one in stage.mock.journal[asked:] if one.problem), "")
     reward, trouble = _reward_of(record)
     ended = record.of(LoopEnded)
     calls = [one for one in record.tool_calls if one.by_agent]
@@ -193,7 +199,7 @@ async def _played(stage: Stage, player: _Player, item: Any, transcript: Transcri
         blank,
         reward=reward,
         error=trouble,
-        problem=(shorten(str(refused)) if refused and not blank.is_automatic else "")
+        problem=(shorten(str(unanswered)) if unanswered and not blank.is_automatic else "")
         or player.problem(label, trouble or record.error),
         turns=ended[-1].turns_used if ended else 0,
         tools=tuple(one.name for one in calls),

@@ -39,7 +39,7 @@ WELL_KNOWN = (GOLD, NEAR_MISS, NOTHING, HACK)
 AUTOMATIC: dict[str, str] = {
     TOOLS: "every offered tool is used once, harmlessly",
     WRONG_CONTENT: "right form, wrong content",
-    ECHO: "the prompt is said back",
+    ECHO: "the prompt is repeated",
     NOTHING: "an answer without any work",
 }
 """The cases that are played for every environment, unless its author declares one of the same name."""

@@ -42,7 +42,9 @@ from pytest_hermes_env.rollout.watchers.environment import watching_environment
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
 from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
 from pytest_hermes_env.rollout.watchers.services import recording_warnings, sharing_tls_context, watching_wandb
+from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.seam import ToolSeam
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["Collector"]
 
@@ -54,8 +56,8 @@ class _CannotBuild(Exception):
 class Collector:
     """Plays the requested families of scenarios, each once, and keeps their records.
 
-    ``sandbox``: ``fake`` is an in-memory machine, ``local`` runs hermes' own terminal and file tools. ``timeout_s`` is the limit of
-    each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. ``cases`` are those that the author declared.
+    ``sandbox``: ``fake`` is an in-memory machine, with ``real_tools`` as those of `FakeSandbox`; ``local`` runs hermes' own terminal
+    and file tools. ``timeout_s`` is the limit of each scenario, in seconds. ``server_type`` "vllm" or "sglang" is token mode. ``cases`` are those that the author declared.
     Raises: the class is not an environment → BadTarget.
     """
 
@@ -64,6 +66,7 @@ class Collector:
         env_class: type,
         *,
         sandbox: str = "fake",
+        real_tools: RealToolsUse = "confined",
         timeout_s: float = 60.0,
         server_type: str = CHAT,
         cases: Cases | None = None,
@@ -72,11 +75,13 @@ class Collector:
         self._layer = layer_of(env_class)
         self._environment_code = EnvironmentCode(env_class, self._layer)
         self._sandbox = sandbox
+        self._real_tools: RealToolsUse = real_tools
         self._timeout_s = timeout_s
         self._server_type = server_type
         self._cases = cases
         self._group_size = 0
         self._not_found: list[str] = []
+        self._refused: list[RefusedLine] = []
         self._world = ""
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None
@@ -136,7 +141,8 @@ class Collector:
     async def _play(self, families: tuple[Family, ...]) -> None:
         """Play families concurrently, then those that must run alone."""
         with contextlib.ExitStack() as resources:
-            worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox)))
+            worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox, self._real_tools)))
+            resources.callback(worlds.close)
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
             for watching in (watching_layer(self._layer), watching_wandb(), sharing_tls_context(), recording_warnings()):
                 resources.enter_context(watching)
@@ -148,7 +154,8 @@ class Collector:
                 if family.is_alone:
                     await self._play_family(family, builder, worlds)
             self._not_found += worlds.not_found
-            self._world = describe(worlds, self._not_found)
+            self._refused += worlds.refused
+            self._world = describe(worlds, self._not_found, self._refused)
 
     async def _play_family(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> None:
         """Play one family on its own stage, and keep a record of each of its scenarios, whatever happens."""
@@ -189,7 +196,7 @@ class Collector:
             return stage.answer(conversation)
 
         with contextlib.ExitStack() as resources:
-            mock = MockServer(policy, allow_leftovers=True)
+            mock = MockServer(policy, allow_leftovers=True, journal_limit=None)  # the stage reads it by position
             if not is_chat:
                 resources.enter_context(mock)
             building = Journal()
@@ -199,7 +206,7 @@ class Collector:
                         self._env_class, server=mock, config=config, server_type=self._server_type, in_process=is_chat
                     )
             except Hung as hung:
-                raise _CannotBuild(f"no end within {self._timeout_s:g} s") from hung
+                raise _CannotBuild(f"did not finish within {self._timeout_s:g} s") from hung
             except BaseException as error:
                 if is_interrupt(error):
                     raise
@@ -219,6 +226,7 @@ class Collector:
                 gate=self._gate,
                 code=self._environment_code,
                 nothing_to_train=self._nothing_to_train,
+                real_tools=self._real_tools,
             )
             yield stage
 

@@ -225,6 +225,9 @@ async def _end_all_tasks() -> None:
         await asyncio.wait(pending, timeout=CANCELLED_S)
     for task in asyncio.all_tasks() - own:
         asyncio._unregister_task(task)  # asyncio documents it for makers of tasks
+        ctypes.pythonapi.Py_IncRef(
+            ctypes.py_object(task)
+        )  # never collected: its code would catch GeneratorExit, too, and go on
 
 
 def _registered_task(

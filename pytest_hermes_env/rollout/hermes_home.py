@@ -1,8 +1,11 @@
 """HERMES_HOME during a test run: made when hermes-agent is first needed, and restored with all other variables.
 
 Importing hermes writes into HERMES_HOME, its commands read HOME, and four variables make it ask a person for approval. The
-plugin enters the home before each test that uses it; an import hook does so before anything else imports hermes, such as a test
-module or a conftest. A run that never imports hermes pays for neither a directory nor a variable.
+plugin enters the home for each test that uses it; an import hook enters it for the rest of the run before anything else imports
+hermes, such as a test module or a conftest. A run that never imports hermes pays for neither a directory nor a variable.
+
+hermes 0.19 reads HERMES_HOME at each use, and some of its modules keep what they read at import. So the directory is the same in the
+whole run, and the variables also stand for tests that import hermes themselves.
 """
 
 from __future__ import annotations
@@ -48,13 +51,15 @@ class HermesHome:
         self._chosen = chosen
         self._original = {name: os.environ.get(name) for name in OWNED}
         self._values: dict[str, str | None] = {}
+        self._before: dict[str, str | None] = {}
+        self.is_entered = False
         self._at_first_use: frozenset[str] = frozenset()
         self._temporary = ""
         self._hook = _ImportHook(self.enter)
         sys.meta_path.insert(0, self._hook)
 
     @property
-    def is_entered(self) -> bool:
+    def was_entered(self) -> bool:
         """Whether something has used it."""
         return bool(self._values)
 
@@ -65,14 +70,16 @@ class HermesHome:
         return _absolute(self._chosen) if self._chosen else "temporary"
 
     def enter(self) -> None:
-        """Set the variables, once. A variable that a running test has changed keeps its value until `restore`."""
+        """Set the variables, if they are not set. A variable that a running test has changed keeps its value until `restore`."""
         if self.is_entered:
             return
+        self.is_entered = True
+        self._before = {name: os.environ.get(name) for name in OWNED}
         changed = {name for name in OWNED if os.environ.get(name) not in {None, self._original[name]}}
         self._at_first_use = frozenset(touched_variables())
         self._values = {ADVICE: self._original[ADVICE] or "1", **dict.fromkeys(APPROVAL_VARIABLES)}
         if self._chosen != KEEP:
-            if not self._chosen:
+            if not self._chosen and not self._temporary:
                 self._temporary = tempfile.mkdtemp(prefix="pytest-hermes-home-")
             path = _absolute(self._chosen or self._temporary)
             Path(path, "home").mkdir(parents=True, exist_ok=True)
@@ -94,6 +101,12 @@ class HermesHome:
         for name, value in self._values.items():
             _set(name, value)
 
+    def step_out(self) -> None:
+        """Restore the variables until the next `enter`; the directory stays."""
+        for name in self._values:
+            _set(name, self._before[name])
+        self.is_entered = False
+
     def leave(self) -> None:
         """Restore the variables that were set and remove the temporary directory."""
         if self._hook in sys.meta_path:
@@ -101,6 +114,7 @@ class HermesHome:
         for name in self._values:
             _set(name, self._original[name])
         self._values = {}
+        self.is_entered = False
         if self._temporary:
             shutil.rmtree(self._temporary, ignore_errors=True)
 

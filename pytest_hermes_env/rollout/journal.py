@@ -102,11 +102,12 @@ class LoopStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class LoopEnded:
-    """An agent loop returned; ``error`` is what it raised, if anything."""
+    """An agent loop returned; ``error`` is what it raised, ``end`` the end that its result names, both if any."""
 
     task_id: str
     turns_used: int
     error: str
+    end: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,10 +139,12 @@ class UnknownRead:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationLogged:
-    """evaluate_log was awaited."""
+    """evaluate_log was awaited. ``failed`` samples have an error, or the score None; ``error`` is the first of these errors."""
 
     metrics: dict[str, Any]
     samples: int
+    failed: int = 0
+    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,7 +89,7 @@ async def within(
             call.result()
         except BaseException as error:  # noqa: BLE001 - tells where the call waited
             cause = error
-    raise NeverEnded(f"no end within {limit_s:g} s") from cause
+    raise NeverEnded(f"did not finish within {limit_s:g} s") from cause
 
 
 async def _stopped(call: asyncio.Future[Any]) -> None:
@@ -125,7 +125,7 @@ def first_error(error: BaseException) -> BaseException:
 def described(error: BaseException) -> str:
     """Return type and text of an error."""
     if isinstance(error, Hung):
-        return "it kept the event loop from running until it was interrupted"
+        return "it blocked the event loop until it was interrupted"
     if isinstance(error, NeverEnded):
         return str(error)
     return f"{type(error).__name__}: {shorten(str(error))}"

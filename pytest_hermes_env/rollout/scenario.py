@@ -11,11 +11,12 @@ from typing import Any
 from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.cases import Rung
 from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
+from pytest_hermes_env.rollout.leaks import Left
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
 
-__all__ = ["ItemSeen", "Left", "RolloutCanary", "Scenario", "Sighting"]
+__all__ = ["ItemSeen", "RolloutCanary", "Scenario", "Sighting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +55,6 @@ class Sighting:
     where: str
     name: str
     words: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """A resource that the environment created at ``place`` and leaked: ``kind`` is process, thread, temporary directory or client."""
-
-    kind: str
-    name: str
-    place: Place
 
 
 @dataclass(frozen=True, kw_only=True)

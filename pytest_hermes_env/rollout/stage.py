@@ -28,6 +28,7 @@ from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.unavailable import Cause, ErrorKind, Unavailable, kind_of
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["Needs", "Policy", "Stage"]
 
@@ -82,6 +83,8 @@ class Stage:
     """Why the class is an evaluation by its own code; empty for a class that is meant to train."""
     is_set_up: bool = False
     item_error: str = ""
+    real_tools: RealToolsUse = "confined"
+    """When in-memory machines may run real programs."""
 
     @property
     def has_tokens(self) -> bool:
@@ -309,8 +312,8 @@ class Stage:
         try:
             return await within(limit_s, answer, late=late, progress=progress)
         finally:
-            if asyncio.iscoroutine(answer):
-                answer.close()  # its task may have been cancelled before it began
+            if inspect.iscoroutine(answer) and inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
+                answer.close()  # its task was cancelled before it began
             del answer
 
     @contextlib.contextmanager

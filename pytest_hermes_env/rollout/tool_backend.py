@@ -1,7 +1,7 @@
 """What answers the tools in a contract run: a small machine per family of scenarios, behind one seam.
 
 The machine is in memory, or it is hermes' own terminal and files, confined; both are kept from the network. A web search finds
-one page, and that page can be read. Any other command or tool is missing, as on a small machine, and the ledger names it.
+one page, and that page can be read. Any other tool, and a command that is not installed, is missing, and the ledger names it.
 
 A call belongs to the journal that is current where it is made. A layer that runs its tools in threads without their context is
 identified by the task id that it opened.
@@ -16,31 +16,35 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.rollout.journal import Crossed, Journal, current_journal, current_rollout
+from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.seam import ToolCall, Turns
+from pytest_hermes_env.types import RealToolsUse
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
     from pytest_hermes_env.sandbox.local import LocalSandbox
 
-__all__ = ["WORLDS", "WorldRouter", "describe", "new_world_like", "opened_world"]
+__all__ = ["WORLDS", "WorldRouter", "close_world", "describe", "new_world_like", "opened_world"]
 
 WORLDS = ("fake", "local")
 """Names of the machines."""
 
 PAGE = "https://example.invalid/page"
 HIT = {"title": "A page", "url": PAGE, "description": "the only page of this web"}
-TOOL_ERROR = "the tool failed, as this scenario asks"
+TOOL_ERROR = "the tool failed, as this scenario requires"
 SHOWN = 5
-"""How many missing commands the ledger names."""
+"""How many missing commands and refused lines the ledger names."""
+LONGEST_LINE = 60
+"""Characters of a refused line in the ledger."""
 
 
 @contextlib.contextmanager
-def opened_world(name: str) -> Iterator[FakeSandbox | LocalSandbox]:
+def opened_world(name: str, real_tools: RealToolsUse = "confined") -> Iterator[FakeSandbox | LocalSandbox]:
     """Yield the machine of that name. Raises: an unknown name → UsageError."""
     if name == "fake":
-        yield _new_fake()
+        yield _new_fake(real_tools)
     elif name == "local":
         from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
@@ -54,13 +58,21 @@ def new_world_like(world: Any) -> Any:
     """Return another in-memory machine, or the same local sandbox, of which a process has one."""
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    return _new_fake() if isinstance(world, FakeSandbox) else world
+    return _new_fake(world.real_tools) if isinstance(world, FakeSandbox) else world
 
 
-def _new_fake() -> FakeSandbox | LocalSandbox:
+def close_world(world: Any) -> None:
+    """Release what an in-memory machine and those of its rollouts hold; the local sandbox is released by whoever opened it."""
     from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-    return _with_one_page(FakeSandbox(unscripted="not found", allow_leftovers=True))
+    if isinstance(world, FakeSandbox):
+        world.close()
+
+
+def _new_fake(real_tools: RealToolsUse) -> FakeSandbox | LocalSandbox:
+    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
+
+    return _with_one_page(FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=real_tools))
 
 
 def _with_one_page(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSandbox:
@@ -75,14 +87,25 @@ def _with_one_page(world: FakeSandbox | LocalSandbox) -> FakeSandbox | LocalSand
     return world.on_tool("web_search", search, optional=True).on_tool("web_extract", extract, optional=True)
 
 
-def describe(world: Any, not_found: Iterable[str] | None = None) -> str:
-    """Return the machine and what was missing on it (by default in ``world``), as a line of the ledger."""
+def describe(world: Any, not_found: Iterable[str] | None = None, refused: Iterable[RefusedLine] | None = None) -> str:
+    """Return the machine, what was missing on it, and which lines it refused (by default in ``world``), as a line of the ledger."""
     missed = world.not_found if not_found is None else not_found
     counts = Counter(text.split()[0] if text.split() else text for text in missed)
     shown = ", ".join(f"{name} ({count})" for name, count in counts.most_common(SHOWN))
     more = f", and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
-    hint = "; --hermes-sandbox local has what this machine has" if world.backend == "fake" else ""
-    return f"{world.description}; not there: {shown}{more}{hint}" if counts else str(world.description)
+    missing = f"; not available: {shown}{more}" if counts else ""
+    lines = getattr(world, "refused", ()) if refused is None else refused
+    return f"{world.description}{missing}{_of_refused(tuple(lines))}"
+
+
+def _of_refused(refused: tuple[RefusedLine, ...]) -> str:
+    if not refused:
+        return ""
+    lines = Counter(one.line for one in refused)
+    shown = ", ".join(f"`{shorten(line, LONGEST_LINE)}`" for line in list(lines)[:SHOWN])
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    refusal = refused[0].refusal
+    return f"; refused: {shown}{more}, since real bash {refusal.reason}: {refusal.fix}"
 
 
 @dataclass
@@ -116,6 +139,16 @@ class WorldRouter:
     def not_found(self) -> tuple[str, ...]:
         """What was missing, in any of the worlds."""
         return tuple(text for world in self._worlds for text in world.not_found)
+
+    @property
+    def refused(self) -> tuple[RefusedLine, ...]:
+        """The lines that needed real programs where none may run, in any of the worlds."""
+        return tuple(line for world in self._worlds for line in getattr(world, "refused", ()))
+
+    def close(self) -> None:
+        """Release what the in-memory machines hold."""
+        for world in self._worlds:
+            close_world(world)
 
     def add(self, world: Any) -> Any:
         """Add one more world, and return it."""

@@ -13,11 +13,11 @@ LOGS = frozenset({"log", "logger", "logging", "_log", "_logger", "LOG", "LOGGER"
 
 
 def why_nothing_is_trained(env_class: type, base: type) -> str:
-    """Return which training method gives nothing by its own code, as a sentence; empty for a class that is meant to train."""
+    """Return which training method returns nothing by its own code, as a sentence; empty for a class that is meant to train."""
     collects = next((name for name in ("collect_trajectories", "collect_trajectory") if _is_own(env_class, name, base)), "")
     for name in filter(None, ("get_next_item", collects)):
         if _is_own(env_class, name, base) and _gives_nothing(env_class, name, frozenset()):
-            return f"{name} gives nothing by its own code, so the class is an evaluation"
+            return f"{name} returns nothing by its own code, so the class is an evaluation"
     return ""
 
 

@@ -22,6 +22,7 @@ class Cause(enum.Enum):
     NO_ITEM = "there was no training item: {}"
     CHAT_MODE = "chat mode has no sampled tokens"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
+    NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"
 
 
@@ -43,9 +44,9 @@ class ItemsEnd(enum.Enum):
 
     STUB = "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on"
     NONE = "get_next_item returned only None after {} items"
-    REPEATED = "the first item came again after {}"
-    TIME = "stopped after {} items: the time was up"
-    LIMIT = "stopped after {} items, none of which was the first one again"
+    REPEATED = "the first item was returned again after {}"
+    TIME = "stopped after {} items: time ran out"
+    LIMIT = "stopped after {} items, without the first one being returned again"
 
 
 class ErrorKind(enum.Enum):

@@ -18,6 +18,7 @@ __all__ = ["PASSED_VARIABLES", "check_variables", "write_shell"]
 
 PASSED_VARIABLES = (
     "COLUMNS",
+    "HERMES_UI_SESSION_ID",  # by which a rollout's processes are found
     "LANG",
     "LANGUAGE",
     "LC_ALL",
@@ -53,14 +54,6 @@ exec /usr/bin/env -i PATH="${{path%:}}" {given} \\
   {command} "$@"
 """
 
-_ENTER_SCRIPT = """\
-#!/bin/sh
-# A process that joins a cell begins in its root directory.
-{ [ -n "$1" ] && cd -- "$1" 2> /dev/null; } || cd -- "$HOME" || exit 126
-shift
-exec "$@"
-"""
-
 
 def check_variables(variables: Mapping[str, str]) -> None:
     """Raises: a name that no shell accepts, or a value that is not text → UsageError."""
@@ -80,10 +73,7 @@ def write_shell(directory: Path, *, bash: str, enter_command: Sequence[str], var
     ``variables``, and `PASSED_VARIABLES` as hermes sets them.
     """
     directory.mkdir()
-    inner = directory / "enter"
-    inner.write_text(_ENTER_SCRIPT, encoding="utf-8")
-    entering = [*enter_command, "/bin/sh", str(inner)] if enter_command else []
-    words = [*(shlex.quote(word) for word in entering), *(['"$PWD"'] if enter_command else []), shlex.quote(bash)]
+    words = [*map(shlex.quote, enter_command), *(['"$PWD"'] if enter_command else []), shlex.quote(bash)]
     given = {**variables, "SHELL": bash}
     text = _SHELL_SCRIPT.format(
         directory=shlex.quote(str(directory)),

@@ -1,7 +1,7 @@
 """Finds out by trying how this machine can confine the commands of the local sandbox.
 
-Confined commands have a private loopback and no other network, can write only the files of the sandbox, and see only its
-processes. bubblewrap is used if it works; otherwise the same namespaces come from the kernel directly (as ``unshare`` does). If
+Confined commands have a private loopback and no other network, see no files but the machine's programs and those of the sandbox,
+and no processes but its own. bubblewrap is used if it works; otherwise the same namespaces come from the kernel directly (as ``unshare`` does). If
 neither works, the result has a reason for each.
 
 Place in the flow: the header of a test run shows `Confinement.describe`; `LocalSandbox` starts its `cell.Cell` accordingly.
@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout, hidden_paths
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
+from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.local_cell import local_plan
 
 __all__ = ["UNCONFINED", "Confinement", "available", "probe"]
 
@@ -42,15 +44,14 @@ class Confinement:
     def describe(self) -> str:
         """Return the line for the header of a test run."""
         if self.is_in_force:
-            return f"local sandbox: confined by {self.kind} (no network, file system read-only but the sandbox)"
+            return f"local sandbox: confined by {self.kind} (no network, no files of this machine but its programs)"
         return f"local sandbox: NOT confined ({self.reason})"
 
-    def cell(self, layout: CellLayout) -> Cell | None:
-        """Return a cell on ``layout``, not yet started, or None without confinement."""
+    def cell(self, plan: CellPlan) -> Cell | None:
+        """Return a cell for ``plan``, not yet started, or None without confinement."""
         if self.kind == "none":
             return None
-        bwrap = (shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else ""
-        return Cell(layout, bwrap=bwrap, hidden=hidden_paths(os.environ, Path.cwd(), layout.writable))
+        return Cell(plan, bwrap=(shutil.which("bwrap") or "bwrap") if self.kind == "bubblewrap" else "")
 
 
 UNCONFINED = Confinement(kind="none", reason="not asked for")
@@ -83,19 +84,21 @@ def _problem_of(confinement: Confinement) -> str:
     """Run commands in a cell and return why it does not confine them, or an empty text if it does."""
     with tempfile.TemporaryDirectory(prefix="pytest-hermes-probe-") as directory:
         base = Path(os.path.realpath(directory))
-        cell = confinement.cell(CellLayout.prepare(base))
+        cell = confinement.cell(local_plan(base, Limits()))
         if cell is None:
             return "nothing to try"
+        outside_file = base / "given"
+        outside_file.touch()
         try:
             cell.start()
-            inside = _succeeds([*cell.enter_command(), "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
-            outside = _succeeds([*cell.enter_command(), "/bin/sh", "-c", ': > "$0"', str(base / "probe")])
+            inside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", ': > "$0"', str(base / "world" / "probe")])
+            outside = _succeeds([*cell.enter_command(), "/", "/bin/sh", "-c", 'test -e "$0"', str(outside_file)])
         except CellError as error:
             return str(error)
         finally:
             cell.stop()
     if outside:
-        return "files outside of the sandbox can be written"
+        return "files outside of the sandbox can be seen"
     return "" if inside else "a command cannot be run in it"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import posixpath
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -17,10 +18,19 @@ from typing import Any, cast
 
 from pytest_hermes_env.errors import CleanupFailed, UsageError, UseAfterCleanup, shorten
 from pytest_hermes_env.failures import Problem, combined_error
+from pytest_hermes_env.sandbox.coercion import coerced
 from pytest_hermes_env.sandbox.fake_tools.reading import EMPTY, MOST_LINES, numbered
-from pytest_hermes_env.sandbox.machine import Machine
+from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, Machine, NotReadable
 
 __all__ = ["FakeToolContext"]
+
+DIRECTORY_TIMEOUT_S = 600
+"""Seconds that downloading a directory may take, unless the caller says otherwise."""
+
+ABOUT_A_PAGE = frozenset({"hint", "_hint", "next_offset", "truncated_by"})
+"""Keys of a result that only hold for one page of a file."""
+
+_NUMBERED_LINE = re.compile(r"^ *\d+\|", re.MULTILINE)
 
 
 class _ForVerifier:
@@ -70,27 +80,29 @@ class FakeToolContext:
             return self._terminal_in_background(command, timeout)
         return _as_dict(self._machine.call("terminal", {"command": command, "timeout": timeout}), of_terminal=True)
 
-    def read_file(self, path: str) -> dict[str, Any]:
+    def read_file(self, path: str, *, max_bytes: int = MAX_BYTES, timeout: int = FILE_TIMEOUT_S) -> dict[str, Any]:
         """Read a whole text file: ``content`` is its text, ``numbered_content`` hermes' view of it.
 
-        A verifier may read a file any number of times. Returns ``{"error": ...}`` if it cannot be read.
+        A verifier may read a file any number of times. Returns ``{"error": ...}`` if it cannot be read: because it does not exist,
+        is no regular file, is larger than ``max_bytes``, or takes longer than ``timeout`` seconds.
         """
         self._in_use("read_file", path)
         path = _no_option(path)
-        pages: list[str] = []
-        offset = 1
-        while True:
-            page = _as_dict(self._machine.call("read_file", {"path": path, "offset": offset, "limit": MOST_LINES}))
-            if "already_read" in page or page.get("status") == "unchanged":
-                return self._read_again(path)
-            content = page.get("content")
-            if not isinstance(content, str) or page.get("error"):
-                return page
-            pages.append(content)
-            following = page.get("next_offset") or offset + MOST_LINES
-            if not page.get("truncated") or following <= offset:
-                return {**page, "content": self._text(path), "numbered_content": "\n".join(pages)}
-            offset = following
+        try:
+            data: bytes | None = self._machine.read_bytes(path, max_bytes, timeout)
+        except (IsADirectoryError, NotReadable) as error:
+            return {"error": f"Cannot read {path}: {_reason(error)}"}
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            data = None
+        page = _as_dict(self._machine.call("read_file", {"path": path, "offset": 1, "limit": MOST_LINES}))
+        was_read_before = "already_read" in page or page.get("status") == "unchanged"
+        if data is None:
+            return {**EMPTY, "error": f"File not found: {path}"} if was_read_before else _first_page(page)
+        if was_read_before:
+            page = {**EMPTY, "total_lines": data.count(b"\n"), "file_size": len(data), "truncated": True}
+        elif not isinstance(page.get("content"), str) or page.get("error"):
+            return page
+        return _whole(page, data.decode(errors="replace"))
 
     def write_file(self, path: str, content: str) -> dict[str, Any]:
         """Write a text file and create missing directories."""
@@ -115,16 +127,24 @@ class FakeToolContext:
         targets = [(path, posixpath.join(remote_dir, path.relative_to(root).as_posix())) for path in files]
         return [{"path": str(path), **self._upload(path, target)} for path, target in targets]
 
-    def download_file(self, remote_path: str, local_path: str) -> dict[str, Any]:
-        """Copy a file of the sandbox, byte for byte, to the host.
+    def download_file(
+        self, remote_path: str, local_path: str, *, max_bytes: int = MAX_BYTES, timeout: int = FILE_TIMEOUT_S
+    ) -> dict[str, Any]:
+        """Copy a regular file of the sandbox, byte for byte, to the host.
 
         Returns ``{"success": True, "bytes": n}`` or ``{"success": False, "error": reason}``; no partial file remains.
+        ``max_bytes`` and ``timeout`` (seconds) limit the download.
         """
         self._in_use("download_file", remote_path)
-        return self._download(remote_path, Path(local_path))
+        return self._download(remote_path, Path(local_path), max_bytes, timeout)
 
-    def download_dir(self, remote_dir: str, local_dir: str) -> list[dict[str, Any]]:
-        """Copy every file below a sandbox directory to the host; one result per file, never outside ``local_dir``."""
+    def download_dir(
+        self, remote_dir: str, local_dir: str, *, max_bytes: int = MAX_BYTES, timeout: int = DIRECTORY_TIMEOUT_S
+    ) -> list[dict[str, Any]]:
+        """Copy every file below a sandbox directory to the host; one result per file, never outside ``local_dir``.
+
+        ``max_bytes`` and ``timeout`` (seconds) limit the download of all files together.
+        """
         self._in_use("download_dir", remote_dir)
         try:
             names = self._machine.list_files(_no_option(remote_dir))
@@ -132,7 +152,13 @@ class FakeToolContext:
             return [{"success": False, "path": remote_dir, "error": f"Cannot list {remote_dir}: {_reason(error)}"}]
         root = Path(os.path.realpath(local_dir))
         root.mkdir(parents=True, exist_ok=True)
-        return [{"path": name, **self._download_into(remote_dir, name, root)} for name in names]
+        deadline = time.monotonic() + timeout
+        results: list[dict[str, Any]] = []
+        for name in names:
+            left = max_bytes - sum(result.get("bytes", 0) for result in results)
+            seconds = max(0.0, deadline - time.monotonic())
+            results.append({"path": name, **self._download_into(remote_dir, name, root, left, seconds)})
+        return results
 
     def search(self, query: str, path: str = ".") -> dict[str, Any]:
         """Search file contents by regular expression."""
@@ -163,7 +189,7 @@ class FakeToolContext:
     def call_tool(self, tool_name: str, arguments: dict[str, Any]) -> str:
         """Run any tool and return its result as text, as the agent would see it."""
         self._in_use("call_tool", tool_name)
-        return self._machine.call(tool_name, arguments)
+        return self._machine.call(tool_name, coerced(tool_name, arguments))
 
     def cleanup(self) -> None:
         """Release the rollout's processes. Idempotent, never raises; what fails is raised by `verify`."""
@@ -206,20 +232,6 @@ class FakeToolContext:
         self._problems.append(problem)
         raise problem.exception()
 
-    def _text(self, path: str) -> str:
-        return self._machine.read_bytes(path).decode(errors="replace")
-
-    def _read_again(self, path: str) -> dict[str, Any]:
-        """Return the result of a first read although the machine answers that the file was read before."""
-        try:
-            data = self._machine.read_bytes(path)
-        except OSError:
-            return {**EMPTY, "error": f"File not found: {path}"}
-        text = data.decode(errors="replace")
-        view = numbered(text.removeprefix("\ufeff"))
-        sizes = {"total_lines": data.count(b"\n"), "file_size": len(data)}
-        return {**EMPTY, **sizes, "content": text, "numbered_content": view}
-
     def _terminal_in_background(self, command: str, timeout: int) -> dict[str, Any]:
         """Run a command beyond hermes' foreground limit: start it in the background and wait for it."""
         run_long = getattr(self._machine, "run_long", None)
@@ -254,9 +266,9 @@ class FakeToolContext:
             return {"exit_code": -1, "output": f"Cannot write {remote}: {_reason(error)}"}
         return {"exit_code": 0, "output": f"{len(data)} bytes to {remote}", "bytes": len(data)}
 
-    def _download(self, remote: str, local: Path) -> dict[str, Any]:
+    def _download(self, remote: str, local: Path, max_bytes: int, timeout: float) -> dict[str, Any]:
         try:
-            data = self._machine.read_bytes(_no_option(remote))
+            data = self._machine.read_bytes(_no_option(remote), max_bytes, timeout)
         except (OSError, ValueError) as error:
             return {"success": False, "error": f"Cannot read {remote}: {_reason(error)}"}
         try:
@@ -265,11 +277,28 @@ class FakeToolContext:
             return {"success": False, "error": str(error)}
         return {"success": True, "bytes": len(data)}
 
-    def _download_into(self, remote_dir: str, name: str, root: Path) -> dict[str, Any]:
+    def _download_into(self, remote_dir: str, name: str, root: Path, max_bytes: int, timeout: float) -> dict[str, Any]:
         target = Path(os.path.realpath(root / name))
         if not target.is_relative_to(root) or target == root:
             return {"success": False, "error": f"Refused: the listed name {name!r} leads outside {root}"}
-        return self._download(posixpath.join(remote_dir, name), target)
+        return self._download(posixpath.join(remote_dir, name), target, max_bytes, timeout)
+
+
+def _whole(page: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the result for a whole file, from that for its first page."""
+    if not page.get("truncated"):
+        return {**page, "content": text, "numbered_content": page["content"]}
+    kept = {name: value for name, value in page.items() if name not in ABOUT_A_PAGE}
+    view = numbered(text.removeprefix("\ufeff"))
+    return {**kept, "truncated": False, "content": text, "numbered_content": view}
+
+
+def _first_page(page: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a scripted read of a file that does not exist."""
+    content = page.get("content")
+    if not isinstance(content, str) or page.get("error"):
+        return page
+    return {**page, "content": _NUMBERED_LINE.sub("", content), "numbered_content": content}
 
 
 def _as_dict(text: str, *, of_terminal: bool = False) -> dict[str, Any]:
@@ -289,6 +318,8 @@ def _no_option(path: str) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, IsADirectoryError):
+        return NOT_REGULAR
     return str(getattr(error, "strerror", None) or error)
 
 

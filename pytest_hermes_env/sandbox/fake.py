@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -20,12 +21,16 @@ from pytest_hermes_env.errors import HermesEnvError, UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox.answers import Answer, Scripts
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
+from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.fake_tools.toolbox import Toolbox, Unscripted
 from pytest_hermes_env.sandbox.fake_tools.web import Web
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, too_large
+from pytest_hermes_env.sandbox.real_lines import Cells, RealLines
 from pytest_hermes_env.sandbox.sandbox_errors import left_over
 from pytest_hermes_env.sandbox.scripting import Matcher, as_answer, for_command, for_tool
 from pytest_hermes_env.sandbox.shell import Shell
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["AnsweredCall", "FakeSandbox", "Party"]
 
@@ -47,16 +52,12 @@ class FakeSandbox:
 
     ``files``: the initial files. ``cwd``: the initial directory of a session. ``unscripted``: how an unscripted command or tool is
     answered: ``refuse`` raises, ``not found`` answers like bash and hermes when it does not exist. ``allow_leftovers``: unused
-    answers are no problem.
+    answers are no problem. ``real_tools``: when real programs may run for the lines that the in-memory shell does not know:
+    ``never``, only ``confined`` in a cell, or ``always``, also where this machine cannot confine them.
     """
 
     backend = "fake"
     """The value of TERMINAL_ENV while this sandbox answers."""
-
-    is_confined = True
-    """Commands cannot reach the host."""
-
-    description = "an in-memory machine"
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class FakeSandbox:
         cwd: str = "/workspace",
         unscripted: Unscripted = "refuse",
         allow_leftovers: bool = False,
+        real_tools: RealToolsUse = "confined",
     ) -> None:
         if unscripted not in {"refuse", "not found"}:
             raise UsageError(
@@ -72,8 +74,16 @@ class FakeSandbox:
                 f"  expected  'refuse' or 'not found'\n  seen      {shorten(repr(unscripted))}\n"
                 "  fix       FakeSandbox(unscripted='not found')"
             )
-        tree = Files(files, cwd=cwd)
-        machine = MachineState(files=tree, shell=Shell(tree, cwd=tree.cwd), home=tree.cwd)
+        if real_tools not in {"never", "confined", "always"}:
+            raise UsageError(
+                "FakeSandbox has no such use of real tools.\n"
+                f"  expected  'never', 'confined' or 'always'\n  seen      {shorten(repr(real_tools))}\n"
+                "  fix       FakeSandbox(real_tools='never')"
+            )
+        tree, cells = Files(files, cwd=cwd), Cells(real_tools)
+        weakref.finalize(self, cells.close)
+        real = RealLines(files=tree, cells=cells)
+        machine = MachineState(files=tree, shell=Shell(tree, cwd=tree.cwd), home=tree.cwd, real=real)
         self._begin(Toolbox(machine, commands=Scripts(), tools=Scripts(), web=Web(), unscripted=unscripted))
         self._allow_leftovers = allow_leftovers
 
@@ -219,14 +229,40 @@ class FakeSandbox:
             return self._rollouts[task_id]
 
     def release(self) -> None:
-        """End the background sessions. Files and calls remain for the test."""
+        """End the background sessions and close the machine's cell. Files and calls remain for the test."""
         with self._lock:
             self._toolbox.machine.processes.kill_all()
+            self._toolbox.machine.real.close()
 
-    def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: the file does not exist → OSError."""
+    def close(self) -> None:
+        """Release this machine and those of its rollouts."""
+        for machine in (self, *self.rollouts.values()):
+            machine.release()
+
+    @property
+    def real_tools(self) -> RealToolsUse:
+        """When real programs may run."""
+        return self._toolbox.machine.real.cells.use
+
+    @property
+    def description(self) -> str:
+        """The machine, as a line for reports."""
+        return "an in-memory machine" if self.is_confined else "an in-memory machine whose real tools are not confined"
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether commands cannot reach the host."""
+        return self._toolbox.machine.real.cells.is_confined
+
+    def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Return a file's bytes. Raises: it does not exist → OSError; it is too large → NotReadable."""
+        del timeout  # nothing in memory takes long
         with self._lock:
-            return self.files.read(self._toolbox.machine.resolve(path))
+            self._toolbox.machine.synchronize()
+            data = self.files.read(self._toolbox.machine.resolve(path))
+        if len(data) > max_bytes:
+            raise too_large(path, max_bytes)
+        return data
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create missing directories. Raises: it cannot be written → OSError."""
@@ -238,6 +274,7 @@ class FakeSandbox:
     def list_files(self, directory: str) -> list[str]:
         """Return the sorted names of all files below a directory, relative to it. Raises: the directory does not exist → OSError."""
         with self._lock:
+            self._toolbox.machine.synchronize()
             root = self._toolbox.machine.resolve(directory)
             self.files.list_directory(root)
             return [path[len(root) :].lstrip("/") for path in self.files.walk(root)]
@@ -259,6 +296,12 @@ class FakeSandbox:
         """Unscripted commands and tools that were answered with "not found": this machine's, then those of rollouts."""
         with self._lock:
             return tuple(name for toolbox in self._toolboxes for name in toolbox.missed)
+
+    @property
+    def refused(self) -> tuple[RefusedLine, ...]:
+        """The lines that needed real programs where none may run: this machine's, then those of rollouts."""
+        with self._lock:
+            return tuple(dict.fromkeys(line for toolbox in self._toolboxes for line in toolbox.terminal.refused))
 
     @property
     def rollouts(self) -> Mapping[str, FakeSandbox]:

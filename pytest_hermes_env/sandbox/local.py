@@ -19,10 +19,14 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
 from pytest_hermes_env.sandbox.answers import called, wants_sandbox
-from pytest_hermes_env.sandbox.cell import Cell, CellError, CellLayout
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.detached import kill_all, now, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
+from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.local_cell import local_plan
 from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
@@ -31,6 +35,9 @@ __all__ = ["LocalRollout", "LocalSandbox"]
 
 LOCAL_TOOLS = frozenset({"terminal", "process", "read_file", "write_file", "patch", "search_files", "todo"})
 """Tools that hermes itself runs here: those of the toolsets ``terminal`` and ``file``, and the to-do list."""
+
+PREFIX = "pytest-hermes-sandbox-"
+"""How the names of sandbox directories begin."""
 
 MARK = "LOCAL_SANDBOX"
 """The variable that marks every command of a sandbox."""
@@ -55,8 +62,13 @@ class LocalSandbox:
         variables: Mapping[str, str] | None = None,
         unscripted: Literal["refuse", "not found"] = "refuse",
         allow_leftovers: bool = False,
+        limits: Limits | None = None,
+        project: Path | None = None,
     ) -> None:
         """Use ``confinement``, by default the best one that works here. Every command also gets ``variables``.
+
+        ``limits``: the most that confined commands may use. ``project``: a directory of which confined commands can read a copy, as
+        it is at the start and without what looks like a key.
 
         ``unscripted``: how other, unscripted tools are answered, as for a `FakeSandbox`. ``allow_leftovers``: unused scripted answers
         are no problem.
@@ -66,15 +78,18 @@ class LocalSandbox:
         self.confinement = confinement or available()
         self._variables = dict(variables or {})
         check_variables(self._variables)
+        self._limits = limits or Limits()
+        self._project = project
         self._lock = threading.Lock()
         self._rollouts: dict[str, LocalRollout] = {}
         self._directories: dict[str, str] = {}
         self._problems: list[Problem] = []
         self._resources: contextlib.ExitStack | None = None
-        self._layout: CellLayout | None = None
+        self._root: Path | None = None
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
+        self._started = 0.0
 
     @property
     def is_confined(self) -> bool:
@@ -94,13 +109,13 @@ class LocalSandbox:
     @property
     def root(self) -> Path:
         """The only directory that commands may write to. Raises: the sandbox is not active → UsageError."""
-        if self._layout is None:
+        if self._root is None:
             raise UsageError(
                 "this LocalSandbox is not active.\n"
                 "  expected  a sandbox between start() and stop()\n"
                 "  fix       use `with LocalSandbox() as sandbox: ...` or the fixture local_sandbox"
             )
-        return self._layout.writable
+        return self._root
 
     @property
     def home(self) -> Path:
@@ -230,19 +245,24 @@ class LocalSandbox:
 
     def _make(self, resources: contextlib.ExitStack) -> None:
         """Create everything, and register its removal in ``resources``."""
-        base = Path(os.path.realpath(tempfile.mkdtemp(prefix="pytest-hermes-sandbox-")))
+        remove_leftovers(Path(tempfile.gettempdir()), PREFIX, _remove_leftover)
+        base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
         resources.callback(remove_tree, base)
-        self._layout = CellLayout.prepare(base)
-        resources.callback(setattr, self, "_layout", None)
-        enter_command = self._start_cell(self._layout, resources)
+        resources.callback(claim(base))
+        plan = local_plan(base, self._limits, self._project)
+        self._root = base / "world"
+        resources.callback(setattr, self, "_root", None)
+        enter_command = self._start_cell(plan, resources)
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         resources.enter_context(changed_variables(self._changes()))
+        tag_descendants()
+        self._started = now()
         resources.callback(self._end_sessions)
 
-    def _start_cell(self, layout: CellLayout, resources: contextlib.ExitStack) -> list[str]:
-        self._cell = self.confinement.cell(layout)
+    def _start_cell(self, plan: CellPlan, resources: contextlib.ExitStack) -> list[str]:
+        self._cell = self.confinement.cell(plan)
         if self._cell is None:
             return []
         try:
@@ -277,7 +297,7 @@ class LocalSandbox:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
-        sessions.kill_all_in(str(self.root), mark=f"{MARK}={self.root}")
+        kill_all(str(self.root), mark=f"{MARK}={self.root}", strays_since=self._started)
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
         with self._lock:
@@ -298,6 +318,13 @@ class LocalRollout:
             self._world.open(self._task_id or "default")
             return None
         return self._world.answer_scripted(self._task_id, name, arguments)
+
+
+def _remove_leftover(base: Path) -> None:
+    """Remove a sandbox whose test process was killed, and kill its processes."""
+    root = os.path.realpath(base / "world")
+    kill_all(root, mark=f"{MARK}={root}")
+    remove_tree(base)
 
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:

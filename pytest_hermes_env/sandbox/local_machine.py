@@ -11,10 +11,14 @@ import errno
 import json
 import os
 import posixpath
+import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import Any, Protocol
+
+from pytest_hermes_env.sandbox import sessions
+from pytest_hermes_env.sandbox.machine import FILE_TIMEOUT_S, MAX_BYTES, NOT_REGULAR, NotReadable, too_large
 
 __all__ = ["LocalMachine"]
 
@@ -23,6 +27,11 @@ BEGIN = "hermes-command-begins"
 LOG_LINES = 1_000_000
 """Requested lines of a background process's output: all that hermes has."""
 TIMED_OUT = 124
+
+_READ = f"""\
+if [ -e "$1" ] && [ ! -f "$1" ] && [ ! -d "$1" ]; then echo '{NOT_REGULAR}' >&2; exit 1; fi
+exec head -c "$2" < "$1"
+"""
 
 _NUMBERS = {os.strerror(number): number for number in errno.errorcode}
 
@@ -76,7 +85,8 @@ class LocalMachine:
             return answer
         from model_tools import handle_function_call  # noqa: PLC0415 - hermes is heavy
 
-        result = handle_function_call(name, dict(arguments), task_id=self.task_id)
+        with sessions.marked(self.directory):
+            result = handle_function_call(name, dict(arguments), task_id=self.task_id)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
     def run_long(self, command: str, timeout: int) -> dict[str, Any]:
@@ -104,9 +114,12 @@ class LocalMachine:
         result: dict[str, Any] = json.loads(self.call("process", {"action": action, "session_id": session, **arguments}))
         return result
 
-    def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: the file does not exist → OSError."""
-        return self._run(path, 'cat < "$1"', self._absolute(path))
+    def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Return a file's bytes. Raises: it does not exist → OSError; it is a FIFO, too large or too slow → NotReadable."""
+        data = self._run(path, _READ, self._absolute(path), str(max_bytes + 1), timeout=timeout)
+        if len(data) > max_bytes:
+            raise too_large(path, max_bytes)
+        return data
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create missing directories. Raises: it cannot be written → OSError."""
@@ -128,12 +141,26 @@ class LocalMachine:
             path = f"{self._world.home}{path[1:]}"
         return os.path.join(self.cwd, path)
 
-    def _run(self, path: str, script: str, *arguments: str, given: bytes = b"") -> bytes:
+    def _run(self, path: str, script: str, *arguments: str, given: bytes = b"", timeout: float = FILE_TIMEOUT_S) -> bytes:
         """Run a script in the sandbox and return its output. Raises: it failed → OSError with the command's reason."""
         words = [str(self._world.shell), "-c", script, "bash", *arguments]
-        environment = {**os.environ, "LC_ALL": "C"}
-        ran = subprocess.run(words, check=False, capture_output=True, input=given, env=environment, cwd=self.directory)
-        if ran.returncode != 0:
-            reason = os.fsdecode(ran.stderr).strip().rpartition(": ")[2]
-            raise OSError(_NUMBERS.get(reason, errno.EIO), reason or "it could not be done", path)
-        return ran.stdout
+        with subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C"},
+            cwd=self.directory,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, errors = process.communicate(given, timeout)
+            except subprocess.TimeoutExpired as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                reason = f"it takes longer than {timeout:g} seconds; timeout= raises the limit"
+                raise NotReadable(errno.ETIMEDOUT, reason, path) from error
+        if process.returncode != 0:
+            reason = os.fsdecode(errors).strip().rpartition(": ")[2]
+            kind = NotReadable if reason == NOT_REGULAR else OSError
+            raise kind(_NUMBERS.get(reason, errno.EIO), reason or "it could not be done", path)
+        return output

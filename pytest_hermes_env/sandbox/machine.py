@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any, Protocol
 
 from pytest_hermes_env.sandbox.files import Files
 
-__all__ = ["InMemoryMachine", "Machine"]
+__all__ = ["FILE_TIMEOUT_S", "MAX_BYTES", "NOT_REGULAR", "InMemoryMachine", "Machine", "NotReadable", "too_large"]
+
+MAX_BYTES = 64 * 2**20
+"""Bytes that one read or download returns at most, unless the caller says otherwise; as in the environment layer."""
+
+FILE_TIMEOUT_S = 60
+"""Seconds that reading one file may take, unless the caller says otherwise; as in the environment layer."""
+
+NOT_REGULAR = "it is not a regular file"
+
+
+class NotReadable(OSError):
+    """A file must not be read: it is not regular, it is larger than the reader allows, or reading it takes too long."""
+
+
+def too_large(path: str, max_bytes: int) -> NotReadable:
+    """Return the error for a file that is larger than the reader allows."""
+    return NotReadable(errno.EFBIG, f"it exceeds the limit of {max_bytes:,} bytes; max_bytes= raises the limit", path)
 
 
 class Machine(Protocol):
@@ -19,8 +37,8 @@ class Machine(Protocol):
     def call(self, name: str, arguments: dict[str, Any]) -> str:
         """Return the result of one tool call as text."""
 
-    def read_bytes(self, path: str) -> bytes:
-        """Return a file's bytes. Raises: the file does not exist → OSError."""
+    def read_bytes(self, path: str, max_bytes: int = MAX_BYTES, timeout: float = FILE_TIMEOUT_S) -> bytes:
+        """Return a file's bytes. Raises: it does not exist → OSError; it is a FIFO, too large or too slow → NotReadable."""
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file and create missing directories. Raises: it cannot be written → OSError."""

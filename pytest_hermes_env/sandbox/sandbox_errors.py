@@ -42,27 +42,31 @@ def nearest(wanted: str, candidates: Sequence[str]) -> list[str]:
     return sorted(dict.fromkeys(candidates), key=difference)[:NEAREST]
 
 
-def unscripted_command(command: str, line: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a command that is neither scripted nor built in. ``line``: the whole line."""
+def unscripted_command(command: str, line: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
+    """Return the problem of a command that is nowhere. ``line``: the whole line; ``reason``, ``fix``: why no real program ran."""
     within = f"  line      {shorten(line)}\n" if line.strip() != command else ""
+    lacks = "neither scripted nor built in" if reason else "neither scripted, nor built in, nor installed"
+    real = f"  real bash {reason}\n" if reason else ""
     return Problem(
         error=UnexpectedToolCall,
-        text="the sandbox was asked to run a command that is neither scripted nor built in.\n"
+        text=f"the sandbox was asked to run a command that is {lacks}.\n"
         f"  command   {shorten(command)}\n"
         f"{within}"
         f"  scripted  {_listing(command, scripted)}\n"
-        f"  fix       sandbox.on({_matcher(command)}, output='...')",
+        f"{real}"
+        f"  fix       sandbox.on({_matcher(command)}, output='...'){f', or {fix}' if fix else ''}",
     )
 
 
-def unscripted_line(line: str, what: str, scripted: Sequence[str]) -> Problem:
-    """Return the problem of a line that the sandbox's shell cannot run; ``what`` it does not support."""
+def unscripted_line(line: str, what: str, reason: str, fix: str, scripted: Sequence[str]) -> Problem:
+    """Return the problem of a line that the in-memory shell does not know because of ``what``, and why it does not run for real."""
     return Problem(
         error=UnexpectedToolCall,
-        text=f"the sandbox's shell does not support {shorten(what)}, so it cannot run this line.\n"
+        text=f"the sandbox's own shell does not know {shorten(what)}, and this line does not run in real bash.\n"
         f"  line      {shorten(line)}\n"
         f"  scripted  {_listing(line, scripted)}\n"
-        f"  fix       script the whole line: sandbox.on({_matcher(line.strip())}, output='...')",
+        f"  real bash {reason}\n"
+        f"  fix       script the whole line: sandbox.on({_matcher(line.strip())}, output='...'){f', or {fix}' if fix else ''}",
     )
 
 

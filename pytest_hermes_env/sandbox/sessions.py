@@ -8,8 +8,6 @@ Source: hermes-agent 0.19, tools/terminal_tool.py, tools/environments/local.py, 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sys
 import time
 import warnings
@@ -18,12 +16,16 @@ from pathlib import Path
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.sandbox.detached import kill_all
 from pytest_hermes_env.sandbox.machine_independence import has_command, no_sudo
 
-__all__ = ["close_session", "keep_inside", "kill_all_in", "open_session", "sessions_in"]
+__all__ = ["close_session", "keep_inside", "marked", "open_session", "sessions_in"]
 
 KILL_GRACE_S = 2.0
 """Seconds that a killed command may take to end."""
+
+MARK = "HERMES_UI_SESSION_ID"
+"""The variable that marks the commands of a session: hermes passes it from the context of a tool call, and uses it for nothing."""
 
 
 @contextlib.contextmanager
@@ -83,6 +85,18 @@ def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
     return str(_task_env_overrides[task_id]["cwd"])
 
 
+@contextlib.contextmanager
+def marked(directory: str) -> Iterator[None]:
+    """Mark the commands of tool calls in this context as those of the session that began in ``directory``."""
+    from gateway.session_context import _VAR_MAP  # noqa: PLC0415 - hermes is heavy
+
+    token = _VAR_MAP[MARK].set(directory)
+    try:
+        yield
+    finally:
+        _VAR_MAP[MARK].reset(token)
+
+
 def sessions_in(root: Path) -> list[str]:
     """Return the task ids of sessions whose working directory is below ``root``."""
     if "tools.terminal_tool" not in sys.modules:
@@ -96,7 +110,7 @@ def sessions_in(root: Path) -> list[str]:
 def close_session(task_id: str, directory: str = "") -> None:
     """Kill the processes of a session and make hermes forget it, including ended processes.
 
-    Detached processes are killed if they work in ``directory``; the directory stays.
+    Detached processes are killed if they work in ``directory``, or were `marked` with it; the directory stays.
     """
     from tools.file_tools import reset_file_dedup  # noqa: PLC0415
     from tools.process_registry import process_registry  # noqa: PLC0415
@@ -105,7 +119,7 @@ def close_session(task_id: str, directory: str = "") -> None:
     with contextlib.ExitStack() as steps:  # every step runs, even if others raise
         steps.callback(_forget_processes, task_id)
         if directory:
-            steps.callback(kill_all_in, directory)
+            steps.callback(kill_all, directory, mark=f"{MARK}={directory}")
         steps.callback(reset_file_dedup, task_id)
         steps.callback(clear_task_env_overrides, task_id)
         steps.callback(cleanup_vm, task_id, force_remove=True)
@@ -130,32 +144,3 @@ def _forget_processes(task_id: str) -> None:
         for process in processes:
             for register in registers:
                 register.pop(process.id, None)
-
-
-def kill_all_in(directory: str, *, mark: str = "") -> None:
-    """Kill every process that works in ``directory`` or has the variable ``mark`` (``NAME=value``), and wait for their end.
-
-    For detached processes, which hermes does not list. Linux only; elsewhere such a process keeps running.
-    """
-    deadline = time.monotonic() + KILL_GRACE_S
-    while (found := _processes(directory, mark)) and time.monotonic() < deadline:
-        for process in found:
-            with contextlib.suppress(OSError):  # it ended meanwhile
-                os.kill(process, signal.SIGKILL)
-        time.sleep(0.005)
-
-
-def _processes(directory: str, mark: str) -> list[int]:
-    found = []
-    for entry in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
-        if entry.isdecimal() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError):  # it ended, or belongs to another user
-                place = os.readlink(f"/proc/{entry}/cwd")
-                if place == directory or place.startswith(f"{directory}/") or (mark and mark in _variables(entry)):
-                    found.append(int(entry))
-    return found
-
-
-def _variables(process: str) -> list[str]:
-    with open(f"/proc/{process}/environ", encoding="utf-8", errors="replace") as file:
-        return file.read().split("\0")

@@ -1,36 +1,29 @@
 """A small shell on an in-memory machine: it runs command lines on `Files` and starts no process.
 
-Place in the flow: the fake sandbox's ``terminal`` runs each line here. Unsupported syntax is refused as `UnsupportedSyntax`
-instead of run wrongly.
+Place in the flow: the fake sandbox's ``terminal`` runs each line here. A line that this shell does not answer exactly as bash 5.2
+and GNU's commands do is refused as `NotKnown`, and then nothing of it has happened.
 
 Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the state that lasts from one command line to the next.
 """
 
 from __future__ import annotations
 
-from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, PROGRAMS
-from pytest_hermes_env.sandbox.bash.compounds import run_compound
-from pytest_hermes_env.sandbox.bash.grammar import parse
-from pytest_hermes_env.sandbox.bash.runner import Answer, Handlers, Knows, Runner
-from pytest_hermes_env.sandbox.bash.scripts import run_file, substituted
-from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, State, first_variables
-from pytest_hermes_env.sandbox.bash.streams import Sink, Source
-from pytest_hermes_env.sandbox.files import Files
+from collections.abc import Mapping
+
+from pytest_hermes_env.errors import NotKnown, UnknownCommand
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
+from pytest_hermes_env.sandbox.bash.parser import parse
+from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
+from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, Sink, Source, State, Streams
+from pytest_hermes_env.sandbox.bash.words import COMPUTED
+from pytest_hermes_env.sandbox.files import HOME, Files
+from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 
 __all__ = ["Shell"]
 
-HANDLERS = Handlers(
-    builtins=BUILTINS,
-    programs=PROGRAMS,
-    compound=run_compound,
-    script_file=run_file,
-    substitution=substituted,
-)
-
-LINES_BEFORE = 2
-"""Lines of hermes' wrapper before the command. bash continues counting at the line where the command ends."""
+FIRST_LINE = "/usr/bin/bash: line 3: "
+"""How bash begins an error message about the one line of a command: two lines of hermes' wrapper stand before it."""
 
 
 class Shell:
@@ -49,7 +42,26 @@ class Shell:
         self.running_in = self.cwd
         self.answer = answer
         self.knows = knows
-        self._variables = first_variables(self.cwd)
+        self._variables = {
+            "HOME": HOME,
+            "LANG": "C.UTF-8",
+            "LOGNAME": "root",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PWD": self.cwd,
+            "SHELL": "/bin/bash",
+            "SHLVL": "1",
+            "USER": "root",
+        }
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The exported variables."""
+        return dict(self._variables)
+
+    def resume(self, cwd: str, variables: Mapping[str, str]) -> None:
+        """Go on where another shell stopped: in its directory, with its exported variables."""
+        self.cwd = self.files.resolve(cwd)
+        self._variables = dict(variables)
 
     def copy(self, files: Files) -> Shell:
         """Return a session in the same state on other files, with the same answers."""
@@ -60,36 +72,52 @@ class Shell:
     def run(self, command: str, *, stdin: bytes = b"") -> Outcome:
         """Run a line, or several.
 
-        Raises: an unknown command → UnknownCommand, before the line runs if the source has its name; unsupported syntax →
-        UnsupportedSyntax.
+        Raises: an unknown command → UnknownCommand; anything else that only real bash answers exactly → NotKnown. Then the files
+        and the session are as before.
         """
+        before = self.files.copy()
         try:
             return self._run(command, stdin)
-        except RecursionError:
-            raise UnsupportedSyntax(command, "nesting this deep") from None
+        except (NotExact, RecursionError, UnknownCommand) as error:
+            self.files.restore(before)
+            if isinstance(error, UnknownCommand):
+                raise
+            raise NotKnown(command, str(error) if isinstance(error, NotExact) else "nesting this deep") from None
 
     def _run(self, command: str, stdin: bytes) -> Outcome:
-        script = parse(command)
-        terminal = Sink()
+        if "\0" in command:
+            raise NotExact("a null byte")
+        script, simples = parse(command)
+        for name, value in self._variables.items():
+            if (COMPUTED.fullmatch(name) and name not in HARMLESS) or (
+                name.startswith(("LC_", "LANG")) and value not in LOCALES
+            ):
+                raise NotExact(f"the variable {name}")
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
-        place = Place(name="/usr/bin/bash", before=LINES_BEFORE + command.count("\n"), syntax_name="/usr/bin/bash: eval")
-        state = State(cwd=self.cwd, variables=variables, exported=set(variables), place=place)
-        answer = self.answer
-
-        def asked(text: str, words: tuple[str, ...]) -> Outcome | None:
-            self.running_in = runner.state.cwd
-            return answer(text, words) if answer is not None else None
-
-        runner = Runner(self.files, state, HANDLERS, answer=asked, knows=self.knows)
-        runner.check(script)
-        lasts = True
+        prefix = None if "\n" in command else FIRST_LINE
+        state = State(cwd=self.cwd, variables=variables, exported=set(variables), prefix=prefix)
+        runner = Runner(
+            Disk(self.files, self.cwd), state, answer=lambda text, words: self._asked(runner, text, words), knows=self.knows
+        )
+        runner.check(simples)
+        terminal = Sink()
         try:
-            code = runner.script(script, {0: Source(stdin), 1: terminal, 2: terminal})
-        except Abandoned as abandoned:
-            code = abandoned.code
+            code = runner.run(script, Streams(Source(stdin), terminal, terminal))
         except Ended as ended:
-            code, lasts = ended.code, False
-        if lasts:
+            code = ended.code
+        else:
             self.cwd = state.cwd
-            self._variables = state.environment()
-        return Outcome(output=terminal.buffer.decode(errors="replace"), exit_code=code)
+            self._variables = {name: variables[name] for name in sorted(state.exported) if name in variables}
+        return Outcome(output=terminal.data.decode(errors="replace"), exit_code=code)
+
+    def _asked(self, runner: Runner, text: str, words: tuple[str, ...]) -> Outcome | None:
+        if self.answer is None:
+            return None
+        self.running_in = runner.state.cwd
+        return self.answer(text, words)
+
+
+HARMLESS = frozenset(
+    {"SHLVL", "_", "HOSTNAME", "HOSTTYPE", "OSTYPE", "MACHTYPE", "COLUMNS", "LINES", "TZ", "TMPDIR", "HISTSIZE"}
+)
+"""Variables that may be exported: they change nothing that this shell does."""

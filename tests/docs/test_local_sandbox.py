@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_hermes_env.sandbox.cell import KEYS_IN_HOME
 from pytest_hermes_env.sandbox.cell_shell import PASSED_VARIABLES
+from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.view import DEVICES, SYSTEM
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "local-sandbox.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -24,12 +25,20 @@ def test_the_examples_pass(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed="".join(EXAMPLES).count("def test_"))
 
 
-def test_the_named_locations_are_hidden() -> None:
-    """Each `~/...` on the page is in KEYS_IN_HOME."""
-    named = {place.removeprefix("~/") for place in re.findall(r"`(~/[^`]+)`", TEXT)}
+def test_the_named_places_are_those_of_the_code() -> None:
+    """The directories of the system, the devices and the default limits on the page are those of a cell."""
+    system = re.search(r"programs and libraries of the system \| (.*?) \|", TEXT)
+    devices = re.search(r"\| devices \| (.*?) and a private", TEXT)
+    limits = Limits()
 
-    assert named
-    assert named - set(KEYS_IN_HOME) == set()
+    assert system
+    assert set(re.findall(r"`([^`]+)`", system[1])) == {re.sub(r"^/lib.*", "/lib*", place) for place in SYSTEM}
+    assert devices
+    assert tuple(re.findall(r"`([^`]+)`", devices[1])) == DEVICES
+    assert f"| `cpu_s` | {limits.cpu_s} s " in TEXT
+    assert f"| `memory_bytes` | {limits.memory_bytes >> 30} GiB " in TEXT
+    assert f"| `processes` | {limits.processes} at" in TEXT
+    assert f"| `disk_bytes` | {limits.disk_bytes >> 20} MiB " in TEXT
 
 
 def test_the_named_variables_are_passed_on() -> None:

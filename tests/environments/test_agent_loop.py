@@ -176,6 +176,7 @@ def test_result_has_exactly_its_documented_fields():
         "finished_naturally",
         "reasoning_per_turn",
         "tool_errors",
+        "end",
     ]
 
 

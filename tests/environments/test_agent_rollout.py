@@ -12,6 +12,7 @@ from environments.agent_loop import HermesAgentLoop
 from environments.exact_tokens import TokenModeError
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.isolation import sandbox_directory
+from environments.tool_context import ContextClosedError
 from pytest_hermes_env.inference import call, empty_choices, fail, garbage, hang, say, turn
 
 SAID = [{"role": "user", "content": "item x"}, {"role": "assistant", "content": "done"}]
@@ -56,6 +57,69 @@ def test_rollout_has_the_result_and_the_open_sandbox(make_env, cleaned):
     assert (rollout.item, rollout.prompt, rollout.result.turns_used, rollout.failure) == ("x", "item x", 2, None)
     assert (rollout.server is env.server, rollout.task_id) == (True, rollout.ctx.task_id)
     assert (reward, inside, after, cleaned) == (2.0, (True, []), None, [rollout.task_id])
+
+
+LATER = {
+    "terminal": lambda ctx, path: ctx.terminal("true"),
+    "a long command": lambda ctx, path: ctx.terminal("true", timeout=100_000),
+    "read_file": lambda ctx, path: ctx.read_file("a.txt"),
+    "write_file": lambda ctx, path: ctx.write_file("a.txt", "text"),
+    "upload_file": lambda ctx, path: ctx.upload_file(str(path), "a.txt"),
+    "upload_dir": lambda ctx, path: ctx.upload_dir(str(path.parent), "d"),
+    "download_file": lambda ctx, path: ctx.download_file("a.txt", str(path)),
+    "download_dir": lambda ctx, path: ctx.download_dir(".", str(path.parent)),
+    "search": lambda ctx, path: ctx.search("a"),
+    "web_search": lambda ctx, path: ctx.web_search("a"),
+    "call_tool": lambda ctx, path: ctx.call_tool("terminal", {"command": "true"}),
+}
+
+
+@pytest.mark.parametrize("use", LATER.values(), ids=LATER)
+def test_context_of_a_rollout_is_closed_after_the_block(make_env, cleaned, tmp_path, use):
+    """A later call would open a new, empty sandbox, find nothing there, and leave it behind."""
+    path = tmp_path / "file"
+    path.write_text("text")
+
+    async def act(env: Any) -> Any:
+        async with env.agent_rollout("x") as rollout:
+            pass
+        with pytest.raises(ContextClosedError) as raised:
+            use(rollout.ctx, path)
+        return rollout, str(raised.value)
+
+    rollout, text = run(make_env, act, script=[say("done")])
+
+    assert text.startswith(f"ctx of rollout {rollout.task_id} was used (tool ")
+    assert text.endswith(
+        "after its agent_rollout block, which released the sandbox and its files. Use rollout.ctx inside the block: compute the "
+        "reward there, and keep the result"
+    )
+    assert (sandbox_directory(rollout.task_id), cleaned) == (None, [rollout.task_id])
+
+
+def test_reward_computed_after_the_block_raises(make_env):
+    """Collecting rollouts and scoring them afterwards is the natural mistake: it must not score 0.0."""
+
+    async def act(env: Any) -> None:
+        async with env.agent_rollout("x") as rollout:
+            pass
+        await env.compute_reward("x", rollout.result, rollout.ctx)
+
+    with pytest.raises(ContextClosedError):
+        run(make_env, act, script=[say("done")])
+
+
+def test_setting_that_is_none_is_named(make_env, cleaned):
+    """Before a sandbox is opened."""
+
+    async def act(env: Any) -> None:
+        async with env.agent_rollout("x", temperature="hot"):
+            pass
+
+    with pytest.raises(TypeError, match="temperature must be a number, got str 'hot'"):
+        run(make_env, act, server="http://127.0.0.1:9/v1")
+
+    assert cleaned == []
 
 
 def test_rollout_is_a_frozen_value(make_env):

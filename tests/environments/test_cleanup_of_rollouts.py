@@ -124,7 +124,7 @@ def run(make_env: Any, tmp_path: Path, item: str, script: Any, *, cancel_when: A
     """Run one rollout, cancelled when the coroutine ``cancel_when(env)`` returns; returns (before, after, outcome, env)."""
 
     async def scenario() -> Any:
-        env = make_env(Env, script=script, enabled_toolsets=["terminal", "file"])
+        env = make_env(Env, script=script, enabled_toolsets=["terminal", "file"], rollout_retries=0)
         env.mark, env.in_reward = tmp_path / "mark", asyncio.Event()
         before = held()
         task = asyncio.ensure_future(env.collect_trajectory(item))

@@ -193,8 +193,7 @@ def test_limit_that_lets_nothing_run_is_an_error(make_env, limit):
         run(make_env, lambda env: env.evaluate(), server=NO_MODEL, max_eval_workers=limit)
 
     assert str(raised.value) == (
-        f"max_concurrent must be at least 1, got {limit}: no item would ever run. Without this argument it is the setting "
-        "max_eval_workers"
+        f"max_concurrent (without this argument, the setting max_eval_workers) must be at least 1, got {limit}: nothing would run"
     )
 
 
@@ -316,6 +315,130 @@ def test_scoring_lets_other_items_go_on(make_env, is_async):
     assert events == ["begin"] * 2 + ["end"] * 2
 
 
+REFUSED = {
+    "a prompt": ({"prompt": "x"}, "TypeError: evaluate_items takes no prompt: each item's is that of format_prompt. Override "),
+    "text for a limit": (
+        {"max_concurrent": "2"},
+        "TypeError: max_concurrent (without this argument, the setting max_eval_workers) must be an integer, got str '2'",
+    ),
+    "no turns": ({"max_turns": 0}, "ValueError: max_turns must be at least 1, got 0: nothing would run"),
+    "a fraction of a token": ({"max_tokens": 1.5}, "TypeError: max_tokens must be an integer, got float '1.5'"),
+    "True": ({"max_turns": True}, "TypeError: max_turns must be an integer, got bool 'True'"),
+    "text for a temperature": ({"temperature": "hot"}, "TypeError: temperature must be a number, got str 'hot'"),
+    "no temperature": ({"temperature": None}, "TypeError: temperature must be a number, got NoneType 'None'"),
+    "below zero": ({"temperature": -1}, "ValueError: temperature must be 0 or more, got -1"),
+    "NaN": ({"temperature": float("nan")}, "ValueError: temperature must be a finite number, got nan"),
+    "a pass score": ({"pass_score": "1"}, "TypeError: pass_score must be a number, got str '1'"),
+    "a system prompt": ({"system_prompt": 7}, "TypeError: system_prompt must be text, got int '7'"),
+    "an extra body": ({"extra_body": [1]}, "TypeError: extra_body must be a mapping of fields of the request, got list '[1]'"),
+    "a score": ({"score": "x"}, "TypeError: score must be a function of the rollout, got str 'x'"),
+    "a score of two": (
+        {"score": lambda item, rollout: 1.0},
+        "TypeError: score must accept one argument, the rollout; its signature is (item, rollout): missing a required argument",
+    ),
+    "metrics of nothing": (
+        {"metrics": lambda: {"eval/x": 1}},
+        "TypeError: metrics must accept one argument, the samples; its signature is ()",
+    ),
+    "item fields": ({"item_fields": {}}, "TypeError: item_fields must be a function of the item, got dict '{}'"),
+    "a number of items": (
+        {"items": 7},
+        "TypeError: items must be the items to evaluate, as a list or another sequence, got int '7'",
+    ),
+    "one item": (
+        {"items": {"q": "c"}},
+        "TypeError: items must be the items to evaluate, as a list or another sequence, got dict",
+    ),
+    "text": ({"items": "ab"}, "TypeError: items must be the items to evaluate, as a list or another sequence, got str 'ab'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "text"), REFUSED.values(), ids=REFUSED)
+def test_wrong_argument_is_refused_before_any_item_runs(make_env, cleaned, arguments, text):
+    """By name, and once; not as a failure of every item."""
+    with pytest.raises((TypeError, ValueError)) as raised:
+        run(make_env, lambda env: env.evaluate_items(**arguments), server=NO_MODEL)
+
+    assert f"{raised.type.__name__}: {raised.value}".startswith(text)
+    assert cleaned == []
+
+
+SCORES = {
+    "None": (None, "ValueError: score must return a number, got NoneType 'None'"),
+    "a field without a value": (
+        {"score": None},
+        "ValueError: score, in its field 'score', must return a number, got NoneType 'None'",
+    ),
+    "other fields": ({"grade": 1.0}, "ValueError: score must return a field 'score' among its fields, got grade"),
+}
+
+
+@pytest.mark.parametrize(("returned", "text"), SCORES.values(), ids=SCORES)
+def test_score_that_is_none_is_named(make_env, returned, text):
+    """It is the function that was passed, not compute_reward."""
+    evaluation = run(make_env, lambda env: env.evaluate_items(["a"], score=lambda rollout: returned), script=answer)
+
+    assert evaluation.samples[0]["error"] == text
+
+
+def test_item_field_named_error_is_no_failure(make_env):
+    """The item's own fields neither count as a failure nor as a score, also where the item then fails."""
+    fields = {"error": "of the item", "score": 9.0}
+
+    evaluation = run(
+        make_env, lambda env: env.evaluate_items(["a", "no reward"], item_fields=lambda item: fields), script=answer
+    )
+
+    assert evaluation.samples[0] == {**sample("a"), "error": "of the item"}
+    assert (evaluation.samples[1]["score"], evaluation.samples[1]["error"]) == (None, "LookupError: no reward")
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 1, **MEANS}
+
+
+def test_score_cannot_break_the_means(make_env):
+    """Fields that metrics are computed from are the agent's."""
+    returned = {"score": 1.0, "turns": "many", "finished": None}
+
+    evaluation = run(make_env, lambda env: env.evaluate_items(["a"], score=lambda rollout: returned), script=answer)
+
+    assert evaluation.samples == [sample("a")]
+
+
+def failing_metrics(samples: Any) -> Any:
+    raise ZeroDivisionError("no letters")
+
+
+METRICS = {
+    "raises": (failing_metrics, "ZeroDivisionError: no letters"),
+    "returns None": (lambda samples: None, "TypeError: metrics must return a mapping of fields, got NoneType 'None'"),
+}
+
+
+@pytest.mark.parametrize(("metrics", "text"), METRICS.values(), ids=METRICS)
+def test_metrics_that_fail_lose_nothing(make_env, tmp_path, metrics, text):
+    """What there is has been logged when the error is raised."""
+    with pytest.raises(RuntimeError) as raised:
+        run(make_env, lambda env: env.evaluate_items(metrics=metrics), script=answer, data_dir_to_save_evals=str(tmp_path))
+
+    assert str(raised.value) == (
+        f"The metrics function of evaluate_items failed with {text}. The evaluation of 2 items is finished and was logged, "
+        "without its metrics"
+    )
+    logged = json.loads((tmp_path / "metrics.json").read_text())["results"]["all"]
+    assert logged == {"eval/items": 2, "eval/errors": 0, **MEANS}
+    assert len((tmp_path / "samples.jsonl").read_text().splitlines()) == 2
+
+
+def test_metrics_may_be_a_coroutine_function(make_env):
+    """As score may be."""
+
+    async def metrics(samples: Any) -> dict[str, Any]:
+        return {"eval/count": len(samples)}
+
+    evaluation = run(make_env, lambda env: env.evaluate_items(metrics=metrics), script=answer)
+
+    assert evaluation.metrics["eval/count"] == 2
+
+
 class Plain(Env):
     def get_eval_items(self) -> Any:  # type: ignore[override]
         return ("p",)
@@ -326,11 +449,36 @@ class Coroutine(Env):
         return iter(["c"])
 
 
+class Generator(Env):
+    async def get_eval_items(self) -> Any:  # type: ignore[override]
+        yield "g"
+
+
 class Unset(Env):
     async def setup(self) -> None: ...
 
 
-@pytest.mark.parametrize(("env_class", "prompts"), [(Env, ["item a", "item b"]), (Plain, ["item p"]), (Coroutine, ["item c"])])
+@pytest.mark.parametrize("returned", [None, 5, "abc", {"a": 1}])
+def test_held_out_items_that_are_none_are_named(make_env, returned):
+    """Each letter of a text, or key of a dict, would be an item."""
+
+    class Wrong(Env):
+        def get_eval_items(self) -> Any:  # type: ignore[override]
+            return returned
+
+    with pytest.raises(TypeError) as raised:
+        run(make_env, lambda env: env.evaluate(), env_class=Wrong, server=NO_MODEL)
+
+    assert str(raised.value) == (
+        "get_eval_items() must return the held-out items, as a list or another sequence, got "
+        f"{type(returned).__name__} {str(returned)!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("env_class", "prompts"),
+    [(Env, ["item a", "item b"]), (Plain, ["item p"]), (Coroutine, ["item c"]), (Generator, ["item g"])],
+)
 def test_held_out_items_come_from_get_eval_items(make_env, env_class, prompts):
     """By default self.eval_items; an override may be a plain function."""
     evaluation = run(make_env, lambda env: env.evaluate_items(), env_class=env_class, script=answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,26 +13,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from environments.file_transfer import _quoted, download_dir, download_file, upload_dir, upload_file
+from environments import file_transfer
+from environments.file_transfer import Shell, _quoted, upload_dir, upload_file
 
 OK = {"exit_code": 0, "output": ""}
 
 
 class Files:
-    """A terminal whose files are given: every listed name holds ``data``."""
+    """A terminal whose files are given: every listed name holds ``data``. ``uncut`` answers the commands that hermes does not cut."""
 
-    def __init__(self, names: list[bytes], data: bytes = b"loot") -> None:
+    def __init__(self, names: list[bytes], data: bytes = b"loot", *, size: int | None = None, uncut: Any = None) -> None:
         self.listing = b"".join(name + b"\0" for name in names)
         self.data = data
+        self.size = size
         self.commands: list[str] = []
+        self.shell = Shell(terminal=self.terminal, uncut=uncut or (lambda command, timeout: None))
 
-    def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
+    def terminal(self, command: str, timeout: int) -> dict[str, Any]:
         self.commands.append(command)
         content = self.listing if ".hermes-listing-" in command else self.data
-        if command.startswith("wc"):
-            return {"exit_code": 0, "output": str(len(content))}
-        if command.startswith("tail"):
-            return {"exit_code": 0, "output": base64.encodebytes(content).decode()}
+        if command.startswith("if [ -e"):
+            size = len(content) if self.size is None or content is self.listing else self.size
+            return {"exit_code": 0, "output": f"{size}\n{base64.encodebytes(content[:33_000]).decode()}"}
+        if found := re.match(r"tail -c \+(\d+) < .* \| head -c (\d+) \| (base64|od)", command):
+            start, length = int(found[1]) - 1, int(found[2])
+            cut = content[start : start + length]
+            return {"exit_code": 0, "output": base64.encodebytes(cut).decode() if found[3] == "base64" else cut.hex(" ")}
         return OK
 
 
@@ -41,10 +48,19 @@ class Failing:
     def __init__(self, number: int) -> None:
         self.number = number
         self.commands: list[str] = []
+        self.shell = Shell(terminal=self.terminal, uncut=lambda command, timeout: None)
 
-    def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
+    def terminal(self, command: str, timeout: int) -> dict[str, Any]:
         self.commands.append(command)
         return {"exit_code": 1, "output": "No space left on device"} if len(self.commands) == self.number else OK
+
+
+def download_file(files: Any, remote: str, local: Path, *, max_bytes: int = 2**20, timeout: int = 60) -> dict[str, Any]:
+    return file_transfer.download_file(files.shell, remote, local, max_bytes=max_bytes, timeout=timeout)
+
+
+def download_dir(files: Any, remote: str, local: Path, *, max_bytes: int = 2**20, timeout: int = 60) -> list[dict[str, Any]]:
+    return file_transfer.download_dir(files.shell, remote, local, max_bytes=max_bytes, timeout=timeout)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +101,7 @@ def test_failure_of_any_chunk_is_reported_and_the_part_removed(tmp_path, number)
     (tmp_path / "source").write_bytes(b"x" * 60_000)
     terminal = Failing(number)
 
-    result = upload_file(terminal, tmp_path / "source", "dir/file")
+    result = upload_file(terminal.shell, tmp_path / "source", "dir/file")
 
     assert result["exit_code"] == -1
     assert "(exit code 1): No space left on device" in result["output"]
@@ -98,7 +114,7 @@ def test_no_two_uploads_share_a_temporary_name(tmp_path):
     terminal = Failing(0)
 
     for _ in range(2):
-        upload_file(terminal, tmp_path / "source", "file")
+        upload_file(terminal.shell, tmp_path / "source", "file")
 
     parts = [command.split("> ")[1] for command in terminal.commands if "base64 -d" in command]
     assert len(set(parts)) == 2
@@ -109,7 +125,7 @@ def test_chunks_are_of_60000_characters(tmp_path):
     (tmp_path / "source").write_bytes(b"x" * 100_000)
     terminal = Failing(0)
 
-    upload_file(terminal, tmp_path / "source", "file")
+    upload_file(terminal.shell, tmp_path / "source", "file")
 
     chunks = [command.split(" ")[2] for command in terminal.commands if "base64 -d" in command]
     assert [len(chunk) for chunk in chunks] == [60_000, 60_000, 13_336]
@@ -118,13 +134,7 @@ def test_chunks_are_of_60000_characters(tmp_path):
 
 def test_cut_output_is_reported(tmp_path):
     """Bytes that do not arrive are a failure, not a shorter file."""
-    terminal = Files([], b"all of it")
-    real = terminal.terminal
-    terminal.terminal = lambda command, timeout=180: (  # type: ignore[method-assign]
-        {"exit_code": 0, "output": base64.b64encode(b"all").decode()} if command.startswith("tail") else real(command)
-    )
-
-    result = download_file(terminal, "file", tmp_path / "target")
+    result = download_file(Files([], b"all of", size=9), "file", tmp_path / "target")
 
     assert result == {"success": False, "error": "Cannot read file: bytes 0 to 9 arrived incomplete"}
     assert list(tmp_path.iterdir()) == []
@@ -132,14 +142,123 @@ def test_cut_output_is_reported(tmp_path):
 
 def test_size_that_is_no_number_is_reported(tmp_path):
     """A shell that greets its user is told, not parsed."""
+    shell = Shell(
+        terminal=lambda command, timeout: {"exit_code": 0, "output": "Welcome! 7"}, uncut=lambda command, timeout: None
+    )
 
-    class Greeting:
-        def terminal(self, command: str, timeout: int = 180) -> dict[str, Any]:
-            return {"exit_code": 0, "output": "Welcome! 7"}
-
-    result = download_file(Greeting(), "file", tmp_path / "target")
+    result = file_transfer.download_file(shell, "file", tmp_path / "target", max_bytes=9, timeout=9)
 
     assert result == {"success": False, "error": "Cannot read file: its size came back as 'Welcome! 7'"}
+
+
+def test_small_file_is_one_command(tmp_path):
+    """Size, kind and content come together."""
+    files = Files([], b"x" * 33_000)
+
+    result = download_file(files, "file", tmp_path / "target")
+
+    assert (result, len(files.commands)) == ({"success": True, "bytes": 33_000}, 1)
+
+
+def test_file_comes_uncut_where_hermes_has_an_environment(tmp_path, monkeypatch):
+    """Large chunks, and no terminal call; the programs are not looked up in a PATH that the agent may have changed."""
+    monkeypatch.setattr(file_transfer, "UNCUT_BYTES", 300_000)
+    data = bytes(range(256)) * 2000
+    ran: list[str] = []
+
+    def uncut(command: str, timeout: int) -> str:
+        ran.append(command)
+        if command.startswith("if [ -e"):
+            return f"{len(data)}\n{base64.b64encode(data[:300_000]).decode()}"
+        return base64.b64encode(data[300_000:]).decode()
+
+    files = Files([], data, uncut=uncut)
+
+    result = download_file(files, "file", tmp_path / "target")
+
+    assert (result, (tmp_path / "target").read_bytes() == data) == ({"success": True, "bytes": 512_000}, True)
+    assert ran[1:] == ["command -p tail -c +300001 < file | command -p head -c 212000 | command -p base64"]
+    assert files.commands == []
+
+
+@pytest.mark.parametrize("uncut", [None, "76800\n", "76800\nAAAA", "76800\nnot base64 at all"], ids=str)
+def test_large_file_comes_in_terminal_calls_elsewhere(tmp_path, uncut):
+    """A double has no environment, and an uncut answer that is incomplete or odd counts for nothing."""
+    data = bytes(range(256)) * 300
+    files = Files([], data, uncut=lambda command, timeout: uncut)
+
+    result = download_file(files, "file", tmp_path / "target")
+
+    assert (result["success"], (tmp_path / "target").read_bytes() == data, len(files.commands)) == (True, True, 3)
+
+
+def test_redacted_chunk_comes_in_hexadecimal(tmp_path):
+    """Base64 may look like a key, which hermes masks; in hexadecimal a chunk is smaller, so that hermes does not cut it."""
+    data = bytes(range(256)) * 300
+    files = Files([], data)
+    real = files.terminal
+
+    def redacting(command: str, timeout: int) -> dict[str, Any]:
+        answer = real(command, timeout)
+        return {**answer, "output": answer["output"].replace("AAEC", "****")} if "base64" in command else answer
+
+    shell = Shell(terminal=redacting, uncut=lambda command, timeout: None)
+
+    result = file_transfer.download_file(shell, "file", tmp_path / "target", max_bytes=2**20, timeout=60)
+
+    assert (result["success"], (tmp_path / "target").read_bytes() == data) == (True, True)
+    assert max(int(n) for c in files.commands for n in re.findall(r"head -c (\d+) \| od", c)) * 3 + 20_000 < 60_000
+
+
+def test_file_above_the_limit_is_an_error(tmp_path):
+    """The error names the limit and how to raise it."""
+    result = download_file(Files([], b"x" * 1_001), "file", tmp_path / "target", max_bytes=1_000)
+
+    assert result == {
+        "success": False,
+        "error": "Cannot read file: it exceeds the limit of 1,000 bytes; max_bytes= raises the limit",
+    }
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_limits_hold_for_all_files_of_a_directory_together(tmp_path):
+    """Many small files are not smuggled past the limit."""
+    results = download_dir(Files([b"./a", b"./b", b"./c"], b"x" * 400), "/logs", tmp_path, max_bytes=1_000)
+
+    assert [entry["success"] for entry in results] == [True, True, False]
+    assert "exceeds the limit of 200 bytes" in results[2]["error"]
+
+
+def test_time_limit_ends_a_directory(tmp_path, monkeypatch):
+    """What is left when the time is over fails without another command."""
+    files = Files([b"./a", b"./b", b"./c"])
+    now = [0.0]
+    monkeypatch.setattr(file_transfer.time, "monotonic", lambda: now[0])
+    real = files.shell.terminal
+
+    def slow(command: str, timeout: int) -> dict[str, Any]:
+        now[0] += 4
+        return real(command, timeout)
+
+    shell = Shell(terminal=slow, uncut=files.shell.uncut)
+
+    results = file_transfer.download_dir(shell, "/logs", tmp_path, max_bytes=1_000, timeout=16)
+
+    assert [entry["success"] for entry in results] == [True, False, False]
+    assert results[1]["error"] == "Cannot read /logs/b: it takes longer than 16 seconds; timeout= raises the limit"
+    assert len(files.commands) == 4
+
+
+def test_command_that_hermes_ends_is_reported(tmp_path):
+    """hermes ends a command with exit code 124, such as one that waits for a FIFO that has just taken the file's place."""
+    shell = Shell(terminal=lambda command, timeout: {"exit_code": 124, "output": ""}, uncut=lambda command, timeout: None)
+
+    result = file_transfer.download_file(shell, "file", tmp_path / "target", max_bytes=9, timeout=7)
+
+    assert result == {
+        "success": False,
+        "error": "Cannot read file: it takes longer than 7 seconds; timeout= raises the limit",
+    }
 
 
 def test_local_failure_is_reported(tmp_path):
@@ -148,7 +267,7 @@ def test_local_failure_is_reported(tmp_path):
 
     below = download_file(Files([]), "x", tmp_path / "file" / "below")
     null = download_file(Files([]), "x", Path(f"{tmp_path}/a\0b"))
-    source = upload_file(Files([]), Path(f"{tmp_path}/a\0b"), "x")
+    source = upload_file(Files([]).shell, Path(f"{tmp_path}/a\0b"), "x")
 
     assert (below["success"], null["success"], source["exit_code"]) == (False, False, -1)
 
@@ -158,7 +277,7 @@ def test_directory_goes_up_file_by_file(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b c").write_bytes(b"1")
 
-    results = upload_dir(Failing(0), tmp_path / "a", "/remote")
+    results = upload_dir(Failing(0).shell, tmp_path / "a", "/remote")
 
     assert results == [{"path": str(tmp_path / "a" / "b c"), "exit_code": 0, "output": "1 bytes to /remote/b c", "bytes": 1}]
 

@@ -21,7 +21,9 @@ from environments.hermes_swe_env.verification import VerificationError
 from pytest_hermes_env.inference import call, say
 
 ITEM = {"prompt": "Double a number.", "test": "assert double(4) == 8\n", "entry_point": "double"}
-VERIFIER = re.compile(r"^python3 -I -S /workspace/\.verifier-[0-9a-f]{16}/verifier /workspace/\.verifier-[0-9a-f]{16}/request$")
+VERIFIER = re.compile(
+    r"\bpython3?[\d.]* -I -S /workspace/\.verifier-[0-9a-f]{16}/verifier /workspace/\.verifier-[0-9a-f]{16}/request$"
+)
 
 
 def request_of(command: Any) -> dict[str, Any]:

@@ -64,7 +64,9 @@ def test_group_holds_one_entry_per_rollout(make_env):
         "masks": [[-100, *tokens[1:]]] * 3,
         "scores": [1.0] * 3,
         "messages": [conversation] * 3,
-        "overrides": [{"placeholder_tokens": True}] * 3,
+        "overrides": [{"placeholder_tokens": True, "end": "finished"}] * 3,
+        "generation_params": {"temperature": 1.0},
+        "group_overrides": {"temperature": 1.0},
     }
 
 
@@ -111,10 +113,11 @@ def test_silent_model_is_not_rewarded_and_trains_nothing(make_env):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value)[:8],
 )
 def test_broken_reward_is_scored_zero_and_counted(make_env, caplog, bad):
-    """A reward that raises, or is no finite number, is 0.0, logged with its traceback, and counted apart."""
+    """A reward that raises, or is no finite number, is 0.0, logged with its traceback, and counted apart; it trains nothing."""
     env, group, _ = collect(make_env, [say("done")], reward=bad)
 
     assert (group["scores"], env._reward_errors) == ([0.0, 0.0], 2)
+    assert {label for row in group["masks"] for label in row} == {-100}
     assert "compute_reward failed in rollout" in caplog.text
     assert "Traceback" in caplog.text
 

@@ -14,11 +14,10 @@ from environments.scoring import (
     chat_item,
     did_work,
     group_of,
-    layers_of,
     token_item,
-    too_long,
     transcript,
 )
+from environments.trainer_groups import layers_of, too_long
 
 
 class Letters:
@@ -65,12 +64,13 @@ def test_work_is_anything_that_the_model_said(messages, worked):
 )
 def test_item_of_chat_mode(messages, tokens, masks):
     """The whole conversation, its first label masked; all masked when the model said nothing; also for an empty text."""
+    nothing = {} if did_work(messages) else {"set_advantage_to_zero": True}
     assert chat_item(Letters(), messages, 0.5) == {
         "tokens": tokens,
         "masks": masks,
         "scores": 0.5,
         "messages": messages,
-        "overrides": {"placeholder_tokens": True},
+        "overrides": {"placeholder_tokens": True, **nothing},
     }
 
 
@@ -190,6 +190,8 @@ def node(*labels: int) -> Any:
 
 
 TALK = [USER, said("done")]
+ZERO = {"set_advantage_to_zero": True}
+FILLER = {**ZERO, "filler": True}
 
 
 def test_item_of_token_mode_is_what_was_sampled():
@@ -222,7 +224,7 @@ def test_rejected_rollout_trains_nothing_and_keeps_its_score():
         "inference_logprobs": [1.0, 1.0, 1.0],
         "scores": 0.5,
         "messages": TALK,
-        "overrides": {"rollout_id": "r", "sequence": 0, "sequences": 2, "rejected": "split"},
+        "overrides": {"rollout_id": "r", "sequence": 0, "sequences": 2, "rejected": "split", "set_advantage_to_zero": True},
     }
 
 
@@ -235,6 +237,7 @@ def test_rollout_in_which_the_model_said_nothing_trains_nothing(nodes, tokens):
         "inference_logprobs": [1.0] * len(tokens),
         "scores": 0.0,
         "messages": [USER],
+        "overrides": {"set_advantage_to_zero": True},
     }
 
 
@@ -294,9 +297,9 @@ def test_trainer_gets_groups_of_its_size():
     assert [layer["inference_logprobs"][1] for layer in layers] == [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0, -0.5], [1.0, 1.0, 0.0]]
     assert [layer["scores"] for layer in layers] == [[0.0, 1.0, 0.5]] * 3
     assert [layer["overrides"] for layer in layers] == [
-        [{}, {"rollout_id": "b", "sequence": 0, "sequences": 3}, {}],
-        [{"filler": True}, {"rollout_id": "b", "sequence": 1, "sequences": 3}, {"filler": True}],
-        [{"filler": True}, {"rollout_id": "b", "sequence": 2, "sequences": 3}, {"filler": True}],
+        [{}, {"rollout_id": "b", "sequence": 0, "sequences": 3}, ZERO],
+        [FILLER, {"rollout_id": "b", "sequence": 1, "sequences": 3}, FILLER],
+        [FILLER, {"rollout_id": "b", "sequence": 2, "sequences": 3}, FILLER],
     ]
     assert [layer["group_overrides"] for layer in layers] == [{}, {}, {}]
 

@@ -171,14 +171,15 @@ def test_strange_samples_stay_as_they_are(make_env, mock_server, template, how):
 
 
 def test_reply_that_was_cut_off_is_no_call(make_env, mock_server):
-    """At max_tokens the call is not complete; what was sampled trains."""
+    """At max_tokens the call is not complete, and what was sampled does not train unless the configuration says so."""
     mock_server.add([turn(say("I look."), call("todo", todos=[{"id": "1", "content": "x" * 99}]), sampled(max_tokens=9))])
 
-    env, group = collect(make_env, None, server=mock_server, template="mistral")
+    env, group = collect(make_env, None, server=mock_server, template="mistral", truncated_turns="train")
+    _, masked = collect(make_env, None, server=mock_server, template="mistral")
 
-    assert (env.results[0].turns_used, env.results[0].finished_naturally) == (1, True)
-    assert trained(group) == given([exchange.response for exchange in mock_server.journal])
-    assert len(trained(group)) == 9
+    assert (env.results[0].turns_used, env.results[0].finished_naturally) == (1, False)
+    assert trained(group) == given([mock_server.journal[0].response])
+    assert (len(trained(group)), trained(masked)) == (9, [])
 
 
 def test_silent_model_trains_nothing(make_env, mock_server):
@@ -193,14 +194,17 @@ def test_silent_model_trains_nothing(make_env, mock_server):
     assert (set(group["masks"][0]), set(group["inference_logprobs"][0])) == ({-100}, {1.0})
 
 
-def test_replies_before_a_failure_train(make_env, mock_server):
-    """A server that goes down in the second turn takes nothing away from the first."""
+def test_replies_before_a_failure_do_not_train(make_env, mock_server):
+    """A rollout whose server goes down in the second turn earned no score, and its reward is never computed."""
     mock_server.add([turn(call("todo")), fail(500)])
 
     env, group = collect(make_env, None, server=mock_server)
 
-    assert env.results[0].finished_naturally is False
-    assert trained(group) == given([mock_server.journal[0].response])
+    assert not hasattr(env, "results")
+    assert (trained(group), group["overrides"]) == (
+        [],
+        [{"end": "model_failed", "set_advantage_to_zero": True, "left_out": True}],
+    )
 
 
 @pytest.mark.parametrize("server_type", SERVERS)
@@ -318,7 +322,7 @@ def test_server_without_managed_servers_falls_back_to_chat_mode(make_env, caplog
 
     group = asyncio.run(scenario())
 
-    assert group["overrides"] == [{"placeholder_tokens": True}] * 2
+    assert group["overrides"] == [{"placeholder_tokens": True, "end": "finished"}] * 2
     assert [record.getMessage() for record in caplog.records if "chat mode" in record.getMessage()] == [
         "Rollouts run in chat mode, whose tokens are placeholders and not for training: no managed servers here (logged once)"
     ]
@@ -334,8 +338,10 @@ def test_split_rollout_is_kept_whole(make_env, mock_server, caplog):
     ids = {override["rollout_id"] for override in group["overrides"]}
     assert everything == given([exchange.response for exchange in mock_server.journal])
     assert len(ids) == 1
-    assert group["overrides"] == [{"rollout_id": next(iter(ids)), "sequence": row, "sequences": 3} for row in range(3)]
-    assert (group["scores"], group["group_overrides"]) == ([1.0] * 3, {"group_size": 3})
+    assert group["overrides"] == [
+        {"rollout_id": next(iter(ids)), "sequence": row, "sequences": 3, "end": "finished"} for row in range(3)
+    ]
+    assert (group["scores"], group["group_overrides"]) == ([1.0] * 3, {"group_size": 3, "temperature": 1.0})
 
 
 def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):
@@ -361,7 +367,7 @@ def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):
     group, (first, second) = asyncio.run(scenario())
 
     assert [set(masks) for masks in group["masks"]] == [{-100}, {-100}]
-    assert (group["scores"], group["group_overrides"]) == ([1.0, 1.0], {})
+    assert (group["scores"], group["group_overrides"]) == ([1.0, 1.0], {"temperature": 1.0})
     assert [override["rejected"] for override in group["overrides"]] == ["split", "split"]
     assert (first["train/split_rollouts"], first["train/split_rollouts_rejected"]) == (2, 2)
     assert "train/split_rollouts" not in second

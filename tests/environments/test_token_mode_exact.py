@@ -131,7 +131,11 @@ def test_text_that_begins_twice_begins_once(backend, server_class):
     [
         (ExactVLLMServer, vllm([(7, -0.5)], token_ids=[[7, 8]]), ([[7, 8]], [[-0.5]])),
         (ExactVLLMServer, {"token_ids": [[7]], "logprobs": None, "finish_reasons": ["stop"]}, ([[7]], [[]])),
-        (ExactVLLMServer, vllm([(7, -0.5), (8, -1.0)], token_ids=[[7]]), ([[7, 8]], [[-0.5, -1.0]])),
+        (
+            ExactSGLangServer,
+            sglang([(7, -0.5), (8, -1.0)], output_ids=[7], meta={"finish_reason": {"type": "stop", "matched": 8}}),
+            ([[7, 8]], [[-0.5, -1.0]]),
+        ),
         (ExactSGLangServer, sglang([(7, -0.5)], output_ids=[7, 8]), ([[7, 8]], [[-0.5]])),
         (ExactSGLangServer, [sglang([(7, -0.5)]), sglang([(8, -1.0)])], ([[7], [8]], [[-0.5], [-1.0]])),
     ],

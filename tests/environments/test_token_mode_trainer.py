@@ -95,7 +95,9 @@ def test_logprobs_reach_the_trainer(make_env, run_api):
 def test_split_rollouts_reach_the_trainer_whole(make_env, run_api):
     """Every sequence arrives, in groups of the registered size, each with the scores of the whole group."""
     _, group, batches = asyncio.run(
-        train_one_group(make_env, run_api, batch_size=2, template="deepseek", history_rendering="template")
+        train_one_group(
+            make_env, run_api, batch_size=2, template="deepseek", history_rendering="template", split_rollouts="keep"
+        )
     )
 
     received = [part for batch in batches for part in batch]
@@ -132,4 +134,8 @@ def test_whole_split_group_is_written_while_processing(make_env, tmp_path):
 
     (line,) = path.read_text().splitlines()
     group = json.loads(line)
-    assert (len(group["tokens"]), len(group["inference_logprobs"]), group["group_overrides"]) == (4, 4, {"group_size": 4})
+    assert (len(group["tokens"]), len(group["inference_logprobs"]), group["group_overrides"]) == (
+        4,
+        4,
+        {"group_size": 4, "temperature": 1.0},
+    )

@@ -121,7 +121,7 @@ def test_content_that_looks_like_a_secret_is_not_altered(sandbox, tmp_path):
 
 
 def test_masked_text_of_the_same_size_is_noticed(tool_answers):
-    """A mask may be as long as what it hides: then the bytes are fetched all the same."""
+    """A mask may be as long as what it hides: the content is the file's own all the same."""
     import base64
     import json
 
@@ -130,8 +130,7 @@ def test_masked_text_of_the_same_size_is_noticed(tool_answers):
     def answer(name: str, arguments: dict) -> str:
         if name == "read_file":
             return json.dumps({"content": "1|pw=***", "file_size": 6})
-        output = "6" if arguments["command"].startswith("wc") else base64.b64encode(b"pw=abc").decode()
-        return json.dumps({"exit_code": 0, "output": output})
+        return json.dumps({"exit_code": 0, "output": f"6\n{base64.b64encode(b'pw=abc').decode()}"})
 
     tool_answers(answer)
     ctx = ToolContext("mine")
@@ -139,6 +138,89 @@ def test_masked_text_of_the_same_size_is_noticed(tool_answers):
     ctx.cleanup()
 
     assert content == "pw=abc"
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_read_file_alone_is_enough_for_a_short_file(tool_answers, truncated):
+    """A double that answers only read_file gives the content; a page that is not the whole file is not taken for it."""
+    import json
+
+    from environments.tool_context import ToolContext
+
+    def answer(name: str, arguments: dict) -> str:
+        page = {"content": "1|one\n2|two", "truncated": truncated}
+        return json.dumps(page) if name == "read_file" else json.dumps({"exit_code": 1, "output": "no shell here"})
+
+    tool_answers(answer)
+    ctx = ToolContext("mine")
+    result = ctx.read_file("a")
+    ctx.cleanup()
+
+    assert result.get("content") == (None if truncated else "one\ntwo")
+    assert result.get("error") == ("Cannot read a (exit code 1): no shell here" if truncated else None)
+
+
+STALLERS = ["mkfifo x", "ln -s /dev/zero x", "mkdir x", "mkfifo y; ln -s y x"]
+
+
+@pytest.mark.parametrize("make", STALLERS)
+def test_what_is_not_a_regular_file_is_an_error(sandbox, tmp_path, make):
+    """A FIFO without a writer or an endless device cannot stall the verifier, in any method."""
+    sandbox.terminal(make)
+
+    read = sandbox.read_file("x")
+    down = sandbox.download_file("x", str(tmp_path / "target"))
+    listed = sandbox.download_dir(".", str(tmp_path / "all"))
+
+    assert read == {"error": "Cannot read x: it is not a regular file"}
+    assert down == {"success": False, "error": "Cannot read x: it is not a regular file"}
+    assert listed == []
+
+
+def test_size_limit_can_be_raised(sandbox, tmp_path):
+    """A sparse file of a terabyte is not read; the error says how to allow more."""
+    sandbox.terminal("truncate -s 1T huge; yes | head -c 70000 > large")
+
+    huge = sandbox.read_file("huge")
+    refused = sandbox.read_file("large", max_bytes=60_000)
+    allowed = sandbox.read_file("large", max_bytes=70_000)
+
+    assert huge == {"error": "Cannot read huge: it exceeds the limit of 67,108,864 bytes; max_bytes= raises the limit"}
+    assert refused == {"error": "Cannot read large: it exceeds the limit of 60,000 bytes; max_bytes= raises the limit"}
+    assert allowed["content"] == "y\n" * 35_000
+
+
+def test_large_file_takes_one_tool_call(sandbox, monkeypatch):
+    """400 KB of short lines: the content in one read, hermes' result for the first page, and the view of all lines."""
+    from environments import tool_context
+
+    made: list[str] = []
+    real = tool_context.handle_function_call
+    sandbox.terminal("yes 'x = 1' | head -n 66000 > long.txt")
+    monkeypatch.setattr(tool_context, "handle_function_call", lambda name, *a, **k: (made.append(name), real(name, *a, **k))[1])
+
+    result = sandbox.read_file("long.txt")
+
+    assert made == ["read_file"]
+    assert result["content"] == "x = 1\n" * 66_000
+    assert result["numbered_content"].endswith("\n65999|x = 1\n66000|x = 1\n66001|")
+    assert {name: result.get(name) for name in ("total_lines", "file_size", "truncated", "next_offset", "hint")} == {
+        "total_lines": 66_000,
+        "file_size": 396_000,
+        "truncated": False,
+        "next_offset": None,
+        "hint": None,
+    }
+
+
+def test_programs_of_the_agent_do_not_alter_what_is_read(sandbox):
+    """A program of the agent that stands first in PATH does not alter what the verifier reads."""
+    sandbox.terminal(
+        "yes | head -c 100000 > long.txt; mkdir bin; printf '#!/bin/sh\\nexec cat\\n' > bin/base64; chmod +x bin/base64"
+    )
+    sandbox.terminal('export PATH="$PWD/bin:$PATH"')
+
+    assert sandbox.read_file("long.txt")["content"] == "y\n" * 50_000
 
 
 def test_reading_again_gives_the_content_again(sandbox):

@@ -271,6 +271,27 @@ def results_of(directory: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return metrics, [json.loads(line) for line in (directory / "samples.jsonl").read_text().splitlines()]
 
 
+class OwnQuestions(WebResearchEnv):
+    async def get_eval_items(self) -> Any:
+        return [{**ITEM, "question": "Which one?"}]
+
+
+@pytest.mark.parametrize(("env_class", "count"), [(WebResearchEnv, 2), (OwnQuestions, 1)])
+def test_evaluation_asks_for_its_items(make_env, web, mock_server, env_class, count):
+    """They are the first eval_size held-out questions, or those of an override."""
+    mock_server.add(Script(RESEARCH, judge=verdict(0.9)))
+
+    async def act() -> Any:
+        env = make_env(env_class, server=mock_server, dataset_name=None, eval_size=2, in_process=False)
+        await env.setup()
+        env.eval_items = [ITEM] * 3
+        await env.evaluate()
+        return len(await env.get_eval_items())
+
+    assert asyncio.run(act()) == count
+    assert len([entry for entry in mock_server.journal if entry.kind == "judge"]) == count
+
+
 def test_evaluation_is_agentic_greedy_and_logged(make_env, web, mock_server, tmp_path):
     """Held-out questions run through the loop with tools at temperature 0; metrics and samples are written."""
     mock_server.add(Script(RESEARCH, judge=verdict(0.9)))

@@ -12,8 +12,9 @@ import pytest
 from .cases import CASES, WEB, Case
 from .worlds import WORLDS, differences, fake, outcomes, shape
 
-PAIRS = [(case, world) for case in CASES for world in WORLDS if world != "local" or case not in WEB]
-"""LocalSandbox refuses calls that leave the machine, so these are not compared."""
+NOT_COMPARED = {("fake_below_the_layer", "reading a directory")} | {("local", case.name) for case in WEB}
+"""Below a double, the layer lets its read_file tool name a directory; LocalSandbox refuses calls that leave the machine."""
+PAIRS = [(case, world) for case in CASES for world in WORLDS if (world, case.name) not in NOT_COMPARED]
 
 
 @pytest.mark.parametrize(("case", "world"), PAIRS, ids=lambda one: one if isinstance(one, str) else one.name)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from environments.hermes_swe_env import hermes_swe_env
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.sandbox.confinement import available
 
 GOOD = "environments.terminal_test_env.terminal_test_env:TerminalTestEnv"
 RULES = len(ALL_RULES)
@@ -173,7 +175,7 @@ class TestTerminal:
     ("waivers", "message"),
     [
         ('{"HE999": "why"}', "expected_failures: there is no rule 'HE999'."),
-        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why a violation is accepted"),
+        ('{"HE301": " "}', "expected_failures waives HE301 without a reason: write why the violation is accepted"),
     ],
 )
 def test_a_bad_waiver_is_an_error_on_import(pytester: pytest.Pytester, waivers: str, message: str) -> None:
@@ -260,3 +262,51 @@ def test_a_rule_of_a_decorated_test_is_selected_by_either_name(pytester: pytest.
     assert [line.rpartition("::")[2] for line in result.outlines if "::" in line] == [
         "test_contract[HE603-no-shared-rollout-state]"
     ]
+
+
+@pytest.fixture
+def small_swe(pytester: pytest.Pytester) -> str:
+    """A file with HermesSweEnv on its built-in items, beside its declared cases."""
+    pytester.makepyfile(small_swe=SMALL_SWE)
+    cases = Path(hermes_swe_env.__file__).with_suffix(".contract.yaml")
+    pytester.path.joinpath("small_swe.contract.yaml").write_text(cases.read_text(encoding="utf-8"), encoding="utf-8")
+    return "small_swe.py"
+
+
+def test_a_gold_case_that_runs_python_earns_its_reward(pytester: pytest.Pytester, small_swe: str) -> None:
+    """On the default machine, without a flag; every applicable rule is exercised."""
+    if not available().is_in_force:
+        pytest.skip("this machine gives no namespaces")
+
+    result = run(pytester, "--hermes-env", small_swe)
+
+    skipped = OF_TOKENS + ELSEWHERE["swe"]
+    result.assert_outcomes(passed=RULES - skipped, skipped=skipped)
+    result.stdout.fnmatch_lines(["*tools *an in-memory machine", "*gold  *1  *"])
+    result.stdout.no_fnmatch_line("*not exercised*")
+
+
+def test_a_gold_case_whose_line_is_refused_is_open(pytester: pytest.Pytester, small_swe: str) -> None:
+    """The ladder and the ledger name the line, the reason and the way out; the reward is not blamed."""
+    pytester.makeini("[pytest]\nhermes_real_tools = never")
+
+    result = run(pytester, "--hermes-env", small_swe, "-k", "HE405")
+
+    result.stdout.fnmatch_lines(
+        [
+            "*tools *refused: *python3*since real bash is switched off: real_tools='never': --hermes-real-tools=confined",
+            "*gold *a command line was refused: gold of item 0 runs `python3 -I -S *--hermes-real-tools=confined",
+        ]
+    )
+    assert "failed" not in result.parseoutcomes()
+
+
+def test_an_unknown_use_of_real_tools_is_refused(pytester: pytest.Pytester) -> None:
+    """In the ini file, which pytest does not check."""
+    pytester.makeini("[pytest]\nhermes_real_tools = sometimes")
+    pytester.makepyfile("def test_sandbox(fake_sandbox): ...")
+
+    result = run(pytester)
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*FakeSandbox has no such use of real tools.*"])

@@ -154,10 +154,65 @@ def test_what_a_test_changes_is_restored_after_it(suite: pytest.Pytester) -> Non
         def test_first(agent_result):
             os.environ["TERMINAL_ENV"], os.environ["HERMES_HOME"], os.environ["MINE"] = "docker", "/elsewhere", "kept"
 
-        def test_second():
+        def test_second(agent_result):
             assert "TERMINAL_ENV" not in os.environ
             assert "pytest-hermes-home-" in os.environ["HERMES_HOME"]
             assert os.environ["MINE"] == "kept"
+        """
+    )
+
+    result = suite.runpytest_subprocess()
+
+    result.assert_outcomes(passed=2)
+
+
+def test_a_later_test_does_not_see_the_home(suite: pytest.Pytester) -> None:
+    """Before and after a test that uses the plugin, and hermes through it, the variables are the user's own; the home stays one."""
+    suite.makepyfile(
+        test_it="""
+        import os
+
+        BEFORE = dict(os.environ)
+
+        def is_as_before():
+            return {**os.environ, "PYTEST_CURRENT_TEST": ""} == {**BEFORE, "PYTEST_CURRENT_TEST": ""}
+
+        def test_first():
+            assert is_as_before()
+
+        def test_with_plugin(make_env):
+            print("HOME IS", os.environ["HERMES_HOME"])
+            __import__("hermes_constants").get_hermes_home()
+
+        def test_between():
+            assert is_as_before()
+
+        def test_with_plugin_again(agent_result):
+            print("HOME IS", os.environ["HERMES_HOME"])
+            assert "HERMES_INTERACTIVE" not in os.environ
+
+        def test_last():
+            assert is_as_before()
+        """
+    )
+
+    result = suite.runpytest_subprocess("-s")
+
+    result.assert_outcomes(passed=5)
+    assert "pytest-hermes-home-" in home_in(result)
+    assert not suite.path.joinpath(home_in(result)).exists()
+
+
+def test_a_later_test_that_imports_hermes_has_the_home(suite: pytest.Pytester) -> None:
+    """hermes is loaded by then, so that no import hook sees it: it must not write into the user's own home."""
+    suite.makepyfile(
+        test_it="""
+        def test_with_plugin(agent_result):
+            __import__("hermes_constants")
+
+        def test_later():
+            import hermes_constants
+            assert "pytest-hermes-home-" in str(hermes_constants.get_hermes_home())
         """
     )
 

@@ -52,7 +52,7 @@ def test_swallowed(mock_http):
     SYNC.get(URL)
     for _ in range(2):
         with pytest.raises(UnexpectedRequest):
-            SYNC.post("https://judge.example/grade?key=1", content="hello")
+            SYNC.post("https://judge.example/grade?api_key=SECRET123&q=a%20b", content="hello")
 
 def test_no_routes(mock_http):
     async def find():
@@ -69,13 +69,14 @@ def test_no_routes(mock_http):
         [
             "UnexpectedRequest: no route of mock_http matches a request.",
             "  expected  GET https://search.example/find",
-            "  seen      POST https://judge.example/grade?key=1 hello",
+            "  seen      POST https://judge.example/grade?api_key=[*][*][*]&q=[*][*][*] hello",
             '  fix       add the route: mock_http.post("https://judge.example/grade").respond(json=...)',
             "  seen      2 times, retries included",
         ],
         consecutive=True,
     )
     result.stdout.fnmatch_lines(["  expected  no request: mock_http has no routes"])
+    assert "seen      GET https://search.example/find\n" in result.stdout.str()
 
 
 def test_a_route_whose_responses_are_used_up_fails(pytester: pytest.Pytester) -> None:

@@ -57,14 +57,14 @@ def test_the_share_that_the_tests_detect(project: pytest.Pytester) -> None:
 
     printed = sorted(line for line in result.outlines if re.match(r"  (caught|SURVIVED)", line))
     assert printed == [
-        "  SURVIVED  HE105  ledger_books.py:56  config_init gives one server, not a list of them",
-        "  caught    HE801  ledger_books.py:150  wandb_log does not call the base's",
+        "  SURVIVED  HE105  ledger_books.py:56  config_init returns one server instead of a list",
+        "  caught    HE801  ledger_books.py:150  wandb_log does not call super().wandb_log",
     ]
     result.stdout.fnmatch_lines(
         [
             "ledger_books.py:LedgerEnv: 2 breakages, each tried with `pytest*`",
             "1 of 2 breakages caught by your tests: 50 %",
-            "Not noticed; `hermes-env explain RULE` says why each matters:",
+            "Not detected; `hermes-env explain RULE` says why each matters:",
             "*HE105  ledger_books.py:56*",
         ]
     )

@@ -91,9 +91,7 @@ def item_cases(
         checked_name(name)
         made.append(_case(name, value, outer, path, line))
     if not made:
-        raise BadCases(
-            f"item_cases has no case: give at least gold=[...]. Known: {', '.join(WELL_KNOWN)}, and names of your own"
-        )
+        raise BadCases(f"item_cases has no case: give at least gold=[...]. Known: {', '.join(WELL_KNOWN)}, and your own names")
     chosen: tuple[Literal["item", "index", "where"], Any, str]
     if where is not None:
         chosen = ("where", (lambda _: True) if where == "*" else where, f"where={_shown(where)}")
@@ -171,14 +169,14 @@ def as_order(order: Sequence[Any] | None, declared: Iterable[str]) -> dict[str, 
 def checked_gap(gap: Any) -> float:
     """Return the gap. Raises: BadCases when it is no number from 0 up."""
     if isinstance(gap, bool) or not isinstance(gap, int | float) or not math.isfinite(gap) or gap < 0:
-        raise BadCases(f"the gap between rewards is a number from 0 up, such as 0.2; got {shorten(repr(gap))}")
+        raise BadCases(f"the gap between rewards must be a number of at least 0, such as 0.2; got {shorten(repr(gap))}")
     return float(gap)
 
 
 def checked_name(name: str) -> str:
     """Return the name of a case. Raises: BadCases when it is none."""
     if not _NAME.fullmatch(name):
-        raise BadCases(f"{name!r} cannot name a case: take lower-case letters, digits and _, such as wrong_place")
+        raise BadCases(f"{name!r} cannot name a case: use lower-case letters, digits and _, such as wrong_place")
     return name
 
 

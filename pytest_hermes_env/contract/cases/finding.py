@@ -46,7 +46,7 @@ def file_for(env_class: type, *, is_alone: bool) -> Path:
     """
     own = _own_file(env_class)
     if own is None:
-        raise BadCases(f"{env_class.__name__} has no source file to put its cases beside")
+        raise BadCases(f"{env_class.__name__} has no source file, next to which its cases would be stored")
     return own.with_name(f"{own.stem}.contract.yaml" if is_alone else f"{own.stem}.{env_class.__name__}.contract.yaml")
 
 

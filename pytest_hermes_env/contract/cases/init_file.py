@@ -101,12 +101,12 @@ def _text(env_class: type, record: Scenario, target: str) -> str:
     if not entries:
         entries = [_entry_without_item()]
     head = f"""\
-# Cases of {env_class.__name__}: transcripts of known worth. They are played as real rollouts by
+# Cases of {env_class.__name__}: transcripts of known quality. They are played as real rollouts by
 #     pytest --hermes-env {target}
-# HE405 holds their rewards to the order, HE410 fails a hack that scores like gold. A turn is what the model does in one call:
+# HE405 compares their rewards with the order, HE410 fails if a hack scores like gold. A turn is one model call:
 #     - {{call: terminal, with: {{command: "ls"}}}}      a tool call
-#     - {{say: done}}                                   words; a turn without a call ends the rollout
-# ${{item.name}} in a text is a part of the item. More (a judge's answers, files, scripted commands): docs/how-to/cases.md
+#     - {{say: done}}                                   text; a turn without a call ends the rollout
+# ${{item.name}} in a text is replaced by that part of the item. More: docs/how-to/cases.md
 class: {env_class.__name__}
 # order: [gold, near_miss, nothing]    # from the highest reward down; without it gold is above all, near_miss not below nothing
 gap: 0.1    # by how much
@@ -127,7 +127,7 @@ def _entry(number: int, item: Any) -> str:
 
 def _entry_without_item() -> str:
     lines = [
-        "  # get_next_item returned None: nothing is trained. Write an item here as compute_reward and format_prompt take it.",
+        "  # get_next_item returned None. Write an item here in the form that compute_reward and format_prompt expect.",
         "  - item: null",
     ]
     return "\n".join([*lines, *_CASES]) + "\n"

@@ -81,7 +81,7 @@ def _item(number: int, node: Node, outer: dict[str, Node]) -> ItemCases:
     chosen = [name for name in ("index", "item", "where") if name in fields]
     if len(chosen) != 1:
         seen = " and ".join(map(repr, chosen)) or "none of them"
-        raise node.error(f"an entry of 'items' has one of 'index', 'item' and 'where', which say whose it is; got {seen}.")
+        raise node.error(f"an entry of 'items' has one of 'index', 'item' and 'where', which select its items; got {seen}.")
     around = [outer, _around(fields)]
     named = {name: fields[name] for name in WELL_KNOWN if name in fields}
     if "others" in fields:
@@ -91,7 +91,7 @@ def _item(number: int, node: Node, outer: dict[str, Node]) -> ItemCases:
         for name, value in others.value.items():
             _said(value, functools.partial(checked_name, name))
             if name in ITEM_FIELDS:
-                raise value.error(f"{name!r} stands beside 'others', not in it.")
+                raise value.error(f"{name!r} must be next to 'others', not inside it.")
             named[name] = value
     if not named:
         raise node.error("an entry of 'items' has no case.", f"known     {', '.join((*WELL_KNOWN, 'others'))}")

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     survivors = [trial.breakage for trial in trials if not trial.is_caught]
     print(f"\n{len(trials) - len(survivors)} of {len(trials)} breakages caught by your tests: {share:.0f} %")
     if survivors:
-        print("Not noticed; `hermes-env explain RULE` says why each matters:")
+        print("Not detected; `hermes-env explain RULE` says why each matters:")
         print("\n".join(_line("", breakage) for breakage in survivors))
     return OK if share >= options.fail_under else SURVIVORS
 

@@ -114,7 +114,7 @@ def config_without_a_list(source: ClassSource) -> Iterator[Breakage]:
         if isinstance(node.value, ast.Tuple) and len(node.value.elts) == 2:  # noqa: PLR2004
             servers = node.value.elts[1]
             text = _text(servers.elts[0]) if isinstance(servers, ast.List) and servers.elts else f"({_text(servers)})[0]"
-            yield _made("HE105", "config_init gives one server, not a list of them", function, servers, text)
+            yield _made("HE105", "config_init returns one server instead of a list", function, servers, text)
 
 
 def items_that_run_out(source: ClassSource) -> Iterator[Breakage]:
@@ -129,7 +129,7 @@ def answer_read_from_the_result(source: ClassSource) -> Iterator[Breakage]:
     for function, node in _nodes(_functions(source, "compute_reward"), ast.Attribute):
         if node.attr == "messages" and isinstance(node.ctx, ast.Load):
             text = f"{_text(node.value)}.final_response"
-            yield _made("HE301", "the reward reads final_response in place of messages", function, node, text)
+            yield _made("HE301", "the reward reads final_response instead of messages", function, node, text)
 
 
 # ---------------------------------------------------------------------- rewards
@@ -140,7 +140,7 @@ def reward_of_none(source: ClassSource) -> Iterator[Breakage]:
     for function, node in _nodes(_functions(source, "compute_reward"), ast.Return):
         value = node.value
         if isinstance(value, ast.Constant) and value.value == 0 and function.name == "compute_reward":
-            yield _made("HE401", "compute_reward gives None in place of 0.0", function, node, "return None")
+            yield _made("HE401", "compute_reward returns None instead of 0.0", function, node, "return None")
 
 
 def reward_without_limits(source: ClassSource) -> Iterator[Breakage]:
@@ -158,7 +158,7 @@ def reward_that_is_constant(source: ClassSource) -> Iterator[Breakage]:
     function = _method(source, "compute_reward")
     if function is not None:
         for number in ("1.0", "0.0"):
-            yield _begun_with("HE405", f"every rollout is given {number}", function, f"return {number}")
+            yield _begun_with("HE405", f"every rollout gets the reward {number}", function, f"return {number}")
 
 
 def judge_without_a_fallback(source: ClassSource) -> Iterator[Breakage]:
@@ -167,7 +167,7 @@ def judge_without_a_fallback(source: ClassSource) -> Iterator[Breakage]:
     for function, node in _nodes(functions, ast.Try):
         asks = any(isinstance(part, ast.Call) and last_name(part.func) == "chat_completion" for part in ast.walk(node))
         if asks and node.handlers:
-            yield _raised("HE406", "a judge that fails takes the reward with it", function, node.handlers[0])
+            yield _raised("HE406", "a failing judge makes compute_reward raise", function, node.handlers[0])
 
 
 def item_that_is_changed(source: ClassSource) -> Iterator[Breakage]:
@@ -190,7 +190,7 @@ def cleanup_in_the_reward(source: ClassSource) -> Iterator[Breakage]:
     """HE411: the reward releases the sandbox that the base cleans up."""
     function = _method(source, "compute_reward")
     if function is not None and len(function.positional) > 3:  # noqa: PLR2004 - self, item, result, ctx
-        yield _begun_with("HE411", "the reward cleans the sandbox up", function, f"{function.positional[3]}.cleanup()")
+        yield _begun_with("HE411", "the reward cleans up the sandbox", function, f"{function.positional[3]}.cleanup()")
 
 
 # ---------------------------------------------------------------------- sandboxes
@@ -201,7 +201,7 @@ def sandbox_that_leaks(source: ClassSource) -> Iterator[Breakage]:
     for function, node in _calls(_functions(source, "evaluate"), "cleanup"):
         statement = function.statement_of(node)
         if isinstance(statement, ast.Expr):
-            yield _without("HE601", "evaluation leaves its sandboxes behind", function, statement)
+            yield _without("HE601", "evaluation leaks its sandboxes", function, statement)
 
 
 def task_id_that_is_shared(source: ClassSource) -> Iterator[Breakage]:
@@ -219,7 +219,7 @@ def evaluation_without_tools(source: ClassSource) -> Iterator[Breakage]:
     for function, node in _calls(_functions(source, "evaluate"), LAYER_LOOP):
         for word in node.keywords:
             if word.arg == "tool_schemas":
-                yield _made("HE701", "evaluation offers the model no tool", function, word.value, "[]")
+                yield _made("HE701", "evaluation offers the model no tools", function, word.value, "[]")
     for function, node in _calls(_functions(source, "evaluate"), LAYER_EVALUATION):
         logs = "self.evaluate_log(metrics={'eval/mean_reward': 1.0}, samples=[{'score': 1.0}])"
         yield _made("HE701", "evaluation runs no agent", function, node, logs)
@@ -237,7 +237,7 @@ def buffers_that_evaluation_fills(source: ClassSource) -> Iterator[Breakage]:
             if inside and change.attribute in kept:
                 restored = True
                 yield _without(
-                    "HE702", f"evaluation does not put self.{change.attribute} back", frame.function, _statement(change)
+                    "HE702", f"evaluation does not restore self.{change.attribute}", frame.function, _statement(change)
                 )
     function = _method(source, "evaluate")
     if function is None or restored:
@@ -273,9 +273,9 @@ def setting_that_evaluation_loses(source: ClassSource) -> Iterator[Breakage]:
         for word in node.keywords:
             if word.arg in {"max_tokens", "max_turns", "extra_body"}:
                 text = "1" if word.arg == "max_turns" else "None"
-                yield _made("HE704", f"evaluation does not keep {word.arg}", function, word.value, text)
+                yield _made("HE704", f"evaluation does not apply {word.arg}", function, word.value, text)
     for function, node in _rollouts_of_evaluation(source):
-        yield _made("HE704", "evaluation does not keep max_turns", function, node, _given(node, "max_turns", "1"))
+        yield _made("HE704", "evaluation does not apply max_turns", function, node, _given(node, "max_turns", "1"))
 
 
 def _rollouts_of_evaluation(source: ClassSource) -> Iterator[tuple[Function, ast.Call]]:
@@ -314,17 +314,17 @@ def base_log_not_awaited(source: ClassSource) -> Iterator[Breakage]:
     """HE801: super().wandb_log is not awaited, or not called."""
     for function, node in _calls(_functions(source, "wandb_log"), "wandb_log"):
         if isinstance(node.func, ast.Attribute) and _text(node.func.value).startswith("super("):
-            yield _without("HE801", "wandb_log does not call the base's", function, function.statement_of(node))
+            yield _without("HE801", "wandb_log does not call super().wandb_log", function, function.statement_of(node))
 
 
 def metrics_taken_for_granted(source: ClassSource) -> Iterator[Breakage]:
-    """HE802: wandb_log needs a dict."""
+    """HE802: wandb_log does not accept None."""
     for function, node in _nodes(_functions(source, "wandb_log"), ast.expr):
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and isinstance(node.values[-1], ast.Dict):
-            yield _made("HE802", "wandb_log needs a dict", function, node, _text(node.values[0]))
+            yield _made("HE802", "wandb_log does not accept None", function, node, _text(node.values[0]))
         elif isinstance(node, ast.IfExp) and any(isinstance(part, ast.Dict) for part in (node.body, node.orelse)):
             kept = node.orelse if isinstance(node.body, ast.Dict) else node.body
-            yield _made("HE802", "wandb_log needs a dict", function, node, _text(kept))
+            yield _made("HE802", "wandb_log does not accept None", function, node, _text(kept))
 
 
 def buffers_that_grow(source: ClassSource) -> Iterator[Breakage]:

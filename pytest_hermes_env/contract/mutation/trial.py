@@ -95,8 +95,8 @@ def _why_not(code: int, arguments: Sequence[str], output: str) -> str:
     if code == USAGE:
         return f"pytest does not understand `{command}`:\n{tail}"
     return (
-        f"the tests fail on the unchanged environment (`{command}` ended with {code}): what they say to a broken one would "
-        f"mean nothing.\n{tail}\n  fix       fix the tests first, or leave failing ones out with --deselect after `--`"
+        f"the tests fail on the unchanged environment (`{command}` ended with {code}), so their result on a mutant "
+        f"would be meaningless.\n{tail}\n  fix       fix the tests first, or leave failing ones out with --deselect after `--`"
     )
 
 

@@ -5,7 +5,7 @@ another environment.
 What: The five methods exist in the class or in a class that it inherits from. Methods of the layer's own base do not
 count: there they are abstract.
 
-Why: Python refuses to instantiate a class with an open abstract method, and it does so only when the environment
+Why: Python refuses to instantiate a class with an unimplemented abstract method, and it does so only when the environment
 starts: after the model server is up and the dataset is loaded. A training job fails after minutes of GPU time because
 of a misspelt name.
 

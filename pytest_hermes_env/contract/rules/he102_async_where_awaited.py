@@ -70,11 +70,13 @@ def static(source: ClassSource) -> Verdict:
             doubts.append(doubt)
         if name == "evaluate" and not fault and (demanded := _demanded(function)):
             findings.append(finding_at(function, function.node, _demands(demanded)))
-    return Verdict.of_source(findings, "what is awaited is async, and format_prompt is not", doubt=next(iter(doubts), ""))
+    return Verdict.of_source(
+        findings, "methods that are awaited are async, and format_prompt is not", doubt=next(iter(doubts), "")
+    )
 
 
 def _demands(names: list[str]) -> str:
-    return f"evaluate demands {', '.join(names)}; Atropos calls evaluate() without an argument"
+    return f"evaluate requires {', '.join(names)}, but Atropos calls evaluate() without arguments"
 
 
 def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
@@ -88,7 +90,7 @@ def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
         target = inside or resolve(owner.module, node)
         if isinstance(target, Function):
             return target, ""
-        return None, f"{name} is a class-level value that is computed"
+        return None, f"{name} is a class-level value computed at run time"
     if function is None and source.unreadable:
         return None, f"{name} may come from {source.unreadable[0]}, which cannot be read"
     return function, ""
@@ -101,12 +103,15 @@ def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str
     frame = data_flow(source).entry(function)
     if name == "format_prompt":
         if function.is_async:
-            return "format_prompt is async, but its result is used without an await: the model gets a coroutine's name", ""
+            return (
+                "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'",
+                "",
+            )
         return ("format_prompt is a generator; it must return the prompt", "") if frame.is_generator else ("", "")
     if function.is_async:
         return (f"{name} is an async generator, which cannot be awaited", "") if frame.is_generator else ("", "")
     if frame.is_generator:
-        return f"{name} is a generator; an async def is needed, because it is awaited", ""
+        return f"{name} is a generator, but it is awaited: write `async def`", ""
     returns = [node for node in function.own_nodes() if isinstance(node, ast.Return)]
     kinds = {_is_awaitable(source, function, node.value) for node in returns} or {False}
     if False in kinds:
@@ -159,7 +164,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not items.error_place.line and not findings:
         message = "get_next_item is not async, but it is awaited"
         findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
-    return Verdict.of(findings, f"{', '.join(own)} are what they must be")
+    return Verdict.of(findings, f"{', '.join(own)} are async or plain as required")
 
 
 def _function(evidence: Evidence, name: str) -> object:
@@ -173,7 +178,7 @@ def _seen(evidence: Evidence, name: str) -> Iterator[str]:
     is_async = inspect.iscoroutinefunction(function)
     if name == "format_prompt":
         if is_async or inspect.isasyncgenfunction(function):
-            yield "format_prompt is async, but its result is used without an await: the model gets a coroutine's name"
+            yield "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'"
         return
     if not is_async and not _may_be_awaited(evidence, name):
         yield f"{name} is not async, but it is awaited"

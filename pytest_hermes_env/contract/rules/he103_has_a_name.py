@@ -1,7 +1,7 @@
 """HE103 has-a-name
 An environment has its own name.
 
-What: `name` is a non-empty text other than the layer's "hermes-agent", in the class or in an environment that it
+What: `name` is a non-empty string other than the layer's "hermes-agent", in the class or in an environment that it
 inherits from.
 
 Why: Atropos names evaluations, wandb runs and saved files after it. Two environments with the base's name write into
@@ -32,7 +32,7 @@ def static(source: ClassSource) -> Verdict:
     owner, node = given
     value = constant_value(node, owner.module)
     if value is UNKNOWN or isinstance(value, FromEnvironment):
-        return Verdict.undecided("name is computed")
+        return Verdict.undecided("name is computed at run time")
     if fault := _fault(value):
         return Verdict.failed([finding_at(owner, node, fault)])
     return Verdict.passed(f"the name is {value!r}")
@@ -47,16 +47,16 @@ def _without_value(source: ClassSource) -> Verdict:
     if source.unreadable:
         return Verdict.undecided(f"name may come from {source.unreadable[0]}, which cannot be read")
     return Verdict.failed(
-        [finding_at(source, source.node, f"{source.name} sets no name; it would be called {_OF_THE_BASE!r}, as any other")]
+        [finding_at(source, source.node, f"{source.name} sets no name, so it gets the default name {_OF_THE_BASE!r}")]
     )
 
 
 def _fault(value: object) -> str:
     if not isinstance(value, str):
-        return f"name is {value!r}; a text is needed"
+        return f"name is {value!r}; it must be a string"
     if not value.strip():
         return "name is empty"
-    return f"name is {value!r}, which is the base's own" if value == _OF_THE_BASE else ""
+    return f"name is {value!r}, which is the base class's default" if value == _OF_THE_BASE else ""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -67,7 +67,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.passed("name is a property")
     fault = _fault(value)
     if not fault and value == inherited:
-        fault = f"name is {value!r}, which is the base's own"
+        fault = f"name is {value!r}, which is the base class's default"
     if not fault:
         return Verdict.passed(f"the name is {value!r}")
     return Verdict.failed([evidence.finding(f"{evidence.env_class.__name__}: {fault}")])

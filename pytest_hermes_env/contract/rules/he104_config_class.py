@@ -48,16 +48,18 @@ def static(source: ClassSource) -> Verdict:
     given = source.attribute("env_config_cls")
     named = config_class(source)
     if given is None and source.has("env_config_cls"):
-        return Verdict.undecided("env_config_cls is computed")
+        return Verdict.undecided("env_config_cls is computed at run time")
     findings: list[Finding] = []
     doubt = ""
     if given is not None:
         answer = is_layer_config(named)
         if answer is False:
             name = named.name if isinstance(named, ClassSource) else getattr(named, "last", "this")
-            findings.append(finding_at(given[0], given[1], f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"))
+            findings.append(
+                finding_at(given[0], given[1], f"env_config_cls is {name}, which is not a subclass of {LAYER_CONFIG}")
+            )
         elif answer is None:
-            doubt = "env_config_cls leads to a class that cannot be read"
+            doubt = "env_config_cls has a base class that cannot be read"
     elif source.unreadable:
         doubt = f"env_config_cls may come from {source.unreadable[0]}, which cannot be read"
     made = {item.target: item.node for item in _made(source) if isinstance(item.target, ClassSource)}
@@ -70,7 +72,11 @@ def static(source: ClassSource) -> Verdict:
             findings.append(fault)
     fields = {(field.owner, field.name): field for config in configs for field in config_fields(config) if field.is_own}
     findings += _undescribed(fields.values())
-    note = f"{len(fields)} own settings, each described" if fields else f"the environment adds no settings to {LAYER_CONFIG}"
+    note = (
+        f"{len(fields)} settings of its own, each with a description"
+        if fields
+        else f"the environment adds no settings to {LAYER_CONFIG}"
+    )
     return Verdict.of_source(findings, note, doubt=doubt)
 
 
@@ -99,7 +105,7 @@ def _fault_of_made(source: ClassSource, made: ClassSource, named: object, *, is_
     return finding_at(
         function,
         function.node,
-        f"config_init returns a {made.name}, but env_config_cls is {name}: its own fields cannot be set by a flag",
+        f"config_init returns a {made.name}, but env_config_cls is {name}: its own fields cannot be set by command-line flags",
     )
 
 
@@ -125,7 +131,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     bases = named.__mro__ if isinstance(named, type) else ()
     if named is not base and all(item.__name__ != LAYER_CONFIG for item in bases):
         name = getattr(named, "__name__", repr(named))
-        message = f"env_config_cls is {name}, which does not lead to {LAYER_CONFIG}"
+        message = f"env_config_cls is {name}, which is not a subclass of {LAYER_CONFIG}"
         return Verdict.failed([evidence.finding(message)])
     name, fields = getattr(named, "__name__", ""), _fields(named)
     own = {word: field for word, field in fields.items() if word not in _fields(base)}
@@ -139,9 +145,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     made = type(returned[0]) if isinstance(returned, tuple) and returned else None
     if extra := ", ".join(sorted(set(_fields(made)) - set(fields))):
         made_name = getattr(made, "__name__", "")
-        message = f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by a flag"
+        message = (
+            f"config_init returned a {made_name}, but env_config_cls is {name}: {extra} cannot be set by command-line flags"
+        )
         findings.append(evidence.finding(message, "config_init"))
-    return Verdict.of(findings, f"{name} adds {len(own)} settings, each described")
+    return Verdict.of(findings, f"{name} adds {len(own)} settings, each with a description")
 
 
 def _places(evidence: Evidence) -> dict[str, tuple[str, int]]:

@@ -55,7 +55,7 @@ def static(source: ClassSource) -> Verdict:
     frame = data_flow(source).entry(function)
     if not frame.returned and not frame.is_generator:
         findings.append(
-            finding_at(function, function.node, "config_init returns nothing; (config, [APIServerConfig(...)]) is needed")
+            finding_at(function, function.node, "config_init must return (config, [APIServerConfig(...)]), but returns nothing")
         )
     for node, values in frame.returned:
         fault = _fault(node, values)
@@ -63,7 +63,7 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(function, node, fault))
         elif not _is_pair_with_list(values):
             open_questions.append(node.lineno)
-    doubt = f"what config_init returns on line {open_questions[0]} is computed" if open_questions else ""
+    doubt = f"the value that config_init returns on line {open_questions[0]} is computed at run time" if open_questions else ""
     return Verdict.of_source(findings, "config_init is a classmethod that returns a config and a list", doubt=doubt)
 
 
@@ -77,13 +77,13 @@ def _signature(function: Function) -> Iterator[Finding]:
 def _fault(node: ast.Return, values: Values) -> str:
     """Return what is certainly wrong with one return, or an empty string."""
     if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
-        return "config_init returns None; (config, [APIServerConfig(...)]) is needed"
+        return "config_init must return (config, [APIServerConfig(...)]), but returns None"
     for value in values:
         if value.kind is Kind.INSTANCE:
             return f"config_init returns one value, a {value.name}; the list of server configs is missing"
         if value.kind is Kind.TUPLE and len(value.items) != _PAIR:
             count = len(value.items)
-            return f"config_init returns {count} values; two are needed, the config and the list of server configs"
+            return f"config_init returns {count} values, but must return two: the config and the list of server configs"
         if value.kind is Kind.TUPLE:
             fault = _fault_of_servers(value.items[1])
             if fault:
@@ -137,7 +137,7 @@ def _fault_seen(evidence: Evidence) -> str:
         )
     strangers = [type(server).__name__ for server in servers if not _is_a(server, "APIServerConfig")]
     if strangers or not servers:
-        return f"the second value of config_init() must hold APIServerConfig, and holds {strangers or 'nothing'}"
+        return f"the second value of config_init() must contain only APIServerConfig, but contains {strangers or 'nothing'}"
     return ""
 
 

@@ -61,19 +61,19 @@ def static(source: ClassSource) -> Verdict:
     if not calls:
         if source.methods.get("config_init") is None or not frames:
             return Verdict.undecided("there is no config_init to read")
-        return Verdict.undecided("config_init makes no APIServerConfig that can be seen")
+        return Verdict.undecided("no APIServerConfig found in config_init")
     findings: list[Finding] = []
     doubts: list[int] = []
     for call in calls:
         faults, is_open = ([], True) if is_handed_on(call, frames) else _faults(call)
         findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
-    doubt = f"the server configuration on line {doubts[0]} is computed" if doubts else ""
+    doubt = f"the server configuration on line {doubts[0]} is computed at run time" if doubts else ""
     return Verdict.of_source(findings, "no external API is configured with a health check or another server_type", doubt=doubt)
 
 
 def _faults(call: Call) -> tuple[list[str], bool]:
-    """Return what is wrong with one configuration, and whether something of it is computed."""
+    """Return what is wrong with one configuration, and whether something of it is computed at run time."""
     node = call.node
     given = {name: _value(node, name, call) for name in ("base_url", "server_type", "health_check")}
     given |= _set_later(call)
@@ -91,7 +91,7 @@ def _faults(call: Call) -> tuple[list[str], bool]:
         how = "health_check is on" if checks else "health_check is on by default"
         faults.append(f"{how} for {_host(url)}: Atropos would send it a request every second")
     if isinstance(kind, str) and kind != _OPENAI:
-        faults.append(f"server_type is {kind!r} for {_host(url)}, an API that speaks only 'openai'")
+        faults.append(f"server_type is {kind!r} for {_host(url)}, an API that supports only 'openai'")
     return faults, UNKNOWN in (kind, checks)
 
 
@@ -143,11 +143,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     servers = [servers] if hasattr(servers, "base_url") else servers  # HE105 says that a list is needed
     if not isinstance(servers, list):
         return Verdict.not_exercised(
-            f"config_init gave no list of servers {evidence.collection.config_init_error}".rstrip(), "HE105"
+            f"config_init returned no list of servers {evidence.collection.config_init_error}".rstrip(), "HE105"
         )
     faults = list(_seen(servers))
     if not faults:
-        return Verdict.passed(f"{len(servers)} server configuration(s) looked at")
+        return Verdict.passed(f"{len(servers)} server configuration(s) checked")
     return Verdict.failed([evidence.finding("; ".join(faults), "config_init")])
 
 
@@ -158,7 +158,7 @@ def _seen(servers: Iterable[object]) -> Iterable[str]:
             if getattr(server, "health_check", False):
                 yield f"health_check is on for {_host(url)}: Atropos would send it a request every second"
             if kind != _OPENAI:
-                yield f"server_type is {kind!r} for {_host(url)}, an API that speaks only 'openai'"
+                yield f"server_type is {kind!r} for {_host(url)}, an API that supports only 'openai'"
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic)

@@ -1,8 +1,8 @@
 """HE107 no-secrets-in-source
 API keys, tokens and passwords come from the environment, never from the source.
 
-What: No text in the environment's files has the format of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face,
-GitHub, Google, AWS, Slack, ...), and nothing named key, token, secret or password is set to a text that looks random.
+What: No string in the environment's files has the format of a known key (OpenAI, OpenRouter, Anthropic, Hugging Face,
+GitHub, Google, AWS, Slack, ...), and nothing named key, token, secret or password is set to a string that looks random.
 Placeholders ("", "x", "none", "EMPTY", "sk-your-key") and `os.environ` are fine.
 
 Why: Source is committed, copied into logs, images and datasets, and read by other people's agents. A key in it is
@@ -74,7 +74,7 @@ _LEAST_BITS = 3.0
 def static(source: ClassSource) -> Verdict:
     """Look at every text of the files that the class and its bases stand in."""
     findings = [finding for module in source.modules for finding in _in_module(source, module)]
-    return Verdict.of(sorted_findings(findings), "no text looks like a key")
+    return Verdict.of(sorted_findings(findings), "no string looks like a key")
 
 
 def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -85,13 +85,13 @@ def _in_module(source: ClassSource, module: Module) -> Iterator[Finding]:
         for name, value in _named_values(node):
             if _SECRET_NAME.search(name) and (text := _text_of(value, module)) and _looks_random(text) and not _shape(text):
                 seen.add(value.lineno)
-                yield finding_at(where, value, f"{name} is given a text that looks like a real secret ({_start(text)})")
+                yield finding_at(where, value, f"{name} is set to a string that looks like a real secret ({_start(text)})")
     for node in ast.walk(module.tree) if may_have_shape else ():
         text = _whole_text(node, module)
         what = _shape(text) if text else ""
         if what and getattr(node, "lineno", 0) not in seen:
             seen.add(getattr(node, "lineno", 0))
-            yield finding_at(where, node, f"the text looks like {what}")
+            yield finding_at(where, node, f"this string looks like {what}")
 
 
 def _named_values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 ENABLED, DISTRIBUTION = "enabled_toolsets", "distribution"
 _NEITHER = "neither enabled_toolsets nor distribution is set: the model would be offered every tool, messaging included"
-_BOTH = "enabled_toolsets and distribution are both set; one of them chooses the tools"
+_BOTH = "enabled_toolsets and distribution are both set: set only one of them"
 
 
 def static(source: ClassSource) -> Verdict:
@@ -57,9 +57,7 @@ def static(source: ClassSource) -> Verdict:
     frames = data_flow(source).reached("config_init")
     calls = list(config_calls(frames))
     if not calls:
-        return Verdict.undecided(
-            "config_init makes no configuration that can be seen" if frames else "there is no config_init to read"
-        )
+        return Verdict.undecided("no configuration found in config_init" if frames else "there is no config_init to read")
     later = _set_later(frames)
     findings: list[Finding] = []
     doubts: list[str] = []
@@ -71,7 +69,7 @@ def static(source: ClassSource) -> Verdict:
             findings.append(finding_at(call.function, node, fault))
         elif doubt:
             doubts.append(doubt)
-    return Verdict.of_source(findings, "the toolsets are named, and hermes knows them", doubt=next(iter(doubts), ""))
+    return Verdict.of_source(findings, "all named toolsets exist in hermes", doubt=next(iter(doubts), ""))
 
 
 def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[str, ast.AST, str]:
@@ -80,7 +78,7 @@ def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[s
     given = {name: _value(source, call, later, name) for name in (ENABLED, DISTRIBUTION)}
     enabled, distribution = given[ENABLED], given[DISTRIBUTION]
     if any(word.arg is None for word in node.keywords) and None in given.values():
-        return "", node, f"the configuration on line {node.lineno} is given fields that are computed"
+        return "", node, f"the configuration on line {node.lineno} has fields computed at run time"
     if enabled is None and distribution is None:
         if _is_open(call):
             return "", node, "the configuration's own class cannot be read"
@@ -89,10 +87,10 @@ def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[s
         return _BOTH, keyword(node, DISTRIBUTION) or node, ""
     at = keyword(node, ENABLED if enabled is not None else DISTRIBUTION) or node
     if isinstance(enabled, str):
-        return f"enabled_toolsets is the text {enabled!r}; a list of names is needed", at, ""
+        return f"enabled_toolsets must be a list of names, not the string {enabled!r}", at, ""
     words = enabled if isinstance(enabled, list) else [enabled] if enabled is not None else []
     if enabled == []:
-        return "enabled_toolsets is empty: the model would have no tool", at, ""
+        return "enabled_toolsets is empty: the model would have no tools", at, ""
     known = installed_toolsets()
     strange = [word for word in words if isinstance(word, str) and known and word not in known]
     own = _own_toolsets(source) if strange else frozenset()
@@ -102,8 +100,8 @@ def _fault(source: ClassSource, call: Call, later: dict[str, object]) -> tuple[s
     if isinstance(distribution, str) and installed_distributions() and distribution not in installed_distributions():
         return _unknown("distribution", distribution, installed_distributions()), at, ""
     if UNKNOWN in words or distribution is UNKNOWN:
-        return "", node, f"the toolsets on line {node.lineno} are computed"
-    return "", node, "" if known else "hermes-agent is not installed here: its names are not known"
+        return "", node, f"the toolsets on line {node.lineno} are computed at run time"
+    return "", node, "" if known else "hermes-agent is not installed here: its toolset names are unknown"
 
 
 def _unknown(kind: str, word: str, known: Iterable[str]) -> str:
@@ -191,7 +189,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     config = returned[0] if isinstance(returned, tuple) and returned else None
     if config is None or not hasattr(config, ENABLED):
         return Verdict.not_exercised(
-            f"config_init gave no configuration with toolsets {evidence.collection.config_init_error}".rstrip(), "HE105"
+            f"config_init returned no configuration with toolsets {evidence.collection.config_init_error}".rstrip(), "HE105"
         )
     enabled, distribution = getattr(config, ENABLED), getattr(config, DISTRIBUTION, None)
     own = _own_toolsets(evidence.source) if evidence.source is not None else frozenset()
@@ -203,7 +201,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     elif enabled is not None and distribution is not None:
         fault = _BOTH
     elif enabled == []:
-        fault = "enabled_toolsets is empty: the model would have no tool"
+        fault = "enabled_toolsets is empty: the model would have no tools"
     elif strange:
         fault = _unknown("toolset", strange[0], known)
     elif distribution is not None and installed_distributions() and distribution not in installed_distributions():

@@ -43,14 +43,16 @@ def static(source: ClassSource) -> Verdict:
     if not started:
         started = list(_beside(module))
     if not started:
-        what = 'the block under if __name__ == "__main__" calls no cli()' if blocks else 'no if __name__ == "__main__": block'
+        what = (
+            'the block under if __name__ == "__main__" does not call cli()' if blocks else 'no if __name__ == "__main__": block'
+        )
         return Verdict.failed(
             [finding_at(source, source.node, f"{what}: `python {os.path.basename(source.path)} serve` would do nothing")]
         )
     names = {target for target in started if isinstance(target, ClassSource)}
     if names and len(names) == len(started) and not any(item is source or source in item.readable for item in names):
         other = min(item.name for item in names)
-        return Verdict.failed([finding_at(source, source.node, f"the file starts {other}, and nothing starts {source.name}")])
+        return Verdict.failed([finding_at(source, source.node, f"the file starts {other}, but nothing starts {source.name}")])
     return Verdict.passed("the file starts the environment")
 
 

@@ -36,7 +36,7 @@ _MOST = 50
 """How many functions are followed from one file's import, each once."""
 _CHANGERS = frozenset({"append", "clear", "extend", "insert", "pop", "remove", "setdefault", "update"})
 _CALLS = (
-    (re.compile(r"os\.(?:putenv|unsetenv)|(?:dotenv\.)?load_dotenv"), "changes the process's environment"),
+    (re.compile(r"os\.(?:putenv|unsetenv)|(?:dotenv\.)?load_dotenv"), "changes environment variables"),
     (re.compile(r"os\.(?:chdir|fchdir)"), "changes the working directory"),
     (re.compile(r"site\.addsitedir"), "changes sys.path"),
     (
@@ -52,7 +52,7 @@ _CALLS = (
             r"(?:requests|httpx)\.(?:get|post|put|head|request|stream|delete)|urllib\.request\.\w+|socket\.create_connection|"
             r"(?:.*\.)?(?:load_dataset|snapshot_download|hf_hub_download|from_pretrained)|nltk\.download"
         ),
-        "asks the network",
+        "uses the network",
     ),
     (re.compile(r"wandb\.(?:init|login)|weave\.init|huggingface_hub\.login"), "logs in to a service"),
 )
@@ -62,7 +62,7 @@ _WRITERS = frozenset({"write_text", "write_bytes", "mkdir", "touch", "unlink", "
 def static(source: ClassSource) -> Verdict:
     """Look at what runs when the class's files are imported."""
     findings = [finding for module in source.modules for finding in _of_module(source, module)]
-    return Verdict.of(sorted_findings(findings), "importing the file changes nothing that can be seen")
+    return Verdict.of(sorted_findings(findings), "importing the file has no visible side effects")
 
 
 def _of_module(source: ClassSource, module: Module) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def _effect(node: ast.AST, module: Module) -> str:
         held = target.value if isinstance(target, ast.Subscript) else target
         dotted = _dotted(module, held)
         if isinstance(target, (ast.Subscript, ast.Attribute)) and dotted == "os.environ":
-            return "sets a variable of the process's environment"
+            return "sets an environment variable"
         if dotted == "sys.path" and (not isinstance(target, ast.Name) or isinstance(node, ast.AugAssign)):
             return "changes sys.path"
     return ""
@@ -145,7 +145,7 @@ def _effect_of_call(node: ast.Call, module: Module) -> str:
     dotted = _dotted(module, node.func)
     holder, _, name = dotted.rpartition(".")
     if holder == "os.environ" and name in _CHANGERS:
-        return "sets a variable of the process's environment"
+        return "sets an environment variable"
     if holder == "sys.path" and name in _CHANGERS:
         return "changes sys.path"
     for pattern, effect in _CALLS:

@@ -50,19 +50,19 @@ def static(source: ClassSource) -> Verdict:
     if config is None and source.unreadable:
         return Verdict.undecided(f"env_config_cls may come from {source.unreadable[0]}, which cannot be read")
     if not isinstance(config, ClassSource):
-        return Verdict.not_applicable("the environment has no settings of its own that could be read")
+        return Verdict.not_applicable("the environment has no settings of its own")
     fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
         return Verdict.not_applicable("the environment adds no settings")
     modules = _modules(source, config)
     unread = [field for field in fields if not any(field.name in module.words_read for module in modules)]
     if not unread:
-        return Verdict.passed(f"{len(fields)} own settings, each read")
+        return Verdict.passed(f"{len(fields)} settings of its own, each read")
     names = ", ".join(field.name for field in unread)
     if not installed_config_fields():
-        return Verdict.undecided(f"Atropos is not installed here: whether {names} are own settings is not known")
+        return Verdict.undecided(f"Atropos is not installed here, so it is unknown whether these are own settings: {names}")
     if reason := _handed_over(source):
-        return Verdict.undecided(f"{names} may be read where the configuration is handed to: {reason}")
+        return Verdict.undecided(f"{names} may be read by what the configuration is passed to: {reason}")
     return Verdict.failed(
         sorted_findings(finding_at(field.owner, field.node, f"nothing reads the setting {field.name}") for field in unread)
     )
@@ -90,7 +90,7 @@ def _handed_over(source: ClassSource) -> str:
         name = call.name or last_name(call.node.func)
         if name == "getattr" and len(call.node.args) > 1 and _is_config(call.node.args[0]):
             if not isinstance(call.node.args[1], ast.Constant):
-                return "getattr with a name that is computed"
+                return "getattr with a name computed at run time"
             continue
         if name in _DUMPS and (not call.node.args or _is_config(call.node.args[0])):
             func = call.node.func

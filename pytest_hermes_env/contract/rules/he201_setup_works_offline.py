@@ -74,13 +74,13 @@ def static(source: ClassSource) -> Verdict:
             if _is_protected(frame.function, call.node):
                 protected += 1
             elif certain:
-                message = f"{_name(call)} fails without a network, and nothing catches that"
+                message = f"{_name(call)} fails without a network, and nothing catches the error"
                 findings.append(finding_at(call.function, call.node, message))
             else:
-                doubts.append(f"{_name(call)} on line {call.node.lineno} may ask the network, and cannot be read")
+                doubts.append(f"{_name(call)} on line {call.node.lineno} may use the network, and its code cannot be read")
     if not protected and source.unreadable and source.methods["setup"].owner not in [item.node for item in source.readable]:
         doubts.append("setup cannot be read")
-    note = "what setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback"
+    note = "everything that setup may fetch has a fallback" if protected else "setup fetches nothing without a fallback"
     return Verdict.of_source(findings, note, doubt=next(iter(doubts), ""))
 
 
@@ -169,9 +169,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not scenario.happened:
         return Verdict.not_exercised(scenario.unavailable)
     if not scenario.error:
-        return Verdict.passed("setup ended without a network")
+        return Verdict.passed("setup succeeded without a network")
     if not scenario.note:
-        return Verdict.not_exercised(f"setup failed, and had not asked the network: {scenario.error}", is_excused=True)
+        return Verdict.not_exercised(f"setup failed before it used the network: {scenario.error}", is_excused=True)
     message = f"setup failed without a network: {scenario.error}"
     return Verdict.failed([evidence.finding(message, "setup", seen=scenario.note, scenario="setup_offline")])
 

@@ -38,11 +38,11 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing := evidence.without_items():
         return missing
     if scenario.items_end is ItemsEnd.NONE:
-        message = f"{scenario.note}, also when a rollout had ended: training waits forever"
+        message = f"{scenario.note}, even after a rollout had ended: training waits forever"
         return Verdict.failed([evidence.finding(message, "get_next_item", scenario="items")])
     if scenario.items_end is ItemsEnd.REPEATED:
         return Verdict.passed(f"{taken} items were taken: {scenario.note}")
-    return Verdict.not_exercised(f"the training items are more than were taken: {scenario.note}", is_excused=True)
+    return Verdict.not_exercised(f"not all training items were taken: {scenario.note}", is_excused=True)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=("items",))

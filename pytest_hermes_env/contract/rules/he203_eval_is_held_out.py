@@ -80,16 +80,18 @@ def static(source: ClassSource) -> Verdict:
     if drawing is None or source.methods.get("evaluate") is None:
         return Verdict.undecided("get_next_item and evaluate cannot both be read")
     if _gives_nothing(drawing):
-        return Verdict.not_applicable("get_next_item gives nothing to train on")
+        return Verdict.not_applicable("get_next_item returns no training items")
     collecting = source.methods.get("collect_trajectories")
     if collecting is not None and _gives_nothing(collecting) and not any(map(_awaits, collecting.own_nodes())):
-        return Verdict.not_applicable("collect_trajectories gives nothing to train on")
+        return Verdict.not_applicable("collect_trajectories returns nothing to train on")
     training = list(_uses(_frames(source, "get_next_item"), _drawn))
     evaluation = list(_evaluated(source)) or [
         replace(use, is_single=True) for use in _uses(_frames(source, "evaluate"), _drawn)
     ]
     if not training or not evaluation:
-        return Verdict.undecided(f"what {'evaluate goes through' if training else 'get_next_item draws from'} cannot be seen")
+        return Verdict.undecided(
+            f"which rows {'evaluate iterates over' if training else 'get_next_item takes'} is not visible in the source"
+        )
     made = _definitions(source)
     answers = [(use, other, _relation(use, other, made)) for use in evaluation for other in training]
     for use, other, answer in answers:
@@ -98,10 +100,14 @@ def static(source: ClassSource) -> Verdict:
             if use.attribute != other.attribute:
                 what += f", which shares rows with self.{other.attribute}"
             return Verdict.failed(
-                [finding_at(use.function, use.node, f"evaluate goes through {what}, which get_next_item draws from")]
+                [
+                    finding_at(
+                        use.function, use.node, f"evaluate iterates over {what}, from which get_next_item takes training items"
+                    )
+                ]
             )
     if any(answer is None for _, _, answer in answers):
-        return Verdict.undecided("whether the rows of training and evaluation are different ones is computed")
+        return Verdict.undecided("whether the rows of training and evaluation overlap is known only at run time")
     return Verdict.passed("training and evaluation take different rows")
 
 
@@ -346,7 +352,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(reason, "HE705", "HE701", "HE204", is_excused=is_excused)
     if len(trained) == 1 and len({item.key for item in items.items}) > 1:
         return Verdict.not_exercised(
-            "all training items have the same prompt: which of them evaluation asks, prompts do not show", is_excused=True
+            "all training items have the same prompt, so prompts cannot show whether evaluation uses them", is_excused=True
         )
     shared = [prompt for prompt in asked if prompt in trained]
     if not shared:

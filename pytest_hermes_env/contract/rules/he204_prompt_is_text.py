@@ -1,9 +1,9 @@
 """HE204 prompt-is-text
-`format_prompt` returns a non-empty text and does not change the item.
+`format_prompt` returns a non-empty string and does not change the item.
 
 What: Each return of `format_prompt` is a non-empty `str`. The method changes neither the item nor anything in it.
 
-Why: The prompt becomes the content of the user message. The server refuses None, a list of messages or a dict, or
+Why: The prompt becomes the content of the user message. The server rejects None, a list of messages or a dict, or
 passes it to a chat template that cannot render it. An empty prompt produces rollouts about nothing. A changed item is a
 different item for the second rollout of its group, and for the reward.
 
@@ -59,31 +59,31 @@ def static(source: ClassSource) -> Verdict:
         if fault := _fault(node, function):
             findings.append(finding_at(function, node, fault))
         elif not _may_be_text(node) and any(value.kind in _OTHER_KINDS for value in values):
-            findings.append(finding_at(function, node, "format_prompt returns something else than a text"))
+            findings.append(finding_at(function, node, "format_prompt returns something other than a string"))
     positional = function.positional[0 if function.is_static and function.owner is not None else 1 :]
     if positional:
         findings += [
             finding_at(inner, node, "format_prompt changes the item")
             for inner, node in _changes(source, function, positional[0], 0)
         ]
-    return Verdict.of_source(findings, "format_prompt returns a text and leaves the item alone")
+    return Verdict.of_source(findings, "format_prompt returns a string and does not change the item")
 
 
 def _fault(node: ast.Return, function: Function) -> str:
     value = node.value
     if value is None:
-        return "format_prompt returns None; a text is needed"
+        return "format_prompt must return a string, but returns None"
     what = _NOT_TEXT.get(type(value))
     if what:
-        return f"format_prompt returns {what}; a text is needed"
+        return f"format_prompt must return a string, but returns {what}"
     known = constant_value(value, function.module, function)
     if known is None:
-        return "format_prompt returns None; a text is needed" if isinstance(value, ast.Constant) else ""
+        return "format_prompt must return a string, but returns None" if isinstance(value, ast.Constant) else ""
     if isinstance(known, str):
-        return "" if known.strip() else "format_prompt returns an empty text"
+        return "" if known.strip() else "format_prompt returns an empty string"
     if known is UNKNOWN or not isinstance(known, (bool, int, float, bytes)):
         return ""
-    return f"format_prompt returns {known!r}; a text is needed"
+    return f"format_prompt must return a string, but returns {known!r}"
 
 
 def _may_be_text(node: ast.Return) -> bool:
@@ -141,7 +141,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     asked = [item for item in scenario.items if item.is_formatted]
     fault = next((fault for item in asked if (fault := _seen(item))), "")
     if not fault:
-        return Verdict.passed(f"{len(asked)} prompts looked at")
+        return Verdict.passed(f"{len(asked)} prompts checked")
     return Verdict.failed([evidence.finding(fault, "format_prompt", scenario="items")])
 
 
@@ -149,9 +149,9 @@ def _seen(item: ItemSeen) -> str:
     if item.error:
         return f"format_prompt raised {item.error}"
     if not isinstance(item.prompt, str):
-        return f"format_prompt gave {type(item.prompt).__name__}; a text is needed"
+        return f"format_prompt must return a string, but returned {type(item.prompt).__name__}"
     if not item.prompt.strip():
-        return "format_prompt gave an empty text"
+        return "format_prompt returned an empty string"
     return "format_prompt changed the item" if item.is_changed else ""
 
 

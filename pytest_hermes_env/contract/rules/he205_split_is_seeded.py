@@ -68,9 +68,9 @@ def static(source: ClassSource) -> Verdict:
                 continue
             count += 1
             if not is_seeded and not _has_seed(node, function):
-                findings.append(finding_at(function, node, f"{what} has no seed: the split is another one in every run"))
+                findings.append(finding_at(function, node, f"{what} has no seed: the split differs in every run"))
             names = [name for given in _given(node) if (name := _of_module(given, function))]
-            findings += [finding_at(function, node, f"{what} changes {name}, a list of the module, in place") for name in names]
+            findings += [finding_at(function, node, f"{what} shuffles the module-level list {name} in place") for name in names]
     return Verdict.of(sorted_findings(findings), f"{count} seeded shuffles" if count else "nothing is shuffled")
 
 
@@ -196,9 +196,9 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised("get_next_item returned None after the second setup", "HE202")
     is_told = _tell_apart(item.prompt for item in (*first, *again))
     differs = any(one.prompt != two.prompt if is_told else one.key != two.key for one, two in zip(first, again, strict=True))
-    message = "a second setup gave other training items, or gave them in another order"
+    message = "a second setup returned different training items, or a different order"
     findings = [evidence.finding(message, "setup", scenario="setup_again")] if differs else []
-    return Verdict.of(findings, f"two setups gave the same {len(first)} items in the same order")
+    return Verdict.of(findings, f"two setups returned the same {len(first)} items in the same order")
 
 
 def _tell_apart(prompts: Iterable[object]) -> bool:

@@ -1,16 +1,16 @@
 """HE206 setup-ends-with-items
 The environment can be built, `setup` returns, and there are items.
 
-What: The constructor and `setup` come to their ends: they do not raise, exit, skip a test or wait forever. After `setup`,
+What: The constructor and `setup` finish: they do not raise, exit, skip a test or wait forever. After `setup`,
 `get_next_item` has an item, unless the class is an evaluation by its own code: `get_next_item` or
-`collect_trajectories` gives nothing, whatever the data are.
+`collect_trajectories` returns nothing, whatever the data.
 
 Why: A run in which nothing was set up, or in which a loader left an empty list, has shown nothing about the
 environment. Atropos pauses a worker that gets None and asks again, so that training on an empty list waits forever,
 without an error.
 
-Fix: Let `setup` end with items, from built-in samples where the data cannot be loaded, and raise an error with the path
-or filter in it where nothing is left. In an evaluation, let `get_next_item` return None and `collect_trajectories`
+Fix: Make `setup` end with items, from built-in samples if the data cannot be loaded, and raise an error that names the
+path or filter if nothing is left. In an evaluation, let `get_next_item` return None and `collect_trajectories`
 return `(None, [])`, and nothing else.
 
 Source: atroposlib 0.4.0, `envs/base.py`, `env_manager` (awaits `setup`) and `add_train_workers` (None pauses the

@@ -134,8 +134,8 @@ def _guarded(frame: Frame) -> Iterator[Finding]:
         if not name and len(call.node.args) > 2:  # noqa: PLR2004  # getattr with a default
             name = _asked_for(call, "getattr")
         if name and must_be(call.arguments[0], Kind.RESULT):
-            what = f"{frame.function.name} asks {_text(call.node.args[0])} for {name!r} through {call.name}"
-            message = f"{what}: AgentResult never has it, so that what is found is always the fallback"
+            what = f"{frame.function.name} reads {name!r} from {_text(call.node.args[0])} with {call.name}"
+            message = f"{what}: AgentResult never has it, so the fallback is always used"
             yield dataclasses.replace(finding_at(frame.function, call.node, message), severity=Severity.WARNING)
 
 

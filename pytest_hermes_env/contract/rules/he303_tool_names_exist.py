@@ -69,7 +69,7 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided("hermes-agent is not installed here: its tools are not known")
     unknown = [(one, name) for one in asked for name in one.names if name not in tools]
     if unknown and (own := _own_tools(source)):
-        return Verdict.undecided(f"{own}, so that {unknown[0][1]!r} may be a tool of its own")
+        return Verdict.undecided(f"{own}, so {unknown[0][1]!r} may be one of the environment's own tools")
     findings = sorted_findings(
         finding_at(one.frame.function, one.node, f"{one.frame.function.name} looks for a tool {name!r}{_hint(name, tools)}")
         for one, name in unknown
@@ -80,7 +80,7 @@ def static(source: ClassSource) -> Verdict:
 def _hint(name: str, tools: frozenset[str]) -> str:
     inside = sorted((tool for tool in tools if tool in name), key=len, reverse=True)
     near = inside or difflib.get_close_matches(name, tools, n=1)
-    return f", which hermes does not have; near: {near[0]!r}" if near else ", which hermes does not have"
+    return f", which hermes does not have; nearest: {near[0]!r}" if near else ", which hermes does not have"
 
 
 def _comparisons(source: ClassSource) -> Iterator[_Asked]:
@@ -122,7 +122,7 @@ def _own_tools(source: ClassSource) -> str:
     for owner in source.readable:
         for node in ast.walk(owner.module.tree):
             if isinstance(node, ast.Call) and last_name(node.func) in {"register", "register_tool", "create_custom_toolset"}:
-                return f"{owner.path} registers something"
+                return f"{owner.path} registers tools or toolsets"
     return ""
 
 
@@ -141,9 +141,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     offered = frozenset(name for loop in loops for name in loop.tools)
     if not offered:
         reason = evidence.why_missing(*SCENARIOS)
-        return Verdict.not_exercised(reason or "no agent loop offered a tool", "HE511", "HE701", is_excused=reason is None)
+        return Verdict.not_exercised(reason or "no agent loop offered any tools", "HE511", "HE701", is_excused=reason is None)
     findings = [_not_offered(one, offered) for one in asked if not offered & set(one.names)]
-    return Verdict.of_source(findings, f"the toolsets offer what is looked for, in {len(asked)} comparisons")
+    return Verdict.of_source(findings, f"the toolsets offer all tools that the reward looks for, in {len(asked)} comparisons")
 
 
 def _not_offered(one: _Asked, offered: frozenset[str]) -> Finding:

@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     rewards += [(rung.reward, CASES, "; ".join(rung.transcript)) for rung in evidence.rungs if rung.reward is not None]
     if not rewards:
         missing = evidence.without_rewards(*SCENARIOS)
-        return missing or Verdict.not_exercised("compute_reward gave no finite number", "HE401", "HE403", "HE301")
+        return missing or Verdict.not_exercised("compute_reward returned no finite number", "HE401", "HE403", "HE301")
     beyond = [
         evidence.finding_of_reward(
             number, f"compute_reward returned {number:g}, which is not between 0.0 and 1.0", scenario=scenario, seen=expression

@@ -6,13 +6,13 @@ server error, the turn limit, malformed arguments, a tool that raised, results t
 text, content that is None or a list of parts (found in older layers, recorded data and other chat APIs), and generated
 rollouts, of which the smallest failing one is shown.
 
-Why: An exception in `compute_reward` is caught on the way to the trainer and becomes 0.0. It hits the unusual rollouts:
-the first turns of a weak model, which answers nothing or calls tools wrongly. They look like failures of the agent, and
-the IndexError behind a flat learning curve stays hidden.
+Why: An exception in `compute_reward` costs the rollout a second run, and then its whole group; older layers make it
+0.0. It hits the unusual rollouts: the first turns of a weak model, which answers nothing or calls tools wrongly. These
+are never learned from, or look like failures of the agent, and the IndexError behind a flat learning curve stays hidden.
 
 Fix: Paste the shown result into a test and fix the function until it passes. Read `message.get("content") or ""`, guard
 indices and divisions, and parse inside try/except with a named error. Where the sandbox itself is broken and nothing
-can be decided, raising is right: the base counts it apart from an honest 0.0.
+can be decided, raising is right: the base never scores such a rollout.
 
 Source: `environments.agent_loop.HermesAgentLoop.run` (the results of a rollout); `environments.hermes_base_env` (score
 of a failed reward).
@@ -47,7 +47,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     probes = [probe for probe in evidence.probes.probes if not probe.trial.is_foreign]
     if not raised and _needs_a_real_machine(probes):
         trial = probes[0].trial
-        reason = f"on the in-memory machine every reward fails ({trial.error}); it has no {', '.join(trial.absent)}"
+        reason = f"every reward fails on the in-memory machine ({trial.error}), which has no {', '.join(trial.absent)}"
         return Verdict.not_exercised(reason, is_excused=True)
     probed = [
         _finding(evidence, probe)
@@ -58,7 +58,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     for finding in (*probed, *raised):
         key = finding.path, finding.line, "" if finding.line else finding.message
         findings.setdefault(key, finding)
-    note = f"compute_reward raised on none of {len(probes)} results"
+    note = f"compute_reward raised for none of {len(probes)} results"
     return Verdict.of(findings.values(), f"{note}; {evidence.probes.cut}" if evidence.probes.cut else note)
 
 

@@ -4,7 +4,7 @@ The same item, transcript and sandbox have the same reward.
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
 and both rewards are equal. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
-use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below none,
+use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
 therefore an answer is removed only where the reward was not negative.
 
 Why: Within a group all rollouts share one item, and the differences of their rewards are the training signal. A random
@@ -40,12 +40,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     twice = [probe for probe in evidence.probes.probes if probe.again is not None and not probe.trial.is_foreign]
     if not twice and not cases:
         asks = evidence.probes.asks_a_judge
-        reason = "every reward asks a judge, whose answers nobody scripted" if asks else "compute_reward raised every time"
+        reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
         return Verdict.not_exercised(reason, "HE403", "HE301", is_excused=asks)
     findings = [*_unsteady(evidence), *cases, *(_related(evidence, relation) for relation in evidence.probes.relations)]
     note = f"{len(twice)} results got the same reward twice"
     return Verdict.of(
-        findings, f"{note}; where a judge is asked, it was not compared" if evidence.probes.asks_a_judge else note
+        findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
     )
 
 
@@ -53,7 +53,7 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     """Yield one finding for the smallest result that got two rewards."""
     probe = evidence.probes.unsteady
     if probe is not None and probe.again is not None:
-        message = f"compute_reward gave {probe.trial.told} and then {probe.again.told} for equal inputs"
+        message = f"compute_reward returned {probe.trial.told} and then {probe.again.told} for equal inputs"
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
 
 

@@ -1,7 +1,7 @@
 """HE405 reward-tells-apart
 Rewards differ where the work differs.
 
-What: Where the environment's author declares transcripts of known worth (a file of cases beside it), their rewards are
+What: Where the environment's author declares transcripts of known quality (a file of cases beside it), their rewards are
 in the declared order, with the declared gap: the good one above the near miss, the near miss above doing nothing.
 Policies that need no author (the prompt repeated, the right form with wrong content) score below the good one. Over all
 transcripts `compute_reward` returns more than one value, and a rollout that used its tools does not score below one
@@ -40,7 +40,7 @@ from pytest_hermes_env.source.finding import Finding, Severity
 SCENARIOS = ("happy", "silent")
 TINY = 1e-9
 NO_GOLD = "gold is not declared: hermes-env init"
-NEEDS_A_CASE = "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)"
+NEEDS_A_CASE = "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -139,7 +139,7 @@ def _of_pair(evidence: Evidence, high: Rung, low: Rung, gap: float, severity: Se
     if high.reward is None or low.reward is None or high.reward - low.reward >= gap - TINY:
         return
     relation = "below" if high.reward < low.reward else "the same as" if high.reward == low.reward else "hardly above"
-    expected = f"at least {gap:g} more was expected" if gap else "it must not be below"
+    expected = f"at least {gap:g} more was expected" if gap else "it must not score lower"
     message = (
         f"{high.name} of {high.item} scored {high.reward:g}, {relation} {low.name}, which scored {low.reward:g}: {expected}"
     )
@@ -154,7 +154,7 @@ def _played(rung: Rung) -> str:
     """Return how a case went, for a finding."""
     parts = [f"{rung.name}: {' / '.join(rung.transcript)}"] if rung.transcript else []
     parts += [f"compute_reward called {', '.join(rung.asked)}"] if rung.asked else []
-    parts += [f"not there: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
+    parts += [f"not available: {', '.join(dict.fromkeys(rung.not_found))}"] if rung.not_found else []
     return "; ".join(parts)
 
 

@@ -64,13 +64,15 @@ def static(source: ClassSource) -> Verdict:
     if not asked:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) may ask a judge; it cannot be read")
-        return Verdict.not_applicable("compute_reward asks no judge")
+            return Verdict.undecided(
+                f"line {doubt.node.lineno}: {doubt.name}(...) may call a judge, and its code cannot be read"
+            )
+        return Verdict.not_applicable("compute_reward calls no judge")
     findings = [
         finding_at(
             call.function,
             call.node,
-            f"{call.function.name} asks a judge, and nothing catches what it raises: when it fails, compute_reward raises",
+            f"{call.function.name} calls a judge without catching its errors: when it fails, compute_reward raises",
         )
         for frame in _bare(start)
         for call in frame.calls
@@ -79,8 +81,8 @@ def static(source: ClassSource) -> Verdict:
     decorated = next((frame.function for frame in frames if frame.function.decorators - _PLAIN), None)
     if findings and decorated is not None:
         return Verdict.undecided(f"line {decorated.node.lineno}: a decorator of {decorated.name} may catch what a judge raises")
-    what = "question to a judge is" if len(asked) == 1 else "questions to a judge are"
-    return Verdict.of_source(findings, f"{len(asked)} {what} in a try")
+    what = "call of a judge is" if len(asked) == 1 else "calls of a judge are"
+    return Verdict.of_source(findings, f"{len(asked)} {what} inside a try")
 
 
 def _bare(start: Frame) -> Iterator[Frame]:
@@ -134,7 +136,7 @@ def _suppresses(item: ast.withitem) -> bool:
 
 
 SCENARIOS = ("garbage_judge", "failing_judge")
-_HOW = {"garbage_judge": "answered text without a score", "failing_judge": "failed every question"}
+_HOW = {"garbage_judge": "returned text without a score", "failing_judge": "failed every request"}
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -144,7 +146,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_seen(evidence.why_missing(*SCENARIOS), irrelevant={Cause.NO_JUDGE, Cause.NOTHING_TO_TRAIN})
     rewards = [(scenario.name, reward) for scenario in ran for reward in scenario.of(Reward)]
     if not rewards:
-        return Verdict.not_exercised("nobody called compute_reward while the judge failed", is_excused=True)
+        return Verdict.not_exercised("compute_reward was not called while the judge failed", is_excused=True)
     findings = [
         finding_in(name, reward.place, f"the judge {_HOW[name]}, and compute_reward raised {reward.error}")
         if reward.error

@@ -36,14 +36,14 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in (*evidence.scenarios(*SCENARIOS), *evidence.played_cases) if _rewards(scenario)]
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
-        reason = "the agent is offered no tools, so that a judge's questions cannot be told from its own"
+        reason = "the agent is offered no tools, so judge requests cannot be distinguished from the agent's"
         return Verdict.not_exercised(reason, is_excused=True)
     asked = [(scenario, _questions(scenario)) for scenario in ran]
     if not any(questions for _, questions in asked):
-        return Verdict.not_applicable("compute_reward asks no judge")
+        return Verdict.not_applicable("compute_reward calls no judge")
     findings = [
         evidence.finding(
-            f"a judge was asked {questions:g} times per rollout",
+            f"a judge was called {questions:g} times per rollout",
             "compute_reward",
             seen=f"{_rewards(scenario)} rollouts were scored",
             scenario=scenario.name,
@@ -51,7 +51,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for scenario, questions in asked
         if questions > 1
     ]
-    return Verdict.of(findings[:1], "each scored rollout asked its judge at most once")
+    return Verdict.of(findings[:1], "each scored rollout called its judge at most once")
 
 
 def _rewards(scenario: Scenario) -> int:

@@ -41,7 +41,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             message = f"compute_reward changed {name}"
             found = evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
             findings.setdefault(name, found)
-    return Verdict.of(findings.values(), f"item and result were as before after {len(evidence.probes.probes)} rewards")
+    return Verdict.of(findings.values(), f"item and result were unchanged after {len(evidence.probes.probes)} rewards")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=(PROBES, CASES))

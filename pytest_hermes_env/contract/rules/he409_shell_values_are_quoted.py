@@ -31,7 +31,7 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided(f"compute_reward may come from {source.unreadable[0]}, which cannot be read")
     commands = terminal_commands(source, "compute_reward")
     if not commands:
-        return Verdict.not_applicable("compute_reward gives no command to a terminal")
+        return Verdict.not_applicable("compute_reward runs no terminal command")
     findings = sorted_findings(
         finding_at(
             command.function,
@@ -46,7 +46,7 @@ def static(source: ClassSource) -> Verdict:
     doubt = next((command for command in commands if command.taint.is_unknown and command.taint.is_interpolated), None)
     if doubt is not None:
         line = getattr(doubt.node, "lineno", 0)
-        return Verdict.undecided(f"line {line}: where the value of {doubt.taint.what} comes from cannot be read")
+        return Verdict.undecided(f"line {line}: the origin of {doubt.taint.what} cannot be followed")
     places = len({command.node for command in commands})
     return Verdict.passed(f"{places} {'command is' if places == 1 else 'commands are'} quoted or the author's own")
 

@@ -87,7 +87,7 @@ def _of_canaries(evidence: Evidence) -> Verdict:
         return missing
     canaries = evidence.probes.canaries
     if not canaries:
-        return Verdict.not_exercised("doing nothing gave no reward to compare with", "HE401", "HE403", "HE301")
+        return Verdict.not_exercised("doing nothing earned no reward to compare with", "HE401", "HE403", "HE301")
     findings: dict[str, Finding] = {}
     for canary in canaries:
         if canary.reward - canary.base >= PAID and not canary.is_answer:
@@ -96,10 +96,12 @@ def _of_canaries(evidence: Evidence) -> Verdict:
     answers = [canary for canary in canaries if canary.is_answer and canary.reward - canary.base >= PAID]
     note = f"{sum(canary.kind == 'words' and not canary.is_answer for canary in canaries)} claims"
     note += (
-        f" and {files} planted files earned nothing" if files else " earned nothing; the verifier looked for no file to plant"
+        f" and {files} planted files earned nothing"
+        if files
+        else " earned nothing; the verifier read no file that could be planted"
     )
     if answers:
-        note += f"; the expected answer alone earns {answers[0].reward:g}, as it may in a question"
+        note += f"; the expected answer alone earns {answers[0].reward:g}, which is fine where the task is a question"
     return Verdict.of(findings.values(), note)
 
 

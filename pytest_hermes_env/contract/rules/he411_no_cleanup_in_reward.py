@@ -42,7 +42,7 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.undecided(f"compute_reward may come from {missing}, which cannot be read")
     frames = data_flow(source).reached("compute_reward", "evaluate")  # an evaluation scores in the context of its rollout
     findings = sorted_findings(finding for frame in frames for finding in _violations(frame))
-    return Verdict.of(findings, "compute_reward does not clean its context up")
+    return Verdict.of(findings, "compute_reward does not clean up its tool context")
 
 
 def _violations(frame: Frame) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for probe in evidence.probes.probes
         if probe.trial.cleanups
     ]
-    return Verdict.of(findings[:1], f"{len(evidence.probes.probes)} contexts came back in use")
+    return Verdict.of(findings[:1], f"{len(evidence.probes.probes)} tool contexts were not cleaned up")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=(PROBES, CASES))

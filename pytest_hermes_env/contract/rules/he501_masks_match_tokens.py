@@ -57,9 +57,9 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
             if wrong and row.trained:
                 position = wrong[0]
                 how = (
-                    "is not trained, and the model sampled it"
+                    "is masked although the model sampled it"
                     if position in sampled
-                    else "is trained, and the model never sampled it"
+                    else "is trained although the model never sampled it"
                 )
                 yield evidence.finding(
                     f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
@@ -75,7 +75,7 @@ def _of_items(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         for item in scenario.of(ItemScored):
             if fault := _fault(item.tokens, item.masks):
                 yield evidence.finding(
-                    f"collect_trajectory gave an item with {fault}", "collect_trajectory", scenario=scenario.name
+                    f"collect_trajectory returned an item with {fault}", "collect_trajectory", scenario=scenario.name
                 )
 
 

@@ -2,13 +2,15 @@
 A rollout in which the model worked has labels to train on, and one in which it said nothing has none.
 
 What: Every sequence of a rollout with a reply of the model has at least one mask that is not -100. When the model's
-server failed every request, every mask is -100, or there is no item.
+server failed, in the first turn or in a later one, every mask is -100, or there is no item; and the rollout keeps the
+mark of the base that it has no score of its own.
 
 Why: A rollout without labels costs its model calls and tools, and trains nothing. A rollout of a dead server is worse:
-its prompt is trained on as if the model had said it, with a reward of 0.0 for a failure that was not the model's.
+its prompt, or the model's earlier replies, are trained on with a reward of 0.0 for a failure that was not the model's,
+and its siblings get an advantage for a server that stayed up.
 
 Fix: Take masks from the base. Where you build them: -100 for prompts and tool results, the token itself for the model's
-words, and `[-100] * len(tokens)` when `result.messages` has no message of the model.
+words, and `[-100] * len(tokens)` when `result.end.is_failure`. Copy `overrides` and `scores` of an item as they are.
 
 Source: atroposlib 0.4.0, `envs/base.py` (`ScoredDataGroup`) and `utils/tokenize_for_trainer.py`.
 """
@@ -19,13 +21,17 @@ from collections.abc import Iterator
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import is_rejected, items_of, rows_of
+from pytest_hermes_env.contract.scored_data import groups_of, is_rejected, items_of, rows_of, unmarked_rows
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.journal import LoopEnded
 from pytest_hermes_env.source.finding import Finding, Severity
 
 WORKED = ("happy", "silent", "unequal_rewards", "drifting")
 DEAD = "speechless"
-SCENARIOS = (*WORKED, DEAD)
+LATER = "server_error_later"
+SCENARIOS = (*WORKED, DEAD, LATER)
+FAILED = ("model_failed", "aborted_by_server")
+"""Ends of loops whose rollouts earned no score."""
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -33,18 +39,21 @@ def dynamic(evidence: Evidence) -> Verdict:
     missing = evidence.without_groups(*SCENARIOS)
     if missing is not None:
         return missing
-    findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence)]
-    worked = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(*WORKED))
+    findings = [*_without_labels(evidence), *_with_labels_of_nothing(evidence), *_of_failed_rollouts(evidence)]
+    worked = sum(
+        not row.is_left_out for scenario in evidence.scenarios(*WORKED) for row in rows_of(scenario) or items_of(scenario)
+    )
     dead = sum(len(rows_of(scenario) or items_of(scenario)) for scenario in evidence.scenarios(DEAD))
     if not worked and not findings:
-        return Verdict.not_exercised("no rollout in which the model worked gave a sequence", "HE511")
-    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that said nothing have none")
+        return Verdict.not_exercised("no rollout in which the model worked gave a sequence with a score", "HE511")
+    return Verdict.of(findings[:1], f"{worked} sequences have labels; {dead} of a model that generated nothing have none")
 
 
 def _without_labels(evidence: Evidence) -> Iterator[Finding]:
     for scenario in evidence.scenarios(*WORKED):
         for row in rows_of(scenario) or items_of(scenario):
-            if not row.trained and len(row.masks) == len(row.tokens) and not is_rejected(scenario):
+            is_out = row.is_left_out or is_rejected(scenario)
+            if not row.trained and len(row.masks) == len(row.tokens) and not is_out:
                 yield evidence.finding(
                     f"{row.name} has no label, although the model answered: all {len(row.masks)} masks are -100",
                     "collect_trajectory",
@@ -58,11 +67,31 @@ def _with_labels_of_nothing(evidence: Evidence) -> Iterator[Finding]:
         for row in rows_of(scenario) or items_of(scenario):
             if row.trained and row.has_matching_masks:
                 yield evidence.finding(
-                    f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model said none of them",
+                    f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, none of which the model generated",
                     "collect_trajectory",
                     "collect_trajectories",
                     scenario=scenario.name,
                 )
+
+
+def _of_failed_rollouts(evidence: Evidence) -> Iterator[Finding]:
+    """Find what is trained or scored where the server failed in every rollout, which loops of other layers do not tell."""
+    for scenario in evidence.scenarios(LATER):
+        ends = [ended.end for ended in scenario.of(LoopEnded)]
+        if not ends or any(end not in FAILED for end in ends):
+            continue
+        faults = [
+            f"{row.name} trains on {len(row.trained)} of {len(row.tokens)} tokens, and the model's server failed in its rollout"
+            for row in rows_of(scenario) or items_of(scenario)
+            if row.trained and row.has_matching_masks
+        ]
+        faults += [
+            f"sequence {number} of the group has a score, and the model's server failed in its rollout"
+            for group in groups_of(scenario)
+            for number in unmarked_rows(group)
+        ]
+        for fault in faults:
+            yield evidence.finding(fault, "collect_trajectories", "collect_trajectory", scenario=scenario.name)
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -42,7 +42,9 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not looked:
         return Verdict.not_exercised("no sequence has masks that match its tokens, which HE501 reports", "HE501")
     trained = sum(len(row.trained) for _, row in looked)
-    return Verdict.of(list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server gave")
+    return Verdict.of(
+        list(_findings(evidence, looked))[:1], f"{trained} trained tokens have the logprob that the server returned"
+    )
 
 
 def _rows(scenario: Scenario) -> list[Row]:
@@ -70,10 +72,10 @@ def _fault(scenario: Scenario, row: Row) -> str:
         value = row.logprobs[position]
         at = f"at position {position} (token {row.tokens[position]})"
         if not isinstance(value, int | float) or not math.isfinite(value) or value > 0:
-            return f"has the logprob {value} {at}, where a number of at most 0 is expected"
+            return f"has the logprob {value} {at}, but it must be at most 0"
         own = given[position]
         if own is not None and abs(own - value) > NEAR:
-            return f"has the logprob {value} {at}, for which the server gave {own}"
+            return f"has the logprob {value} {at}, but the server returned {own}"
     return ""
 
 

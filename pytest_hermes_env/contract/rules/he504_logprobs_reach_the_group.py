@@ -1,16 +1,20 @@
 """HE504 logprobs-reach-the-group
-The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence.
+The `inference_logprobs` of the items are in the group that goes to the trainer, one row for each sequence, and the
+group names the temperature at which they were sampled.
 
 What: When `collect_trajectory` returned items with `inference_logprobs`, the group of `collect_trajectories` has a row
-with the same values for each of them.
+with the same values for each of them. The temperature in `overrides`, `generation_params` or `group_overrides`, if
+there is one, is that of the agent's requests.
 
 Why: run-api accepts a group without `inference_logprobs`. The trainer then takes the policy's own logprobs for those of
-the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails.
+the sampler: every ratio is 1, and off-policy data is trained on as if it were fresh. Nothing fails. With the wrong
+temperature the trainer's logprobs differ from the sampler's on almost every token, and it clips them.
 
 Fix: Join items with the base's `collect_trajectories`. atroposlib's own joins tokens, masks, scores and messages only;
-an override that builds the group by hand must copy `inference_logprobs` too.
+an override that builds the group by hand must copy `inference_logprobs` and `generation_params` too.
 
-Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`).
+Source: atroposlib 0.4.0, `envs/base.py` (`BaseEnv.collect_trajectories`, whose group has no `inference_logprobs`);
+`example_trainer/data.py` (temperature).
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from collections.abc import Iterator, Sequence
 
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
-from pytest_hermes_env.contract.scored_data import Row, items_of, rows_of, sequence_fault
+from pytest_hermes_env.contract.scored_data import Row, groups_of, items_of, rows_of, sequence_fault, told_temperatures
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -34,7 +39,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if rows_of(scenario)]
     if not ran:
-        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
+        return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     items = sum(row.logprobs is not None for scenario in ran for row in items_of(scenario))
     if not items:
         return Verdict.not_exercised("no item had inference_logprobs, which HE503 reports", "HE503")
@@ -49,11 +54,11 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         if sent and not kept:
             how = "has no inference_logprobs"
         elif any(item.logprobs not in kept for item in sent if not _is_lost(item, rows, scenario)):
-            how = "has other inference_logprobs than the items"
+            how = "has inference_logprobs that differ from the items'"
         elif any(_is_beside_another(item, rows) for item in sent):
-            how = "has the inference_logprobs of the items beside the tokens of others"
+            how = "pairs the items' inference_logprobs with other tokens"
         else:
-            how = ""
+            how = _other_temperature(scenario)
         if how:
             yield evidence.finding(
                 f"the group of {len(rows)} sequences {how}",
@@ -61,6 +66,15 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
                 "collect_trajectory",
                 scenario=scenario.name,
             )
+
+
+def _other_temperature(scenario: Scenario) -> str:
+    """Return how the temperature that the group names differs from that of the requests, or nothing."""
+    sampled = {(loop.extra_body or {}).get("temperature", loop.temperature) for loop in scenario.of(LoopStarted)}
+    told = {temperature for group in groups_of(scenario) for temperature in told_temperatures(group)}
+    if len(sampled) != 1 or None in sampled or told <= sampled:
+        return ""
+    return f"names the temperature {', '.join(map(str, sorted(told - sampled, key=str)))}, and {sampled.pop()} was asked for"
 
 
 def _is_lost(item: Row, rows: Sequence[Row], scenario: Scenario) -> bool:

@@ -10,9 +10,9 @@ Why: A conversation that is rendered and encoded again in each turn has other id
 turn is there twice, a word is split elsewhere. Keeping only the last sequence loses all earlier replies; keeping the
 text instead of the ids trains tokens that the model never chose.
 
-Fix: Take the nodes of the managed server as they are, and keep all of them: the base does, with
-`history_rendering="sampled"` and `split_rollouts="keep"`. Never encode a reply's text again, and change no earlier
-message during a rollout.
+Fix: Take the nodes of the managed server as they are, and keep all of them, as the base does; with
+`history_rendering="sampled"` there is one. `split_rollouts` decides which of several are sent. Never encode a reply's
+text again, and change no earlier message during a rollout.
 
 Source: atroposlib 0.4.0, `envs/server_handling/managed_server.py` (a prompt extends a node only when it begins with its
 text).
@@ -37,7 +37,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if scenario.sampled and not is_rejected(scenario)]
     if not ran:
         return Verdict.not_exercised(
-            "every rollout became several sequences and was rejected, as split_rollouts asks", is_excused=True
+            "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
         )
     findings = [
         evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
@@ -45,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         if not scenario.error and (fault := sequence_fault(scenario))
     ]
     replies = sum(len(scenario.sampled) for scenario in ran)
-    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, also where ids drift")
+    return Verdict.of(findings[:1], f"{replies} replies are in their sequences, token by token, even where token ids drift")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -36,7 +36,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     groups = [(scenario.name, group) for scenario in evidence.scenarios(*SCENARIOS) for group in groups_of(scenario)]
     if not groups:
-        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
+        return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     findings = list(_findings(evidence, groups))
     return Verdict.of(findings[:1], f"{len(groups)} groups have as many entries as group_size in every column")
 
@@ -51,7 +51,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
         if wrong:
             counts = ", ".join(f"{key} {count}" for key, count in wrong.items())
             yield evidence.finding(
-                f"a group of {size} has columns of another length: {counts}",
+                f"a group of {size} has columns of different lengths: {counts}",
                 "collect_trajectories",
                 "collect_trajectory",
                 scenario=name,

@@ -32,10 +32,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return missing
     ran = [scenario for scenario in evidence.scenarios(*SCENARIOS) if groups_of(scenario)]
     if not ran:
-        return Verdict.not_exercised("collect_trajectories gave no group", "HE511")
+        return Verdict.not_exercised("collect_trajectories returned no group", "HE511")
     findings = [
         evidence.finding(
-            f"run-api refuses the group: {scenario.refusal}",
+            f"run-api rejects the group: {scenario.refusal}",
             "collect_trajectories",
             "collect_trajectory",
             scenario=scenario.name,
@@ -45,7 +45,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     same = [scenario.name for scenario in ran if any(_has_equal_scores(group) for group in groups_of(scenario))]
     dropped = f"; dropped before that, because their scores are all the same: {', '.join(same)}" if same else ""
-    return Verdict.of(findings[:1], f"run-api's model takes the groups of {len(ran)} scenarios{dropped}")
+    return Verdict.of(findings[:1], f"run-api's model accepts the groups of {len(ran)} scenarios{dropped}")
 
 
 def _has_equal_scores(group: dict[str, object]) -> bool:

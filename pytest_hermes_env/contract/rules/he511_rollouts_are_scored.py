@@ -2,14 +2,14 @@
 `collect_trajectories` of a training item ends with scored rollouts.
 
 What: `collect_trajectories(item)` returns a group and a backlog, and does not raise, exit or wait forever. At least when
-its rollouts have different rewards, there is a group. A group that is dropped because its rewards are equal is no
+its rollouts have different rewards, there is a group. A group that is dropped because its rewards are equal is not a
 violation. Classes that are an evaluation by their own code are left out.
 
-Why: `(None, [])` is also what remains of an error that was caught on the way: Atropos drops it without a word, and the
+Why: `(None, [])` is also what remains of an error that was swallowed: Atropos drops it without a word, and the
 run collects rollouts for hours that nobody trains on.
 
 Fix: Catch only what you expect, log it, and let everything else go up. Return `await
-super().collect_trajectories(item)`, and nothing in its place but a group that you mean to drop.
+super().collect_trajectories(item)`, and nothing else except a group that you mean to drop.
 
 Source: atroposlib 0.4.0, `envs/base.py`, `handle_env` (`to_postprocess, to_backlog = await
 self.collect_trajectories(item)`) and `collect_trajectories`.
@@ -44,10 +44,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.failed([evidence.finding(message, *METHODS, scenario=wrong.name)])
     with_rows = [scenario for scenario in ran if rows_of(scenario)]
     if with_rows:
-        return Verdict.passed(f"{len(with_rows)} of {len(ran)} groups were given: {', '.join(one.name for one in with_rows)}")
+        return Verdict.passed(
+            f"{len(with_rows)} of {len(ran)} groups were returned: {', '.join(one.name for one in with_rows)}"
+        )
     scored = sum(1 for scenario in ran for _ in (*scenario.of(Reward), *items_of(scenario)))
-    how = f"although {scored} rewards were computed, of which some differ" if scored else "and no reward was computed"
-    message = f"collect_trajectories gave no group, {how}: an error may have been caught on the way"
+    how = f"although {scored} rewards were computed, not all of them equal" if scored else "and no reward was computed"
+    message = f"collect_trajectories returned no group, {how}: an error may have been swallowed"
     return Verdict.failed([evidence.finding(message, *METHODS, scenario="unequal_rewards" if scored else "happy")])
 
 

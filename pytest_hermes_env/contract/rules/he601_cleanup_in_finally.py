@@ -2,8 +2,8 @@
 Every sandbox that the class opens is released on every way out: an `agent_rollout` by its `async with` block, a
 `ToolContext` in a `finally`.
 
-What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack or by the caller of
-the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
+What: Each `self.agent_rollout(...)` is entered with `async with`, directly, through an exit stack that is closed, or by
+the caller of the method that returns it. Each `ToolContext(...)` in the class's own code is followed at once by a `try`, or is in
 one, whose `finally` calls `cleanup()` on it, directly or through a helper; registering `ctx.cleanup` with an exit stack
 counts. An `evaluate` that drives its own `HermesAgentLoop` opens a `ToolContext` for the same `task_id` and cleans it
 up. The base cleans up the context that it passes to `compute_reward`.
@@ -113,8 +113,10 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
         return None
     doubt = next((call for call in calls if _makes_manager(call)), None) or next(unresolved_calls(frames), None)
     if doubt is not None:
-        return Doubt(line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up what the loop leaves; it cannot be read")
-    message = "evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
+        return Doubt(
+            line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up after the loop, but its code cannot be read"
+        )
+    message = "evaluate runs a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return finding_at(loops[0].function, loops[0].node, message)
 
 
@@ -144,7 +146,7 @@ def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
     if cleaning:
         cleaned = min(getattr(item, "lineno", 0) for item in cleaning)
         where = f"outside a finally (line {cleaned})"
-        message = f"{function.name} cleans its ToolContext up {where}: an exception before it leaks"
+        message = f"{function.name} cleans up its ToolContext {where}: an exception before it leaks"
         return finding_at(function, node, message)
     escape = _escape(frame, opened)
     if escape:
@@ -154,7 +156,7 @@ def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, de
 
 def _check_callers(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:
     callers = {edge: caller for caller in data_flow(source).every_frame() for edge, target in caller.edges if target is frame}
-    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is handed to a caller that is not in this class")
+    unsure = Doubt(line=getattr(node, "lineno", 0), reason="the ToolContext is returned to a caller outside this class")
     if not callers or depth >= _MAX_HANDED_UP:
         return unsure
     told = [_check(source, caller, opened, edge, depth + 1) for edge, caller in callers.items()]
@@ -280,7 +282,7 @@ def _risk(statement: ast.stmt, covered: set[ast.Try], words: frozenset[str] | No
         if isinstance(node, (ast.Raise, ast.Assert, ast.Call)) and not is_safe:
             return f"line {node.lineno} can raise before the try that cleans it up"
         if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
-            return f"line {node.lineno} leaves before the try that cleans it up"
+            return f"line {node.lineno} returns or breaks before the try that cleans it up"
         pending.extend(ast.iter_child_nodes(node))
     return ""
 
@@ -312,7 +314,7 @@ def _escape(frame: Frame, opened: ast.AST) -> str:
         return "is yielded to a caller"
     for call in frame.calls:
         if any(_holds(values, opened) for values in call.every_argument) and not _is_known(call):
-            return f"is handed to {call.name}(...), which cannot be read"
+            return f"is passed to {call.name}(...), which cannot be read"
     parents = frame.function.parents
     around = parents.get(opened)
     if isinstance(around, (ast.Dict, ast.Set, ast.List, ast.ListComp, ast.DictComp)):
@@ -363,6 +365,16 @@ def dynamic(evidence: Evidence) -> Verdict:
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)
         findings += [
+            evidence.recorded_finding(
+                "the sandbox of the agent_rollout entered here was never released",
+                event.place,
+                "evaluate",
+                scenario=scenario.name,
+            )
+            for event in scenario.of(ContextOpened)
+            if event.by_layer and event.number not in cleaned
+        ]
+        findings += [
             finding_in(scenario.name, event.place, f"the ToolContext opened here was {_times(cleaned[event.number])}")
             for event in contexts
             if cleaned[event.number] != 1
@@ -373,7 +385,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             for event in loops
             if event.task_id not in released | owners and scenario.name == "evaluate"
         ]
-    if not opened:
+    if not opened and not findings:
         return Verdict.not_applicable(
             "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
         )

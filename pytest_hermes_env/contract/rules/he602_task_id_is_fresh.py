@@ -85,19 +85,21 @@ def static(source: ClassSource) -> Verdict:
         written = argument(call.node, _position(call) or 0, "task_id")
         if written is None:
             if may_be_unpacked(call, "task_id"):
-                unsure = unsure or f"line {call.node.lineno}: the task_id is unpacked from what cannot be followed"
+                unsure = unsure or f"line {call.node.lineno}: the task_id is unpacked from a value that cannot be followed"
             continue
         age = _Reader(frames=frames).age(written, frame)
         text = ast.unparse(written)
         if age is _Age.ONCE:
-            message = f"{text}, the task_id of this rollout, is made once for several rollouts: they share one sandbox"
+            message = (
+                f"{text}, the task_id of this rollout, is created once and shared by several rollouts, and so is their sandbox"
+            )
             found.append(finding_at(call.function, call.node, message))
         elif age in {_Age.SAME, _Age.VARIED}:
-            message = f"{text}, the task_id of this rollout, is not made for it: rollouts share one sandbox"
+            message = f"{text}, the task_id of this rollout, is not created per rollout: rollouts share one sandbox"
             found.append(finding_at(call.function, call.node, message))
         elif age is _Age.UNKNOWN:
             unsure = unsure or f"line {call.node.lineno}: where {text} comes from cannot be followed"
-    return Verdict.of_source(found, "each task_id of the class's own code is made for its rollout", doubt=unsure)
+    return Verdict.of_source(found, "each task_id of the class's own code is created per rollout", doubt=unsure)
 
 
 def _position(call: Call) -> int | None:

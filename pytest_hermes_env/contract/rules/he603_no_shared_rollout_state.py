@@ -52,7 +52,7 @@ def static(source: ClassSource) -> Verdict:
         for frame in data_flow(source).reached_from(start)
     ]
     if not frames:
-        return Verdict.not_applicable("no method of a rollout can be read")
+        return Verdict.not_applicable("no method that rollouts run can be read")
     reads = [(frame.function, node) for frame in frames for node in _attributes_read(frame)]
     findings: list[Finding] = []
     for frame in frames:
@@ -65,12 +65,12 @@ def static(source: ClassSource) -> Verdict:
                 for function, node in reads
             ):
                 message = (
-                    f"{change.function.name} keeps what belongs to one rollout in self.{change.attribute}, and rollouts read it "
-                    "back: another one may have set it by then"
+                    f"{change.function.name} stores data of one rollout in self.{change.attribute}, and rollouts read it "
+                    "back: another rollout may have set it by then"
                 )
                 findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
-    return Verdict.of(sorted_findings(findings), "rollouts keep nothing of their own where others see it")
+    return Verdict.of(sorted_findings(findings), "rollouts store nothing where other rollouts see it")
 
 
 def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
@@ -137,9 +137,7 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
             continue
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id in shared:
-                message = (
-                    f"{function.name} keeps what belongs to one rollout in the global {target.id}, which all rollouts share"
-                )
+                message = f"{function.name} stores data of one rollout in the global {target.id}, which all rollouts share"
                 yield finding_at(function, node, message)
             if isinstance(target, ast.Subscript) and _is_module_dict(function, target):
                 message = (
@@ -147,7 +145,7 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
                 )
                 yield finding_at(function, node, message)
             if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
-                message = f"{function.name} keeps what belongs to one rollout in os.environ, which all rollouts share"
+                message = f"{function.name} stores data of one rollout in os.environ, which all rollouts share"
                 yield finding_at(function, node, message)
     for call in frame.calls:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
@@ -176,27 +174,27 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_seen(groups.unavailable)
     owners = {canary.word: canary.task_id for canary in groups.canaries if canary.task_id}
     if len(owners) < 2:  # noqa: PLR2004 - it takes two to meet
-        reason = groups.error or "no two rollouts were told apart: their agents called no tool"
+        reason = groups.error or "no two rollouts could be distinguished: their agents called no tool"
         return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", is_excused=not groups.error)
     messages = []
     for seen in groups.sightings:
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
         if seen.where in {"tool result", "messages"} and strange and seen.name in owners.values():
             what = "a tool's answer" if seen.where == "tool result" else "its messages"
-            messages.append(f"a rollout was shown in {what} what the model of another one had said")
+            messages.append(f"a rollout received, in {what}, text that another rollout's model generated")
         elif seen.where == "os.environ":
-            messages.append(f"os.environ[{seen.name!r}] holds what the model of one rollout had said")
+            messages.append(f"os.environ[{seen.name!r}] contains text that one rollout's model generated")
         elif seen.where in _SHARED and len(seen.words) == 1:
             where = _SHARED[seen.where].format(seen.name)
-            messages.append(f"{where} holds what belongs to one rollout; the others overwrote each other there")
+            messages.append(f"{where} holds data of one rollout; the others overwrote each other there")
     crossed = groups.of(Crossed)
     if crossed:
-        messages.append(f"{len(crossed)} tool calls of a rollout went to the sandbox of another one")
+        messages.append(f"{len(crossed)} tool calls of a rollout went to another rollout's sandbox")
     findings = [
         evidence.finding(message, "compute_reward", seen=groups.note, scenario="concurrent_groups")
         for message in dict.fromkeys(messages)
     ]
-    return Verdict.of(findings[:1], f"{len(owners)} rollouts at the same time saw nothing of each other")
+    return Verdict.of(findings[:1], f"{len(owners)} concurrent rollouts saw nothing of each other")
 
 
 RULE = Rule(

@@ -9,8 +9,8 @@ Why: Both belong to the process, and a process runs many rollouts, and often sev
 changes the behaviour of hermes' tools, a tokenizer or wandb for all others; after a chdir, every relative path names
 another file. Such runs differ by the order in which rollouts ended.
 
-Fix: Set a tool's variables in its command (`env VAR=x cmd`) and pass its directory as a path. Where only the process
-will do, restore both in a `finally`.
+Fix: Set a tool's variables in its command (`env VAR=x cmd`) and pass its directory as a path. Where the process
+itself must change, restore both in a `finally`.
 
 Source: Python's `os.environ` and `os.chdir` are process-wide; `environments.isolation` gives each rollout its own
 directory.
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for scenario in ran
         for change in (*scenario.unrestored, *_set_again(scenario))
     )
-    return Verdict.of(findings, f"os.environ and the working directory came through {len(ran)} scenarios unchanged")
+    return Verdict.of(findings, f"os.environ and the working directory were unchanged after {len(ran)} scenarios")
 
 
 def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
@@ -65,9 +65,9 @@ def _set_again(scenario: Scenario) -> Iterator[SurroundingChanged]:
 
 def _message(change: SurroundingChanged) -> str:
     if change.name == "cwd":
-        return "the working directory is left changed"
+        return "the working directory is not restored"
     how = "removed" if change.after is None else "set"
-    return f"os.environ[{change.name!r}] is left {how}"
+    return f"os.environ[{change.name!r}] is not restored after it was {how}"
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))

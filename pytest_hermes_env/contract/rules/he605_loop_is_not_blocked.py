@@ -59,7 +59,7 @@ def static(source: ClassSource) -> Verdict:
     """Look for calls that wait, in what runs on the event loop."""
     starts = [frame for name in _STARTS if (frame := data_flow(source).method(name)) is not None]
     if not starts:
-        return Verdict.not_applicable("no method that runs beside rollouts can be read")
+        return Verdict.not_applicable("no method that runs alongside rollouts can be read")
     findings = sorted_findings(
         finding_at(call.function, call.node, f"{name} blocks the event loop in {call.function.name}: every other rollout waits")
         for frame in _on_the_loop(starts)
@@ -115,7 +115,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             longest[event.place] = max(longest.get(event.place, (0.0, "")), (event.seconds, scenario.name))
     findings = [
         finding_in(
-            name, place, f"the event loop stood still for {seconds:.1f} s in {place.function}: every other rollout waited"
+            name, place, f"the event loop was blocked for {seconds:.1f} s in {place.function}: every other rollout waited"
         )
         for place, (seconds, name) in longest.items()
     ]

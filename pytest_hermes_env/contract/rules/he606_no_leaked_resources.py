@@ -36,12 +36,12 @@ def dynamic(evidence: Evidence) -> Verdict:
         finding_in(
             "closing",
             left.place,
-            f"the {left.kind} made here is still there after the environment has ended",
+            f"the {left.kind} created here was not released when the environment closed",
             seen=left.name,
         )
         for left in closing.left
     )
-    return Verdict.of(findings, "no process, thread, temporary directory or client of its own was left")
+    return Verdict.of(findings, "no process, thread, temporary directory or client of its own was left behind")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS, former_names=("nothing-is-left",))

@@ -68,10 +68,10 @@ def static(source: ClassSource) -> Verdict:
         findings = sorted_findings(finding for call in loops for finding in _fault_of_loop(call, calls))
         if findings and len(findings) >= len({call.node for call in loops}):
             return Verdict.failed(findings)
-        return Verdict.passed("evaluate drives a HermesAgentLoop with tools")
+        return Verdict.passed("evaluate runs a HermesAgentLoop with tools")
     doubt = next(unresolved_calls(frames), None)
     if doubt is not None:
-        return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+        return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
     return Verdict.failed([_without_loop(start.function, calls)])
 
 
@@ -84,7 +84,7 @@ def _fault_of_loop(loop: Call, calls: list[Call]) -> Iterator[Finding]:
             given, written = loop.arguments[1], node.args[1]
         is_none = isinstance(written, ast.Constant) and written.value is None
         if given is None or is_none or must_be(given, Kind.EMPTY):
-            yield finding_at(loop.function, node, "evaluate drives a HermesAgentLoop without tools: tool_schemas is empty")
+            yield finding_at(loop.function, node, "evaluate runs a HermesAgentLoop without tools: tool_schemas is empty")
             return
     runs = [call for call in calls if any(value.kind is Kind.RUN and value.node is node for value in call.callee)]
     if not runs:
@@ -120,11 +120,11 @@ def _runs_kept(call: Call, kept: frozenset[str]) -> bool:
 def _without_loop(function: Function, calls: list[Call]) -> Finding:
     for call in calls:
         if call.name in _COMPLETIONS or ast.unparse(call.node.func).endswith("chat.completions.create"):
-            message = f"evaluate asks the model through {call.name}, one turn without tools, and drives no HermesAgentLoop"
+            message = f"evaluate calls the model through {call.name}, one turn without tools, and runs no HermesAgentLoop"
             return finding_at(call.function, call.node, message)
     if all(map(_is_idle, function.node.body)):
         return finding_at(function, function.node, "evaluate is a stub: it evaluates nothing")
-    return finding_at(function, function.node, "evaluate drives no HermesAgentLoop")
+    return finding_at(function, function.node, "evaluate runs no HermesAgentLoop")
 
 
 def _is_idle(statement: ast.stmt) -> bool:
@@ -156,15 +156,15 @@ def dynamic(evidence: Evidence) -> Verdict:
     path, line = evidence.at_method("evaluate")
     if loops:
         path, line = loops[0].place.path, loops[0].place.line
-        message = f"evaluate() ran {len(loops)} agent loops without any tool"
+        message = f"evaluate() ran {len(loops)} agent loops without any tools"
     elif evaluation.requests:
-        message = f"evaluate() asked the model {len(evaluation.requests)} times, never through the agent loop"
+        message = f"evaluate() called the model {len(evaluation.requests)} times, never through the agent loop"
     else:
         if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
-            return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
+            return Verdict.not_exercised("evaluate cannot be called without arguments, which HE102 reports", "HE102")
         if evaluation.error:
             return Verdict.not_exercised(f"evaluate() {evaluation.failure}, which HE705 reports", "HE705")
-        message = "evaluate() never asked the model"
+        message = "evaluate() never called the model"
     if evaluation.error:
         message += f"; it raised {evaluation.error}"
     return Verdict.failed([Finding(message=message, path=path, line=line, scenario="evaluate")])

@@ -164,7 +164,7 @@ def static(source: ClassSource) -> Verdict:
         return Verdict.passed("evaluate leaves the training buffers alone")
     findings = sorted_findings(finding for site in reach.sites for finding in _check(reach, site))
     if not findings:
-        return Verdict.passed(f"evaluate puts back {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
+        return Verdict.passed(f"evaluate restores {_names(frozenset().union(*(site.attributes for site in reach.sites)))}")
     doubt = _doubt(reach)
     return Verdict.undecided(doubt) if doubt else Verdict.failed(findings)
 
@@ -180,7 +180,7 @@ def _check(reach: _Reach, site: _Site) -> Iterator[Finding]:
     how = f"calls {site.calls}, which changes" if site.calls else "changes"
     name = site.frame.function.name
     if never:
-        message = f"{name} {how} {_names(never)} of training; nothing puts that back"
+        message = f"{name} {how} {_names(never)} of training; nothing restores it"
         yield finding_at(site.frame.function, site.node, message)
     if late:
         message = f"{name} {how} {_names(late)} of training; not rolled back when evaluation raises"
@@ -293,7 +293,7 @@ def _doubt(reach: _Reach) -> str:
     """Return why violations that were seen may be none."""
     for _, change in reach.restores:
         if change.attribute == "*":
-            return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed"
+            return f"line {getattr(change.node, 'lineno', 0)} sets attributes whose names are computed at run time"
     flags = {change.attribute for _, change in reach.restores if change.how == "set"} - reach.kept
     for frame in reach.training:
         for change in frame.changes:
@@ -364,10 +364,10 @@ def dynamic(evidence: Evidence) -> Verdict:
     ]
     kept = ", ".join(f"self.{name}" for name in sorted(buffers))
     if lost := _lost(evidence):
-        message = f"evaluate() undoes what training adds to {', '.join(lost)} meanwhile"
+        message = f"evaluate() discards what training adds to {', '.join(lost)} at the same time"
         findings.append(evidence.finding(message, "evaluate", scenario=BESIDE, severity=Severity.WARNING))
-    beside = ", and what training added beside one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
-    return Verdict.of(findings[:1], f"{kept} came through {len(evaluations)} evaluations unchanged{beside}")
+    beside = ", and what training added during one was kept" if _ran_beside(evidence.scenario(BESIDE)) else ""
+    return Verdict.of(findings[:1], f"{kept} were unchanged after {len(evaluations)} evaluations{beside}")
 
 
 def _ran_beside(scenario: Scenario) -> bool:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
@@ -70,12 +70,14 @@ def static(source: ClassSource) -> Verdict:
     loops = [(call, frame) for frame in frames for call in frame.calls if _samples(call)]
     if not loops:
         if any(calls_layer(call, LAYER_ROLLOUTS) for call in calls_in(frames)):
-            return Verdict.undecided(f"evaluate uses the rollouts of the base class, at whatever config.{_OF_TRAINING} is then")
-        return Verdict.not_applicable("evaluate builds no HermesAgentLoop that can be seen (HE701)")
+            return Verdict.undecided(
+                f"evaluate uses the rollouts of the base class, at the config.{_OF_TRAINING} of that moment"
+            )
+        return Verdict.not_applicable("no HermesAgentLoop found in evaluate (HE701)")
     told = [answer for call, frame in loops for answer in _check(source, call, frame, frames)]
     findings = [item for item in told if isinstance(item, Finding)]
     unsure = next((item for item in told if isinstance(item, str)), "")
-    return Verdict.of_source(findings, "evaluate asks at temperature 0", doubt=unsure)
+    return Verdict.of_source(findings, "evaluate samples at temperature 0", doubt=unsure)
 
 
 def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding | str]:
@@ -88,7 +90,7 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
         if written is None and (may_be_unpacked(call, "temperature") or _is_partial(call, frames)):
             written = _from_stars(call)
             if written is None:
-                yield f"line {line}: the rollout may be given its temperature elsewhere"
+                yield f"line {line}: the temperature of the rollout may be set elsewhere"
                 return
         else:
             if not is_silent and (value := _training_temperature(source)) is not UNKNOWN and not _is_zero(value):
@@ -97,16 +99,16 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
                 )
                 yield finding_at(call.function, call.node, message)
             elif not is_silent and value is UNKNOWN:
-                yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only when it runs"
+                yield f"line {line}: without a temperature it samples at {_OF_TRAINING}, which is known only at run time"
             return
     if written is None:
         if may_be_unpacked(call, "temperature"):
             written = _from_stars(call)
             if written is None:
-                yield f"line {line}: what the loop is given is unpacked from what cannot be followed"
+                yield f"line {line}: the loop's arguments are unpacked from a value that cannot be followed"
                 return
         elif _is_prepared(call, frames):
-            yield f"line {line}: the loop may be given its temperature elsewhere"
+            yield f"line {line}: the temperature of the loop may be set elsewhere"
             return
         else:
             message = (
@@ -119,7 +121,7 @@ def _check(source: ClassSource, call: Call, frame: Frame, frames: tuple[Frame, .
         if value is UNKNOWN:
             value = _setting(source, node)
         if value is UNKNOWN:
-            yield f"line {line}: {ast.unparse(node)} is known only when it runs"
+            yield f"line {line}: {ast.unparse(node)} is known only at run time"
         elif not _is_zero(value):
             yield finding_at(
                 holder.function if holder is not frame else call.function,
@@ -221,11 +223,16 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     findings = one_per_place(
-        finding_in("evaluate", loop.place, f"an agent loop of evaluate() sampled at temperature {loop.temperature}")
+        evidence.recorded_finding(
+            f"an agent loop of evaluate() sampled at temperature {loop.temperature}",
+            loop.place,
+            "evaluate",
+            scenario="evaluate",
+        )
         for loop in loops
         if loop.temperature != 0
     )
-    return Verdict.of(findings, f"evaluate() asked at temperature 0 in {len(loops)} rollouts")
+    return Verdict.of(findings, f"evaluate() sampled at temperature 0 in {len(loops)} rollouts")
 
 
 RULE = Rule(doc=__doc__, severity=Severity.WARNING, static=static, dynamic=dynamic, scenarios=SCENARIOS)

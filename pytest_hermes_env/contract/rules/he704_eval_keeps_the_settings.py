@@ -9,7 +9,8 @@ Why: A model that was trained with a system prompt and 30 turns, and is evaluate
 default turns, is a different agent: its evaluation drops for no reason that training could fix. Without `extra_body`
 the provider chooses routing and prices.
 
-Fix: Use `evaluate_items` or `agent_rollout`, which take these settings from the configuration. By hand:
+Fix: Use `evaluate_items` or `agent_rollout`, which take these settings from the configuration. Take a limit that is
+meant to differ from a setting with "eval" in its name: `evaluate_items(max_turns=self.config.eval_max_turns)`. By hand:
 `HermesAgentLoop(..., max_turns=self.config.max_agent_turns, max_tokens=self.config.max_token_length,
 extra_body=self.config.extra_body)`, and a system message first when `self.config.system_prompt` is set.
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
 from pytest_hermes_env.rollout.journal import LoopStarted
@@ -43,7 +44,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     training = evidence.scenario("training_with_settings").of(LoopStarted)
     own = _own_settings(evidence)
     findings = one_per_place(
-        finding_in("evaluate_with_settings", loop.place, f"evaluate() runs another agent than was configured: {text}")
+        evidence.recorded_finding(
+            f"evaluate() runs the agent with other settings than configured: {text}",
+            loop.place,
+            "evaluate",
+            scenario="evaluate_with_settings",
+        )
         for loop in loops
         if (text := "; ".join(_differences(loop, training[0] if training else None, own)))
     )
@@ -54,7 +60,7 @@ def dynamic(evidence: Evidence) -> Verdict:
 def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
     prompt = SETTINGS["system_prompt"]
     if prompt not in (loop.system_prompt or "") and (training is None or training.system_prompt != loop.system_prompt):
-        yield "the system prompt is not its first message" if loop.system_prompt is None else "its system prompt is another one"
+        yield "the system prompt is not its first message" if loop.system_prompt is None else "it has a different system prompt"
     for name, setting in _NUMBERS.items():
         given = getattr(loop, name)
         allowed = [SETTINGS[setting], *own, *([] if training is None else [getattr(training, name)])]

@@ -3,7 +3,8 @@
 
 What: `evaluate`, through helpers and inherited methods, awaits `evaluate_items`, which logs by itself, or
 `self.evaluate_log` with metrics and samples. Each metric's name begins with "eval/". In a scenario, an `evaluate` that
-ran its rollouts logged at least once, with at least one metric and one sample.
+ran its rollouts logged at least once, with at least one metric and one sample, and not every sample is that of a failed
+item: one with an `error`, or with the score None.
 
 Why: `evaluate_log` writes `metrics.json` and `samples.jsonl`, the only record of an evaluation. Without samples it
 cannot be seen why a score fell; without the `eval/` prefix the numbers land among the training curves; without await
@@ -25,7 +26,8 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted
+from pytest_hermes_env.rollout.journal import EvaluationLogged, LoopStarted, Reward
+from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     LAYER_EVALUATION,
@@ -66,10 +68,10 @@ def static(source: ClassSource) -> Verdict:
     if not logs and not evaluations:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
-            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) leads into code that cannot be read")
+            return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
         handed = next((node for frame in frames for node in _handed_on(frame.function.node)), None)
         if handed is not None:
-            return Verdict.undecided(f"line {handed.lineno} hands evaluate_log on")
+            return Verdict.undecided(f"line {handed.lineno} passes evaluate_log on")
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
@@ -203,7 +205,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evaluation.unavailable)
     logged = evaluation.of(EvaluationLogged)
     if evaluation.error_kind is ErrorKind.EVALUATE_NEEDS_ARGUMENTS:
-        return Verdict.not_exercised("evaluate cannot be called without an argument, which HE102 reports", "HE102")
+        return Verdict.not_exercised("evaluate cannot be called without arguments, which HE102 reports", "HE102")
     if evaluation.error_kind is ErrorKind.NOT_AWAITABLE and not evaluation.error_place.line:
         return Verdict.not_exercised(f"evaluate() raised {evaluation.error}", "HE102")
     if evaluation.error and (elsewhere := evidence.reported_elsewhere(evaluation)):
@@ -214,19 +216,33 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.failed([evidence.finding(message, "evaluate", place=place, scenario="evaluate")])
     if not logged:
         if not evaluation.of(LoopStarted) and not evaluation.requests:
-            return Verdict.not_exercised("evaluate() never asked the model (HE701)", "HE701")
-        return Verdict.failed([_finding(evidence, "evaluate() came to no evaluate_log")])
+            return Verdict.not_exercised("evaluate() never called the model (HE701)", "HE701")
+        return Verdict.failed([_finding(evidence, "evaluate() never called evaluate_log")])
     messages = []
     if not any(event.metrics for event in logged):
         messages.append("evaluate() logged no metric")
     if not any(event.samples for event in logged):
         messages.append("evaluate() logged no sample: nobody can see what was answered")
+    if (failed := _nothing_scored(evaluation)) is not None:
+        messages.append(failed)
     wrong = sorted({str(name) for event in logged for name in event.metrics if not str(name).startswith(_PREFIX)})
     if wrong:
         messages.append(f"metrics of evaluate() do not begin with {_PREFIX!r}: {', '.join(wrong[:5])}")
     count = sum(len(event.metrics) for event in logged), sum(event.samples for event in logged)
     findings = [_finding(evidence, "; ".join(messages))] if messages else []
     return Verdict.of(findings, f"evaluate() logged {count[0]} metrics and {count[1]} samples")
+
+
+def _nothing_scored(evaluation: Scenario) -> str | None:
+    """Return a message when every logged sample is that of a failed item. A compute_reward that raised is HE403's."""
+    logged = evaluation.of(EvaluationLogged)
+    samples = sum(event.samples for event in logged)
+    if not samples or any(event.failed < event.samples for event in logged):
+        return None
+    if any(reward.error and not reward.injected for reward in evaluation.of(Reward)):
+        return None
+    error = next((event.error for event in logged if event.error), "the score is None")
+    return f"evaluate() scored none of its {samples} items: {error}"
 
 
 def _finding(evidence: Evidence, message: str) -> Finding:

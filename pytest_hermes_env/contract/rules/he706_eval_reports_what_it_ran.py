@@ -42,7 +42,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     moved = sorted(name for name in steady if not _is_same(first[name], third.get(name)))
     findings = [
         evidence.finding(
-            f"{name} of the same model moved from {first[name]!r} to {third.get(name)!r} when training buffers differed",
+            f"{name} of the same model changed from {first[name]!r} to {third.get(name)!r} when training buffers differed",
             "evaluate",
             seen=other.note,
             scenario="evaluate_with_other_buffers",
@@ -50,7 +50,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for name in moved[:1]
     ]
     if not steady:
-        return Verdict.not_exercised("every metric of evaluate() is different each time", is_excused=True)
+        return Verdict.not_exercised("every metric of evaluate() differs each time", is_excused=True)
     return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
 
 

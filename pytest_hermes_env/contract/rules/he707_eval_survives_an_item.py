@@ -39,7 +39,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not whole.happened or not ran:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)", "HE701", "HE705")
     if whole.error:
-        return Verdict.not_exercised(f"evaluate() raises without a failing item, too: {whole.error}", "HE705")
+        return Verdict.not_exercised(f"evaluate() also raises without a failing item: {whole.error}", "HE705")
     expected = _samples(whole)
     if not whole.of(EvaluationLogged):
         return Verdict.not_exercised("evaluate() logs nothing (HE705)", "HE705")
@@ -48,7 +48,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         for scenario in ran
         if (text := _lost(scenario, expected))
     ]
-    return Verdict.of(findings[:1], f"evaluate() came through {len(ran)} failures of an item")
+    return Verdict.of(findings[:1], f"evaluate() survived {len(ran)} failures of single items")
 
 
 def _lost(scenario: Scenario, expected: int) -> str:
@@ -57,7 +57,7 @@ def _lost(scenario: Scenario, expected: int) -> str:
     logged = _samples(scenario)
     if not scenario.of(EvaluationLogged):
         return "evaluate() logged nothing: the results of the other items are lost"
-    return f"evaluate() logged {logged} samples of {expected}" if logged < expected - 1 else ""
+    return f"evaluate() logged {logged} samples of the expected {expected}" if logged < expected - 1 else ""
 
 
 def _samples(scenario: Scenario) -> int:

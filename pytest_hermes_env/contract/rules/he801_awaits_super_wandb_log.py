@@ -84,7 +84,7 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
         yield finding_at(function, statement, "wandb_log adds to the metrics after super().wandb_log has sent them")
     if False in end and not walk.early:
         first = min(walk.logs, key=lambda node: getattr(node, "lineno", 0))
-        yield finding_at(function, first, "super().wandb_log is reached on some paths of wandb_log only")
+        yield finding_at(function, first, "super().wandb_log is called only on some paths of wandb_log")
 
 
 def _is_super(call: Call) -> bool:

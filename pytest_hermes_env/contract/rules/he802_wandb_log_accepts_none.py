@@ -51,19 +51,17 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
     arguments = function.node.args
     if not names:
         if arguments.vararg is None and arguments.kwarg is None and not arguments.kwonlyargs:
-            yield finding_at(
-                function, function.node, "wandb_log takes no metrics; the base class hands them on as one argument"
-            )
+            yield finding_at(function, function.node, "wandb_log has no metrics parameter, but the base class passes one")
         return
     metrics, *others = names
     if metrics not in function.defaults:
-        yield finding_at(function, function.node, f"wandb_log demands {metrics}; wandb_log() without an argument fails")
+        yield finding_at(function, function.node, f"wandb_log requires {metrics}; wandb_log() without an argument fails")
     if any(name not in function.defaults for name in others):
         yield finding_at(
-            function, function.node, f"wandb_log demands {', '.join(others)}; wandb_log() without an argument fails"
+            function, function.node, f"wandb_log requires {', '.join(others)}; wandb_log() without an argument fails"
         )
     for inner, node in _uses(source, function, metrics, ()):
-        yield finding_at(inner, node, f"{inner.name} uses the metrics before None was replaced by a dict")
+        yield finding_at(inner, node, f"{inner.name} uses the metrics before it replaces None with a dict")
 
 
 def _uses(
@@ -327,12 +325,12 @@ def dynamic(evidence: Evidence) -> Verdict:
     with_metrics = evidence.scenario("wandb_log")
     failing = [run for run in ran if run.error]
     if failing and with_metrics.error:
-        return Verdict.not_exercised(f"wandb_log fails with metrics, too: {with_metrics.error}", "HE801")
+        return Verdict.not_exercised(f"wandb_log also fails with metrics: {with_metrics.error}", "HE801")
     findings = [
         evidence.finding(f"{CALLS[run.name]} {run.failure}", "wandb_log", place=run.error_place, scenario=run.name)
         for run in failing
     ]
-    return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() came back")
+    return Verdict.of(findings[:1], "wandb_log(None) and wandb_log() returned")
 
 
 RULE = Rule(

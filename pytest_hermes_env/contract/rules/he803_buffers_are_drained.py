@@ -35,7 +35,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not logging.happened:
         return Verdict.not_exercised(logging.unavailable)
     if evidence.source is None:
-        return Verdict.not_exercised("the class has no source file that says what wandb_log reads", is_excused=True)
+        return Verdict.not_exercised("the class has no source file, so what wandb_log reads is unknown", is_excused=True)
     if logging.error:
         return Verdict.not_exercised(f"wandb_log raised {logging.error}", "HE801")
     training = evidence.scenarios("happy", "silent")
@@ -55,13 +55,13 @@ def dynamic(evidence: Evidence) -> Verdict:
     kept = [path for path in buffers if before.get(path) and before[path] == after.get(path)]
     findings = [
         evidence.finding(
-            f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there: they are reported again",
+            f"wandb_log reads {_shown(name)} and leaves its {len(before[name])} entries there, so they are reported again",
             "wandb_log",
             scenario="wandb_log",
         )
         for name in kept
     ]
-    return Verdict.of(findings[:1], f"{', '.join(map(_shown, buffers))} did not keep what wandb_log reported")
+    return Verdict.of(findings[:1], f"{', '.join(map(_shown, buffers))} no longer hold what wandb_log reported")
 
 
 def _series(snapshot: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:

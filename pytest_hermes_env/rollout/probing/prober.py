@@ -19,6 +19,7 @@ from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates,
 from pytest_hermes_env.rollout.probing.trial import RewardRunner
 from pytest_hermes_env.rollout.probing.unearned import canaries_of
 from pytest_hermes_env.rollout.raised import described, is_from_outside
+from pytest_hermes_env.types import RealToolsUse
 
 __all__ = ["probe_reward"]
 
@@ -31,20 +32,22 @@ ENOUGH_S = 20.0
 MOST_TURNS = 3
 
 
-async def probe_reward(env: Any, item: Any, asked: Callable[[], int]) -> RewardProbes:
+async def probe_reward(env: Any, item: Any, asked: Callable[[], int], *, real_tools: RealToolsUse = "confined") -> RewardProbes:
     """Return the results of probing compute_reward of ``env`` with ``item``. ``asked`` counts the requests to its model.
+
+    ``real_tools``: when the machines may run real programs.
 
     The environment's buffers change as they do in training.
     """
-    return await _Probing(env, item, asked).run()
+    return await _Probing(env, item, RewardRunner(env, item, asked=asked, real_tools=real_tools)).run()
 
 
 class _Probing:
     """The probes of one environment."""
 
-    def __init__(self, env: Any, item: Any, asked: Callable[[], int]) -> None:
+    def __init__(self, env: Any, item: Any, runner: RewardRunner) -> None:
         self._env, self._item = env, item
-        self._runner = RewardRunner(env, item, asked=asked)
+        self._runner = runner
         self._probes: list[Probe] = []
         self._relations: list[Relation] = []
         self._ends = time.monotonic() + ENOUGH_S

@@ -33,7 +33,7 @@ def variations(result: Any) -> Iterator[Variation]:
             name="extra-call", law="repeating a tool call that was already made does not raise the reward", result=longer
         )
     if (shorter := _without_answer(result)) is not None:
-        yield Variation(name="no-answer", law="taking the final answer away does not raise the reward", result=shorter)
+        yield Variation(name="no-answer", law="removing the final answer does not raise the reward", result=shorter)
     if (swapped := _with_swapped_results(result)) is not None:
         yield Variation(
             name="order",

@@ -12,14 +12,15 @@ from pytest_hermes_env.rollout.probing.record import Trial
 from pytest_hermes_env.rollout.probing.tracked_items import watched
 from pytest_hermes_env.rollout.raised import Hung, NeverEnded, described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.watchers.call_site import raised_in
+from pytest_hermes_env.types import RealToolsUse
 
 if TYPE_CHECKING:
     from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 __all__ = ["LONGEST_S", "RewardRunner"]
 
-LONGEST_S = 5.0
-"""Seconds that one reward may take on an in-memory machine."""
+LONGEST_S = 15.0
+"""Seconds that one reward may take on an in-memory machine; it may run real programs."""
 
 FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_naturally", "reasoning_per_turn", "tool_errors"})
 
@@ -27,18 +28,23 @@ FIELDS = frozenset({"messages", "managed_state", "turns_used", "finished_natural
 class RewardRunner:
     """Calls one environment's reward. ``asked`` returns how many requests its model has got."""
 
-    def __init__(self, env: Any, item: Any, *, asked: Callable[[], int]) -> None:
-        self._item, self._asked = item, asked
+    def __init__(self, env: Any, item: Any, *, asked: Callable[[], int], real_tools: RealToolsUse = "confined") -> None:
+        self._item, self._asked, self._real_tools = item, asked, real_tools
         # the class's method, because the instance's is watched and would get another result
         self._reward: Callable[..., Any] = type(env).compute_reward.__get__(env)
         self._path = getattr(getattr(inspect.unwrap(self._reward), "__code__", None), "co_filename", "")
 
+    def new_machine(self) -> FakeSandbox:
+        """Return an empty in-memory machine."""
+        from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - only where rewards are probed
+
+        return FakeSandbox(unscripted="not found", allow_leftovers=True, real_tools=self._real_tools)
+
     async def trial(self, result: Any, *, machine: FakeSandbox | None = None, is_watched: bool = False) -> Trial:
         """Return what compute_reward returned for a copy of ``result``; a watched item notes every change."""
         from pytest_hermes_env.sandbox.context import FakeToolContext  # noqa: PLC0415 - only where rewards are probed
-        from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415
 
-        machine = machine or FakeSandbox(unscripted="not found", allow_leftovers=True)
+        machine = machine or self.new_machine()
         ctx = FakeToolContext(machine, task_id="reward-probe")
         item, given = copy.deepcopy(self._item), copy.deepcopy(result)
         noted: list[str] = []

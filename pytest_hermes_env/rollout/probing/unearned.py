@@ -15,7 +15,6 @@ from pytest_hermes_env.rollout.verifier_reads import SYSTEM_DIRECTORIES, verifie
 
 if TYPE_CHECKING:
     from pytest_hermes_env.rollout.probing.trial import RewardRunner
-    from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 __all__ = ["canaries_of"]
 
@@ -39,7 +38,7 @@ async def canaries_of(runner: RewardRunner, start: Any, item: Any, prompt: str) 
     from pytest_hermes_env.rollout.probing.transcripts import NOTHING_SAID  # noqa: PLC0415 - beside its use
 
     idle = start.say(NOTHING_SAID)
-    machine = _machine()
+    machine = runner.new_machine()
     base = await runner.trial(idle, machine=machine)
     if base.number is None:
         return ()
@@ -58,7 +57,7 @@ async def _words(runner: RewardRunner, start: Any, item: Any, prompt: str, base:
         result = start.say(text)
         trial = await runner.trial(result)
         if trial.number is not None and base.number is not None:
-            name = "the expected answer" if is_answer else "the prompt, said back" if text == prompt else f"the claim {text!r}"
+            name = "the expected answer" if is_answer else "the prompt, repeated" if text == prompt else f"the claim {text!r}"
             yield Canary(
                 kind="words", name=name, expression=repr(result), base=base.number, reward=trial.number, is_answer=is_answer
             )
@@ -76,7 +75,7 @@ async def _file(runner: RewardRunner, idle: Any, path: str, base: Trial) -> Cana
     """Return the most that a file written by the agent earned, and what the verifier read."""
     best = Canary(kind="file", name=path, expression="", base=base.number or 0.0, reward=base.number or 0.0)
     for content in CONTENTS:
-        machine = _machine()
+        machine = runner.new_machine()
         with machine.acting_as("agent"):
             machine.write_bytes(path, content.encode())
         trial = await runner.trial(idle, machine=machine)
@@ -91,9 +90,3 @@ def _could_be_planted(path: str, reader: str, written_by: str, prompt: str) -> b
     """Return whether the verifier looked for a file that nobody wrote and that the prompt does not ask for."""
     is_work = posixpath.basename(path) in prompt
     return reader == "verifier" and not written_by and not is_work and not path.startswith(SYSTEM_DIRECTORIES)
-
-
-def _machine() -> FakeSandbox:
-    from pytest_hermes_env.sandbox.fake import FakeSandbox  # noqa: PLC0415 - only where rewards are probed
-
-    return FakeSandbox(unscripted="not found", allow_leftovers=True)

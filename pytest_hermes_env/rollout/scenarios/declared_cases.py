@@ -85,7 +85,7 @@ def _chosen(
         elif entry.kind == "index" and entry.which < len(given):
             chosen.append((entry, given[entry.which], entry.label))
         elif entry.kind == "index":
-            problem = f"there is no training item {entry.which}: get_next_item gives {len(given)} different ones"
+            problem = f"there is no training item {entry.which}: get_next_item returns {len(given)} different ones"
         else:
             indexed = {other.which for other in declared if other.kind == "index"}
             try:
@@ -97,7 +97,7 @@ def _chosen(
             except Exception as error:  # noqa: BLE001 - the author's function; the finding names it
                 fits, problem, cause = [], f"the predicate of {entry.label} raised {type(error).__name__}: {error}", ""
             if not fits and not problem:
-                problem = f"{entry.label} fits none of the first {len(given)} training items"
+                problem = f"{entry.label} matches none of the first {len(given)} training items"
             chosen += fits[:FEW]
         if problem:
             blank = Rung(name=GOLD, item=entry.label, is_automatic=False, path=entry.path, line=entry.line)

@@ -28,10 +28,10 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
 
 @family(
     {
-        "training_before_evaluate": "a group is collected alone; what it adds to the buffers is what it adds beside an evaluation",
+        "training_before_evaluate": "a group is collected alone, as a reference for what it adds during an evaluation",
         "evaluate": "evaluate() runs after a training group has filled the buffers",
         "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
-        "training_after_evaluate": "the same group is collected alone again: a buffer that is full adds nothing any more",
+        "training_after_evaluate": "the same group is collected alone again: a full buffer no longer grows",
         "evaluate_twice": "evaluate() runs twice, one after the other",
         "evaluate_item_fails": "evaluate() runs while the model's server fails in one conversation, the first one that begins",
         "evaluate_one_reward_raises": "evaluate() runs while compute_reward raises once",
@@ -78,12 +78,12 @@ async def _beside_training(stage: Stage) -> None:
             await asyncio.wait({evaluation, reached}, return_when=asyncio.FIRST_COMPLETED)
             reached.cancel()
             if not faults.reached.is_set():
-                notes.append("the evaluation asked for no reward: it had ended when training began")
+                notes.append("the evaluation had ended without computing a reward when training began")
             with recording(training):
                 group = asyncio.ensure_future(env.collect_trajectories(stage.item))
             _, pending = await asyncio.wait({group}, timeout=min(PATIENCE_S, stage.timeout_s / 2))
             if pending:
-                notes.append("training went on only when the evaluation did")
+                notes.append("training made no progress until the evaluation continued")
         finally:
             faults.released.set()
         await asyncio.gather(evaluation, group)

@@ -21,6 +21,6 @@ async def probed_reward(stage: Stage) -> None:
     found: list[RewardProbes] = []
 
     async def probe() -> None:
-        found.append(await probe_reward(stage.env, stage.item, lambda: len(stage.mock.journal)))
+        found.append(await probe_reward(stage.env, stage.item, lambda: len(stage.mock.journal), real_tools=stage.real_tools))
 
     await stage.play(PROBES, probe, more=lambda _: {"probes": found[0] if found else None})

@@ -75,7 +75,7 @@ class _NoNetwork(NetworkGuard):
     """Raises the errors of a machine without a network."""
 
     def _error(self, host: str, what: str) -> OSError:
-        text = f"no network in this scenario: {host} was asked for"
+        text = f"no network in this scenario: {host} was requested"
         return socket.gaierror(socket.EAI_NONAME, text) if what.startswith("get") else ConnectionError(text)
 
 
@@ -94,5 +94,5 @@ async def offline_setup(stage: Stage) -> None:
         await stage.play(
             "setup_offline",
             stage.take_first_item,
-            more=lambda _: {"note": f"asked for {', '.join(network.hosts)}" if network.hosts else ""},
+            more=lambda _: {"note": f"requested {', '.join(network.hosts)}" if network.hosts else ""},
         )

@@ -33,7 +33,7 @@ TURNS = 3
         "happy": "a group is collected while the model uses every tool once and then answers",
         "silent": "a group is collected while the model answers at once, without a tool",
         "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn",
-        "drifting": "token mode: as happy, and the model samples ids that its own text would not be encoded to",
+        "drifting": "token mode: as happy, and the model samples ids that differ from those its text would be encoded to",
     }
 )
 async def healthy_groups(stage: Stage) -> None:
@@ -83,8 +83,8 @@ def _few_turns(config: Any) -> Iterator[None]:
 
 @family(
     {
-        "garbage_judge": "a group is collected while the judge answers with text that holds no score",
-        "failing_judge": "a group is collected while every question to the judge fails",
+        "garbage_judge": "a group is collected while the judge answers with text that contains no score",
+        "failing_judge": "a group is collected while every request to the judge fails",
     }
 )
 async def judged_groups(stage: Stage) -> None:

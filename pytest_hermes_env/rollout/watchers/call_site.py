@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import sys
+import sysconfig
 import traceback
+from contextvars import ContextVar
 from types import FrameType
 
 from pytest_hermes_env import patches
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.journal import Place
 
-__all__ = ["EnvironmentCode", "called_by_layer", "calling_frame", "outside_place", "raised_in"]
+__all__ = ["EnvironmentCode", "called_by_layer", "calling_frame", "evaluating_at", "outside_place", "raised_in"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _WRAPPERS = (patches.__file__, os.path.dirname(__file__) + os.sep)
 """Files whose frames lie between a watched call and its watcher."""
+
+
+_LIBRARIES = tuple(
+    sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if sysconfig.get_path(name)
+)
+SITE_PACKAGES = f"{os.sep}site-packages{os.sep}"
+_STEP_OF_A_TASK = asyncio.Handle._run.__code__
+
+evaluating_at: ContextVar[Place] = ContextVar("hermes_env_evaluating_at", default=Place())  # noqa: B039 - frozen
+"""The environment's line that called the layer's evaluate_items, whose tasks have no line of the environment on their stacks."""
 
 
 class EnvironmentCode:
@@ -60,7 +73,7 @@ class EnvironmentCode:
     def _is_own(self, path: str) -> bool:
         if path in self._layer or path.startswith(("<", PACKAGE)):
             return False
-        return path in self._files or (path.startswith(self._directories) and "site-packages" not in path)
+        return path in self._files or (path.startswith(self._directories) and SITE_PACKAGES not in path)
 
 
 def calling_frame() -> FrameType | None:
@@ -78,17 +91,22 @@ def called_by_layer(layer: Layer) -> bool:
 
 
 def outside_place(layer: Layer) -> Place:
-    """Return the nearest calling line outside of the kit, the layer and the standard library's asyncio and threading."""
+    """Return the nearest calling line outside of the kit, the layer and installed libraries.
+
+    In a task it is a line of that task, because whoever runs the event loop did not make the call; without one it is that of
+    `evaluating_at`.
+    """
     own_files = _layer_files(layer)
     directory = os.path.dirname(inspect.getfile(layer.base))
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and frame.f_code is not _STEP_OF_A_TASK:
         path = frame.f_code.co_filename
-        is_hidden = path.startswith((PACKAGE, "<")) or path in own_files or _is_library(path)
-        if not is_hidden and (os.path.dirname(path) != directory or _defines_environment(frame, layer)):
+        is_hidden = path.startswith((PACKAGE, "<")) or path in own_files
+        is_plumbing = os.path.dirname(path) == directory or path.startswith(_LIBRARIES) or SITE_PACKAGES in path
+        if not is_hidden and (not is_plumbing or _defines_environment(frame, layer)):
             return _place_of(frame)
         frame = frame.f_back
-    return Place()
+    return evaluating_at.get()
 
 
 def raised_in(path: str, error: BaseException) -> Place | None:
@@ -126,7 +144,3 @@ def _defines_environment(frame: FrameType, layer: Layer) -> bool:
     module = frame.f_globals.get("__name__")
     classes = [value for value in frame.f_globals.values() if isinstance(value, type)]
     return any(cls.__module__ == module and cls is not layer.base and issubclass(cls, layer.base) for cls in classes)
-
-
-def _is_library(path: str) -> bool:
-    return "/asyncio/" in path or "/concurrent/" in path or path.endswith(("/threading.py", "/contextlib.py"))

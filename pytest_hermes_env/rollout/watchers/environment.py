@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
+from pytest_hermes_env.errors import shorten
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.buffers import copied, picture
@@ -23,7 +24,7 @@ from pytest_hermes_env.rollout.journal import (
     note,
 )
 from pytest_hermes_env.rollout.raised import described, is_from_outside
-from pytest_hermes_env.rollout.watchers.call_site import raised_in
+from pytest_hermes_env.rollout.watchers.call_site import evaluating_at, outside_place, raised_in
 from pytest_hermes_env.rollout.watchers.result_reads import with_recorded_reads
 
 __all__ = ["watching_environment"]
@@ -40,7 +41,11 @@ def watching_environment(env: Any, layer: Layer) -> Iterator[None]:
         intercept("HermesAgentBaseEnv.compute_reward", reward, owner=env),
         intercept("HermesAgentBaseEnv.evaluate_log", _evaluate_log, owner=env),
         intercept("HermesAgentBaseEnv.collect_trajectory", _collect_trajectory, owner=env),
+        contextlib.ExitStack() as stack,
     ):
+        if hasattr(env, "evaluate_items"):  # a former layer has none
+            handler = functools.partial(_evaluate_items, layer)
+            stack.enter_context(intercept("HermesAgentBaseEnv.evaluate_items", handler, owner=env))
         yield
 
 
@@ -55,7 +60,7 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
 
     await _wait(faults)
     if faults.fails("reward_raises"):
-        error = "the reward failed, as this scenario asks"
+        error = "the reward failed, as this scenario requires"
         note_reward(None, error, injected=True)
         raise InjectedFault(error)
     if faults.fault == "rewards_differ":
@@ -133,8 +138,26 @@ async def _collect_trajectory(real: Any, *args: Any, **kwargs: Any) -> Any:
 async def _evaluate_log(real: Any, *args: Any, **kwargs: Any) -> Any:
     given = dict(zip(_LOGGED, args, strict=False)) | kwargs
     metrics, samples = given.get("metrics") or {}, given.get("samples") or []
-    note(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples)))
+    failed = [sample for sample in samples if _has_failed(sample)]
+    error = next((str(sample["error"]) for sample in failed if sample.get("error")), "")
+    note(EvaluationLogged(metrics=copied(dict(metrics)), samples=len(samples), failed=len(failed), error=shorten(error)))
     return await real(*args, **kwargs)
+
+
+def _has_failed(sample: Any) -> bool:
+    """Whether a sample has no score, or an error and no score other than 0."""
+    if not isinstance(sample, dict):
+        return False
+    score = sample.get("score", 0.0)
+    return score is None or (bool(sample.get("error")) and not score)
+
+
+async def _evaluate_items(layer: Layer, real: Any, *args: Any, **kwargs: Any) -> Any:
+    token = evaluating_at.set(outside_place(layer))
+    try:
+        return await _awaited(real(*args, **kwargs))
+    finally:
+        evaluating_at.reset(token)
 
 
 def _definition_place(function: Any) -> Place:

@@ -92,13 +92,14 @@ def _recorded_end(journal: Journal, task_id: str) -> Iterator[list[Any]]:
     finally:
         current_rollout.reset(token)
         turns = getattr(results[0], "turns_used", 0) if results else 0
-        journal.add(LoopEnded(task_id=task_id, turns_used=turns, error=error))
+        end = getattr(results[0], "end", None) if results else None
+        journal.add(LoopEnded(task_id=task_id, turns_used=turns, error=error, end=str(end) if isinstance(end, str) else ""))
 
 
 async def _after_the_loop() -> None:
     faults = current_faults()
     if faults.fails("loop_raises"):
-        raise InjectedFault("the agent loop failed, as this scenario asks")
+        raise InjectedFault("the agent loop failed, as this scenario requires")
     if faults.fault == "loop_hangs":
         faults.reached.set()
         await asyncio.Event().wait()

@@ -27,7 +27,7 @@ def _log(real: Any, data: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
     if journal is None or journal.log is None:
         return real(data, *args, **kwargs)
     if journal.faults.fault == "wandb_raises":
-        raise InjectedFault("wandb failed, as this scenario asks")
+        raise InjectedFault("wandb failed, as this scenario requires")
     return journal.log(dict(data))
 
 

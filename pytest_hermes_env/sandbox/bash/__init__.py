@@ -1,1 +1,1 @@
-"""What the in-memory shell is made of: source → tokens → tree → run."""
+"""Reads and runs the command lines that an in-memory machine answers exactly as bash does."""

@@ -1,197 +1,199 @@
-"""The commands that are the shell's own: they change it, ask it about itself, or run other commands in it.
+"""Bash's own commands.
 
-Place in the flow: `Runner.execute` looks here before it looks at the machine's programs.
+Source: bash 5.2, builtins.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
-from pytest_hermes_env.sandbox.bash.launchers import LAUNCHERS
-from pytest_hermes_env.sandbox.bash.lookup import LOOKUP, which
-from pytest_hermes_env.sandbox.bash.programs import run_program
-from pytest_hermes_env.sandbox.bash.runner import Builtin, Runner
-from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Jump, Place, Returned
-from pytest_hermes_env.sandbox.bash.streams import Streams
-from pytest_hermes_env.sandbox.bash.variables import VARIABLES, invalid_option
-from pytest_hermes_env.sandbox.commands import COMMANDS, UnsupportedOption
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
+from pytest_hermes_env.sandbox.bash.state import Ended
+from pytest_hermes_env.sandbox.bash.words import NAME, checked_name
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["BUILTINS", "PROGRAMS"]
+__all__ = ["BUILTINS", "OTHER_BUILTINS", "OTHER_PROGRAMS", "holds"]
+
+OTHER_BUILTINS = re.compile(
+    r"\.|source|alias|bg|bind|break|builtin|caller|command|compgen|complete|compopt|continue|declare|dirs|disown|enable|eval|exec|fc|fg|"
+    r"getopts|hash|help|history|jobs|kill|let|local|logout|mapfile|popd|pushd|read|readarray|readonly|return|set|shift|shopt|suspend|"
+    r"times|trap|type|typeset|ulimit|umask|unalias|wait"
+)
+"""Builtins that only real bash runs."""
+OTHER_PROGRAMS = re.compile(
+    r"arch|chgrp|chown|cksum|cmp|comm|csplit|cut|date|dd|df|diff|du|env|expand|expr|factor|find|fold|groups|hostname|id|install|join|link|ln|"
+    r"md5sum|mkfifo|mktemp|nice|nl|nohup|nproc|od|paste|pr|printenv|readlink|realpath|rmdir|sed|seq|sha1sum|sha256sum|sha512sum|shuf|split|"
+    r"stat|sum|sync|tac|tr|truncate|tty|uname|unexpand|uniq|which|whoami|xargs|yes"
+)
+"""Programs of every machine with bash that are not in memory. Other names may be unknown there, too."""
+ESCAPE = re.compile(r"\\(.|$)", re.DOTALL)
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+NUMBER = re.compile(r"-?[1-9][0-9]{0,17}|0")
+COMPARISONS = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"]
+EQUALITIES = ["=", "==", "!="]
 
 
-# Directories
-
-
-def cd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
+def cd(process: Process) -> int:
     """Change the working directory."""
-    state = shell.state
-    rest = words[2:] if words[1:2] == ("--",) else words[1:]
-    if rest and re.match("-.", rest[0]):
-        return invalid_option(shell, streams, "cd", rest[0][:2], "LPe@", "[-L|[-P [-e]] [-@]] [dir]")
-    if len(rest) > 1:
-        return shell.say(streams, "cd: too many arguments")
-    if not rest and "HOME" not in state.variables:
-        return shell.say(streams, "cd: HOME not set")
-    target = rest[0] if rest else state.variables.get("HOME", HOME)
-    shows = target == "-"
-    if shows:
-        if "OLDPWD" not in state.variables:
-            return shell.say(streams, "cd: OLDPWD not set")
-        target = state.variables["OLDPWD"]
-    if target:
-        found = _searched(shell, target)
-        shows = shows or found is not None
-        path = found or shell.path(target)
-        try:
-            shell.files.list_directory(path)
-        except OSError as error:
-            return shell.say(streams, f"cd: {target}: {os.strerror(error.errno or 0)}")
-    else:
-        path = state.cwd
-    state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
-    state.variables["PWD"] = state.cwd = path
-    state.exported |= {"OLDPWD", "PWD"}
-    if shows:
-        shell.write(streams, f"{path}\n")
-    return 0
-
-
-def _searched(shell: Runner, target: str) -> str | None:
-    """Return the directory that CDPATH leads to."""
-    if target.startswith(("/", "./", "../")) or target in {".", ".."}:
-        return None
-    for above in filter(None, shell.state.variables.get("CDPATH", "").split(":")):
-        path = shell.files.resolve(f"{above}/{target}", shell.state.cwd)
-        if shell.files.is_dir(path):
-            return path
-    return None
-
-
-def pwd(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Write the working directory."""
-    if len(words) > 1 and re.match("-.", words[1]):
-        return invalid_option(shell, streams, "pwd", words[1][:2], "LP-", "[-LP]")
-    shell.write(streams, f"{shell.state.cwd}\n")
-    return 0
-
-
-# Leaving
-
-
-def _status(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Return the exit code that ``exit`` or ``return`` is given."""
-    if len(words) == 1:
-        return shell.state.status
-    if re.fullmatch(r"[-+]?[0-9]+", words[1]):
-        return int(words[1]) % 256
-    return shell.say(streams, f"{words[0]}: {words[1]}: numeric argument required", 2)
-
-
-def exit_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """End the shell."""
-    code = _status(shell, words, streams)
-    if len(words) > 2:  # noqa: PLR2004 - the name and a number
-        shell.say(streams, "exit: too many arguments")
-        raise Abandoned
-    raise Ended(code)
-
-
-def return_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Leave a function or a sourced file."""
-    if not shell.state.scopes and not shell.state.sourced:
-        return shell.say(streams, "return: can only `return' from a function or sourced script")
-    raise Returned(_status(shell, words, streams))
-
-
-def jump(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Leave or go on with a loop."""
-    if not shell.state.loops:
-        return shell.say(streams, f"{words[0]}: only meaningful in a `for', `while', or `until' loop", 0)
-    levels = words[1] if len(words) > 1 else "1"
-    if not levels.isdigit() or not int(levels):
-        raise UnsupportedOption(" ".join(words[:2]))
-    raise Jump(words[0], int(levels))
-
-
-def exec_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Become another command."""
-    if len(words) == 1 or words[1].startswith("-"):
-        raise UnsupportedOption(" ".join(words[:2]))
-    raise Ended(shell.execute(words[1:], " ".join(words[1:]), streams))
-
-
-# Texts that run in this shell
-
-
-def eval_(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Run the words as a line."""
-    rest = words[2:] if words[1:2] == ("--",) else words[1:]
-    text = " ".join(rest)
-    before = shell.state.place.before + shell.state.line - 1 + text.count("\n")
-    name = shell.state.place.name
-    return shell.text(text, streams, place=Place(name=name, before=before, syntax_name=f"{name}: eval"))
-
-
-def source(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Run a file in this shell."""
-    if len(words) == 1:
-        shell.say(streams, f"{words[0]}: filename argument required")
-        shell.complain(streams, f"{words[0]}: usage: {words[0]} filename [arguments]\n")
-        return 2
-    state, name = shell.state, words[1]
+    state, disk = process.state, process.disk
+    words = process.arguments
+    target = words[0] if words else state.variables.get("HOME", "")
+    if len(words) > 1 or not target or target[0] == "-" or state.variables.get("CDPATH"):
+        raise NotExact("this cd")
     try:
-        data = shell.files.read(shell.path(name))
+        path = disk.path(target)
+        if not disk.files.is_dir(path):
+            disk.files.list_directory(path)
     except OSError as error:
-        is_directory = isinstance(error, IsADirectoryError)
-        told = f"{words[0]}: {name}: is a directory" if is_directory else f"{name}: {os.strerror(error.errno or 0)}"
-        return shell.say(streams, told)
-    arguments, state.arguments = state.arguments, words[2:] or state.arguments
-    state.sourced += 1
-    try:
-        return shell.text(data.decode(errors="surrogateescape"), streams, place=Place(name=name))
-    except Returned as returned:
-        return returned.code
-    finally:
-        state.arguments = arguments
-        state.sourced -= 1
-
-
-def wait(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Wait for what runs in the background: nothing does."""
-    del shell, streams
-    if len(words) > 1:
-        raise UnsupportedOption(" ".join(words[:2]))
+        return process.fail(f"{target}: {os.strerror(error.errno or 0)}")
+    disk.reads.add(path)
+    state.variables["OLDPWD"] = state.variables.get("PWD", state.cwd)
+    state.variables["PWD"] = state.cwd = disk.cwd = path
+    state.exported |= {"OLDPWD", "PWD"}
     return 0
 
 
-def umask(shell: Runner, words: tuple[str, ...], streams: Streams) -> int:
-    """Tell the mask of new files, or set it, which changes nothing here."""
-    if len(words) == 1:
-        shell.write(streams, "0022\n")
-    elif not re.fullmatch(r"[0-7]{1,4}", words[1]):
-        raise UnsupportedOption(" ".join(words[:2]))
+def pwd(process: Process) -> int:
+    """Write the working directory."""
+    if process.arguments:
+        raise NotExact("pwd with arguments")
+    process.write(f"{process.state.cwd}\n")
     return 0
 
 
-BUILTINS: dict[str, Builtin] = {
-    ".": source,
-    "break": jump,
+def export(process: Process) -> int:
+    """Export variables."""
+    if not process.arguments:
+        raise NotExact("export without a name")
+    for word in process.arguments:
+        name, equals, value = word.partition("=")
+        _check_name(name)
+        if equals:
+            process.state.assign(name, value)
+        process.state.exported.add(name)
+    return 0
+
+
+def unset(process: Process) -> int:
+    """Forget variables."""
+    for name in process.arguments:
+        _check_name(name)
+        process.state.variables.pop(name, None)
+        process.state.exported.discard(name)
+    return 0
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(NAME, name) or checked_name(name) in {"PWD", "OLDPWD"}:
+        raise NotExact(f"the variable {name}")
+
+
+def exit_(process: Process) -> int:
+    """End the shell."""
+    words = process.arguments
+    if len(words) > 1 or not all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+        raise NotExact("this exit")
+    raise Ended(int(words[0]) % 256 if words else process.state.status)
+
+
+def echo(process: Process) -> int:
+    """Write the words; ``-n`` without a line break, ``-e`` with escapes."""
+    words = list(process.arguments)
+    flags = ""
+    while words and re.fullmatch(r"-[neE]+", words[0]):
+        flags += words.pop(0)[1:]
+    text = " ".join(words)
+    if flags.rfind("e") > flags.rfind("E"):
+        text = _unescaped(text)
+    process.write(text if "n" in flags else f"{text}\n")
+    return 0
+
+
+def printf(process: Process) -> int:
+    """Write a format with its arguments, again while arguments are left. It may have ``%s``, ``%d`` and ``%%``."""
+    words = process.arguments
+    if not words or re.match(r"-.", words[0]) or re.sub(r"%[sd%]", "", words[0]).count("%"):
+        raise NotExact("this printf")
+    texts, directives = re.split(r"%[sd%]", words[0]), re.findall(r"%[sd%]", words[0])
+    values = list(words[1:])
+    while True:
+        left = len(values)
+        out = _unescaped(texts[0])
+        for directive, text in zip(directives, texts[1:], strict=True):
+            value = "%" if directive == "%%" else values.pop(0) if values else "0" if directive == "%d" else ""
+            if directive == "%d" and not NUMBER.fullmatch(value):
+                raise NotExact(f"printf of {value}")
+            out += value + _unescaped(text)
+        process.write(out)
+        if not values or len(values) == left:
+            return 0
+
+
+def _unescaped(text: str) -> str:
+    """Return what a text with escapes means."""
+
+    def meaning(found: re.Match[str]) -> str:
+        if found[1] not in ESCAPES:
+            raise NotExact(f"the escape {found[0]}")
+        return ESCAPES[found[1]]
+
+    return ESCAPE.sub(meaning, text)
+
+
+def test(process: Process) -> int:
+    """``test`` and ``[`` with one condition, which may be negated."""
+    words = list(process.arguments)
+    if process.name == "[" and (not words or words.pop() != "]"):
+        return process.fail("missing `]'", code=2)
+    if {"-a", "-o", "(", ")", "<", ">"} & set(words):
+        raise NotExact("test with several conditions")
+    match words:
+        case []:
+            return 1
+        case ["!", _] | ["!", _, _, _]:
+            return int(holds(words[1:], process.disk))
+        case ["!", operator, _] if operator not in COMPARISONS + EQUALITIES:
+            return int(holds(words[1:], process.disk))
+    return int(not holds(words, process.disk))
+
+
+def holds(words: Sequence[str], disk: Disk) -> bool:
+    """Return whether a condition of one to three words holds."""
+    match words:
+        case [word]:
+            return word != ""
+        case ["-z" | "-n" as operator, word]:
+            return (word == "") == (operator == "-z")
+        case ["-e" | "-f" | "-d" | "-s" as operator, name] if not name.startswith("/dev/"):
+            kind = disk.kind(name)
+            if operator == "-s":
+                return kind == "directory" or (kind == "file" and bool(disk.read(name)))
+            return kind in {"-e": {"directory", "file"}, "-f": {"file"}, "-d": {"directory"}}[operator]
+        case [left, operator, right] if operator in EQUALITIES:
+            return (left == right) == (operator != "!=")
+        case [left, operator, right] if operator in COMPARISONS and NUMBER.fullmatch(left) and NUMBER.fullmatch(right):
+            one, other = int(left), int(right)
+            return [one == other, one != other, one < other, one <= other, one > other, one >= other][
+                COMPARISONS.index(operator)
+            ]
+    raise NotExact("this test")
+
+
+BUILTINS: dict[str, Program] = {
+    ":": lambda _: 0,
+    "[": test,
     "cd": cd,
-    "continue": jump,
-    "eval": eval_,
-    "exec": exec_,
+    "echo": echo,
     "exit": exit_,
+    "export": export,
+    "false": lambda _: 1,
+    "printf": printf,
     "pwd": pwd,
-    "return": return_,
-    "source": source,
-    "umask": umask,
-    "wait": wait,
-    **LOOKUP,
-    **VARIABLES,
+    "test": test,
+    "true": lambda _: 0,
+    "unset": unset,
 }
-"""Name → builtin, the commands that are bash's."""
-
-PROGRAMS: dict[str, Builtin] = {**dict.fromkeys(COMMANDS, run_program), **LAUNCHERS, "which": which}
-"""Name → program, also of those that run other commands or ask the shell."""
+"""Name → builtin."""

@@ -1,375 +1,153 @@
-"""Turns words into what a command is given: variables, substitutions, arithmetic, splitting, globs.
+"""Expands words: variables, substitutions, splitting, and patterns such as ``*.txt`` with the paths that match them.
 
-Place in the flow: `runner` hands over each word when it is reached, and runs the substitutions.
+Source: bash 5.2, subst.c.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.arithmetic import ArithmeticProblem, Unbound, evaluated
-from pytest_hermes_env.sandbox.bash.globs import escaped, expression, matching_paths
-from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, State
-from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Text, Word
-from pytest_hermes_env.sandbox.files import HOME, Files
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
+from pytest_hermes_env.sandbox.bash.state import State
+from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["Expander"]
+__all__ = ["Expander", "pattern_of"]
 
-Field: TypeAlias = "list[tuple[str, bool]]"
-"""The pieces of one word that a command is given, each with whether it means itself alone."""
+BLANKS = re.compile(r"[ \t\n]+")
 
-BLANKS = " \t\n"
-NEVER = r"[^\s\S]"
-"""The expression of a letter that there is not."""
-RESTLESS = frozenset(
-    {"RANDOM", "SRANDOM", "SECONDS", "EPOCHSECONDS", "EPOCHREALTIME", "BASHPID", "PPID", "LINENO", "BASH_SOURCE"}
-)
-"""Variables of bash that change by themselves or that this shell cannot know."""
-FIXED = {
-    "UID": "0",
-    "EUID": "0",
-    "HOSTNAME": "sandbox",
-    "BASH": "/usr/bin/bash",
-    "BASH_VERSION": "5.2.15(1)-release",
-    "OSTYPE": "linux-gnu",
-}
-PROCESS_ID = "4000"
+Segment: TypeAlias = tuple[str, bool]
+"""A piece of a field, and whether it is quoted."""
 
 
 class Expander:
-    """Expands words for one shell. ``substitute`` runs a script and gives what it wrote; ``complain`` writes to standard error."""
+    """Expands words in the present state of a shell. ``substitute`` returns a script's output."""
 
-    def __init__(
-        self, files: Files, state: State, *, substitute: Callable[[Script], str], complain: Callable[[str], None]
-    ) -> None:
-        self.files = files
-        self.state = state
+    def __init__(self, state: State, disk: Disk, substitute: Callable[[Script], str]) -> None:
+        self._state = state
+        self._disk = disk
         self._substitute = substitute
-        self._complain = complain
 
-    def words(self, words: Iterable[Word]) -> list[str]:
-        """Return the words that these become, of which each may become none, one or several."""
-        out: list[str] = []
+    def words(self, words: Sequence[Word]) -> list[str]:
+        """Return the fields of several words."""
+        found: list[str] = []
         for word in words:
             if word.plain is not None:
-                out.append(word.plain)
+                found.append(word.plain)
                 continue
             for field in self._fields(word):
-                out += self._found(field)
-        return out
+                if _has_pattern(field):
+                    found += _matching_paths(field, self._disk)
+                else:
+                    found.append("".join(text for text, _ in field))
+        return found
 
     def text(self, word: Word) -> str:
-        """Return a word as one text, neither split nor a glob: of an assignment, a here-document."""
+        """Return a word as one text: neither split nor a pattern."""
         if word.plain is not None:
             return word.plain
-        return "".join(text for text, _ in self._pieces(word))
+        return "".join(text for text, _ in self.segments(word))
 
-    def assigned(self, word: Word) -> str:
-        """Return the value of an assignment, in which a tilde may follow a colon, too."""
-        text = self.text(word)
-        if ":~" in word.raw and all(isinstance(part, Text) and not part.quoted for part in word.parts):
-            home = self.state.variables.get("HOME", HOME)
-            return re.sub(r":~(?=[:/]|$)", lambda _: f":{home}", text)
-        return text
+    def segments(self, word: Word) -> list[Segment]:
+        """Return the pieces of a word that is not split."""
+        return [(text, quoted) for text, quoted, _ in self._pieces(word.parts)]
 
-    def pattern(self, word: Word) -> str:
-        """Return a word as a pattern, in which what was quoted means itself."""
-        return "".join(escaped(text) if literal else text for text, literal in self._pieces(word))
+    def _fields(self, word: Word) -> Iterator[list[Segment]]:
+        field: list[Segment] = []
+        is_open = False
+        for text, quoted, splits in self._pieces(word.parts):
+            if quoted or not splits:
+                field.append((text, quoted))
+                is_open = is_open or quoted or bool(text)
+                continue
+            for number, piece in enumerate(BLANKS.split(text)):
+                if number and is_open:
+                    yield field
+                    field, is_open = [], False
+                if piece:
+                    field.append((piece, False))
+                    is_open = True
+        if is_open:
+            yield field
 
-    def regex(self, word: Word) -> str:
-        """Return a word as a regular expression, in which what was quoted means itself."""
-        return "".join(re.escape(text) if literal else text for text, literal in self._pieces(word))
-
-    def number(self, word: Word) -> int:
-        """Return the value of an arithmetic expression. Raises: ArithmeticProblem."""
-        return self.evaluated(self.text(word))
-
-    def evaluated(self, text: str) -> int:
-        """Return the value of an arithmetic expression that is expanded. Raises: ArithmeticProblem."""
-        try:
-            return evaluated(text, self.state)
-        except Unbound as unbound:
-            self._say(f"{unbound}: unbound variable")
-            raise Ended(self.state.code_without_value) from None
-
-    # Fields
-
-    def _pieces(self, word: Word) -> Field:
-        """Return a word in pieces that are not split."""
-        pieces: Field = []
-        for number, part in enumerate(word.parts):
+    def _pieces(self, parts: Sequence[Part]) -> Iterator[tuple[str, bool, bool]]:
+        """Yield the text of each part, whether it is quoted, and whether it is split."""
+        for part in parts:
             if isinstance(part, Text):
-                pieces += self._text_pieces(part, word, is_first=number == 0)
-            else:
-                values = self._value(part, word)
-                separator = self._separator() if _is_star(part) else " "
-                pieces.append((separator.join(values) if isinstance(values, list) else values, part.quoted))
-        return pieces
+                yield part.text, part.quoted, False
+                continue
+            value = self._value(part)
+            if not part.quoted and "\\" in value and re.search(r"[*?\[]", value):
+                raise NotExact("a pattern with a backslash")
+            yield value, part.quoted, True
 
-    def _text_pieces(self, part: Text, word: Word, *, is_first: bool) -> Field:
-        if not is_first or part.quoted or "~" not in part.text:
-            return [(part.text, part.quoted)]
-        begins = re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)", part.text)
-        before = begins.group() if begins else ""
-        home = self._home(part.text[len(before) :], word)
-        return [(part.text, False)] if home is None else [(before, False), (home[0], True), (home[1], False)]
-
-    def _home(self, text: str, word: Word) -> tuple[str, str] | None:
-        """Return what a leading tilde means, and the rest; None when it means itself."""
-        if not text.startswith("~"):
-            return None
-        name, slash, rest = text[1:].partition("/")
-        if not slash and len(word.parts) > 1:
-            return None
-        if name == "":
-            found: str | None = self.state.variables.get("HOME", HOME)
-        elif name in {"+", "-"}:
-            found = self.state.variables.get("PWD" if name == "+" else "OLDPWD")
-        else:
-            found = HOME if name == "root" else None
-        return None if found is None else (found, slash + rest)
-
-    def _fields(self, word: Word) -> list[Field]:
-        fields: list[Field] = []
-        field = self._added(word, fields, None, splits=False)
-        return fields if field is None else [*fields, field]
-
-    def _added(self, word: Word, fields: list[Field], field: Field | None, *, splits: bool) -> Field | None:
-        """Add a word, or with ``splits`` that of ``${name:-word}``, whose own text is split, too; return the open field."""
-        for number, part in enumerate(word.parts):
-            if isinstance(part, Text) and splits and not part.quoted:
-                field = self._split(part.text, fields, field)
-            elif isinstance(part, Text):
-                field = [*(field or []), *self._text_pieces(part, word, is_first=number == 0)]
-            elif isinstance(part, Parameter) and not part.quoted and (chosen := self._chosen(part)) is not None:
-                field = self._added(chosen, fields, field, splits=True)
-            else:
-                values = self._value(part, word)
-                if isinstance(values, list):
-                    field = self._each(values, part.quoted, fields, field)
-                elif part.quoted:
-                    field = [*(field or []), (values, True)]
-                else:
-                    field = self._split(values, fields, field)
-        return field
-
-    def _each(self, values: list[str], quoted: bool, fields: list[Field], field: Field | None) -> Field | None:
-        """Add ``$@``: each value is a field of its own."""
-        if quoted and not values and field == [("", True)]:
-            return None
-        for number, value in enumerate(values):
-            if number and field is not None:
-                fields.append(field)
-                field = None
-            field = [*(field or []), (value, True)] if quoted else self._split(value, fields, field)
-        return field
-
-    def _split(self, text: str, fields: list[Field], field: Field | None) -> Field | None:
-        """Add a text that IFS cuts; return the field that is still open."""
-        separators = self.state.variables.get("IFS", BLANKS)
-        if not separators:
-            return [*(field or []), (text, False)] if text else field
-        blanks = "".join(letter for letter in separators if letter in BLANKS)
-        blank = f"[{re.escape(blanks)}]" if blanks else NEVER
-        other = f"[{re.escape(separators)}]" if blanks != separators else NEVER
-        for number, piece in enumerate(re.split(f"({blank}*(?!{blank}){other}{blank}*|{blank}+)", text)):
-            if number % 2 == 0:
-                field = [*(field or []), (piece, False)] if piece else field
-            elif field is not None or piece.strip(blanks):
-                fields.append(field or [("", True)])
-                field = None
-        return field
-
-    def _found(self, field: Field) -> list[str]:
-        """Return the paths that a field finds, or its text."""
-        text = "".join(piece for piece, _ in field)
-        if "f" in self.state.options or not any(not literal and re.search(r"[*?\[]", piece) for piece, literal in field):
-            return [text]
-        pattern = "".join(escaped(piece) if literal else piece for piece, literal in field)
-        return matching_paths(pattern, self.files, self.state.cwd) or [text]
-
-    # Values
-
-    def _say(self, text: str) -> None:
-        self._complain(f"{self.state.prefix}{text}\n")
-
-    def _separator(self) -> str:
-        return self.state.variables.get("IFS", BLANKS)[:1]
-
-    def _value(self, part: Part, word: Word) -> str | list[str]:
-        if isinstance(part, Parameter):
-            return self._parameter(part, word)
-        if isinstance(part, ArithmeticPart):
-            try:
-                return str(self.number(part.expression))
-            except ArithmeticProblem as problem:
-                self._say(f"{problem}")
-                raise Abandoned from None
-        if isinstance(part, Text):
-            return part.text
-        return self._substitute(part.script)
-
-    def _looked_up(self, name: str) -> str | list[str] | None:
-        state = self.state
-        if name in state.variables:
-            return state.variables[name]
-        if name.isdigit():
-            number = int(name)
-            if not number:
-                return state.name
-            return state.arguments[number - 1] if number <= len(state.arguments) else None
-        if name in RESTLESS:
-            raise UnsupportedSyntax(f"${name}", "a variable that bash computes")
-        if name in {"@", "*"}:
-            return list(state.arguments)
-        letters = "".join(sorted(option for option in state.options if len(option) == 1))
-        special = {"?": str(state.status), "#": str(len(state.arguments)), "$": PROCESS_ID, "-": f"{letters}hBc"}
-        return special.get(name) or FIXED.get(name)
-
-    def _parameter(self, part: Parameter, word: Word) -> str | list[str]:
-        state = self.state
-        if not part.name:
-            self._say(f"{word.raw}: bad substitution")
-            raise Abandoned
-        if (chosen := self._chosen(part)) is not None:
-            return self.text(chosen)
-        value = self._looked_up(part.name)
-        if part.indirect and isinstance(value, str):
-            value = self._looked_up(value) if re.fullmatch(r"[A-Za-z_0-9]+", value) else None
-        if value is None:
-            if part.operator.lstrip(":") in {"-", "+", "="}:
-                return ""
-            if "u" in state.options and part.name != "!":
-                sign = "$" if part.name.isdigit() else ""
-                self._say(f"{sign}{part.name}: unbound variable")
-                raise Ended(state.code_without_value)
-            value = ""
-        if part.length:
-            return str(len(value))
-        if part.name == "*" and part.quoted and isinstance(value, list) and not part.operator:
-            return self._separator().join(value)
-        if not part.operator or part.operator.lstrip(":") in {"-", "+", "=", "?"}:
-            return value
-        if isinstance(value, list):
-            return self._cut_list(value, part) if part.operator == ":" else [self._changed(one, part) for one in value]
-        return self._changed(value, part)
-
-    def _chosen(self, part: Parameter) -> Word | None:
-        """Return the word that ``${name:-word}`` and its like put in the place of a value, None when there is another."""
-        operator = part.operator.lstrip(":") if part.operator != ":" else ""
-        if operator not in {"-", "+", "=", "?"} or part.argument is None:
-            return None
-        value = self._looked_up(part.name) if part.name else None
-        if isinstance(value, list):
-            value = " ".join(value) if value else None
-        is_missing = value is None or (part.operator.startswith(":") and not value)
-        if operator == "+":
-            return NOTHING if is_missing else part.argument
-        if not is_missing:
-            return None
-        if operator == "-":
-            return part.argument
-        if operator == "=":
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part.name):
-                self._say(f"${part.name}: cannot assign in this way")
-                raise Abandoned
-            self.state.variables[part.name] = self.text(part.argument)
-            return None
-        default = "parameter null or not set" if part.operator.startswith(":") else "parameter not set"
-        said = self.text(part.argument) if part.argument.parts else default
-        self._say(f"{part.name}: {said}")
-        raise Ended(self.state.code_without_value)
-
-    def _changed(self, value: str, part: Parameter) -> str:
-        argument, operator = part.argument, part.operator
-        if argument is None:
-            return value
-        if operator in {"#", "##", "%", "%%"}:
-            return _trimmed(value, operator, expression(self.pattern(argument)))
-        if operator.startswith("/"):
-            second = self._pieces(part.second) if part.second is not None else []
-            return _replaced(value, operator, expression(self.pattern(argument)), second)
-        if operator[:1] in {"^", ","}:
-            return _with_case(value, operator, expression(self.pattern(argument)) if argument.parts else ".")
-        return self._cut(value, part)
-
-    def _numbers(self, part: Parameter) -> tuple[int, int | None, str]:
-        """Return the offset and the length of ``${name:offset:length}``, and the length's text."""
-        first, colon, second = self.text(part.argument or NOTHING).partition(":")
-        try:
-            return self.evaluated(first), self.evaluated(second) if colon else None, second
-        except ArithmeticProblem as problem:
-            self._say(f"{part.name}: {problem}")
-            raise Abandoned from None
-
-    def _cut_list(self, values: list[str], part: Parameter) -> list[str]:
-        """Return ``${@:offset:length}``, in which the first argument has the number 1."""
-        start, size, second = self._numbers(part)
-        numbered = [self.state.name, *values]
-        if start < 0:
-            start += len(numbered)
-        if not 0 <= start <= len(numbered):
-            return []
-        if size is not None and size < 0:
-            self._say(f"{second}: substring expression < 0")
-            raise Abandoned
-        return numbered[start:] if size is None else numbered[start : start + size]
-
-    def _cut(self, value: str, part: Parameter) -> str:
-        """Return ``${name:offset:length}``."""
-        start, size, second = self._numbers(part)
-        if start < 0:
-            start += len(value)
-        if not 0 <= start <= len(value):
-            return ""
-        if size is None:
-            return value[start:]
-        end = start + size if size >= 0 else len(value) + size
-        if end < start:
-            self._say(f"{second}: substring expression < 0")
-            raise Abandoned
-        return value[start:end]
+    def _value(self, part: Expansion) -> str:
+        if part.script is not None:
+            return self._substitute(part.script)
+        if part.name == "?":
+            return str(self._state.status)
+        value = self._state.variables.get(part.name)
+        if part.operator == "#":
+            if value and not value.isascii():
+                raise NotExact("the length of text that is not ASCII")
+            return str(len(value or ""))
+        is_set = value is not None if len(part.operator) == 1 else bool(value)
+        if part.operator[-1:] == "+":
+            return part.default if is_set else ""
+        return (value if is_set else part.default) or ""
 
 
-NOTHING = Word(raw="", parts=(), plain="")
-"""What ``${name:+word}`` is when the name has no value."""
+def _has_pattern(field: Sequence[Segment]) -> bool:
+    return any(not quoted and ("*" in text or "?" in text or "[" in text) for text, quoted in field)
 
 
-def _is_star(part: Part) -> bool:
-    return isinstance(part, Parameter) and part.name == "*"
+def pattern_of(field: Sequence[Segment]) -> str:
+    """Return a pattern of the shell as a regular expression."""
+    return "".join(re.escape(text) if quoted else _translated(text) for text, quoted in field)
 
 
-def _trimmed(value: str, operator: str, regex: str) -> str:
-    compiled = re.compile(regex, re.DOTALL)
-    places = range(len(value) + 1)
-    if operator in {"#", "##"}:
-        for end in places if operator == "#" else reversed(places):
-            if compiled.fullmatch(value, 0, end):
-                return value[end:]
-    else:
-        for start in reversed(places) if operator == "%" else places:
-            if compiled.fullmatch(value, start):
-                return value[:start]
-    return value
+def _translated(text: str) -> str:
+    if re.search(r"[\[\\]", text) or not text.isascii():
+        raise NotExact(f"the pattern {text}")
+    return "".join({"*": "(?s:.)*", "?": "(?s:.)"}.get(letter) or re.escape(letter) for letter in text)
 
 
-def _replaced(value: str, operator: str, regex: str, replacement: Field) -> str:
-    """Replace what a pattern finds; an ampersand that is not quoted means what was found."""
-    if not regex:
-        return value
+def _matching_paths(field: Sequence[Segment], disk: Disk) -> list[str]:
+    """Return the sorted paths that match a field with a pattern; without one, the field's text."""
+    components: list[list[Segment]] = [[]]
+    for text, quoted in field:
+        first, *others = text.split("/")
+        components[-1].append((first, quoted))
+        components += [[(other, quoted)] for other in others]
+    found = [""]
+    for number, component in enumerate(components):
+        is_last = number == len(components) - 1
+        found = [path for prefix in found for path in _matching(prefix, component, disk, is_last=is_last)]
+    return sorted(found, key=lambda path: path.encode(errors="surrogateescape")) or ["".join(text for text, _ in field)]
 
-    def put(found: re.Match[str]) -> str:
-        return "".join(text if literal else text.replace("&", found.group()) for text, literal in replacement)
 
-    anchored = {"/#": rf"\A(?:{regex})", "/%": rf"(?:{regex})\Z"}.get(operator, regex)
-    return re.sub(anchored, put, value, count=0 if operator == "//" else 1, flags=re.DOTALL)
-
-
-def _with_case(value: str, operator: str, regex: str) -> str:
-    compiled = re.compile(regex, re.DOTALL)
-    change = str.upper if operator[0] == "^" else str.lower
-    size = len(value) if len(operator) > 1 else 1
-    return "".join(change(one) if compiled.fullmatch(one) else one for one in value[:size]) + value[size:]
+def _matching(prefix: str, component: list[Segment], disk: Disk, *, is_last: bool) -> list[str]:
+    """Return the paths that a component of a pattern leads to from a prefix, with a slash unless it is the last one."""
+    text = "".join(one for one, _ in component)
+    end = "" if is_last else "/"
+    if not _has_pattern(component):
+        path = prefix + text
+        if is_last and not text:
+            return [path] if disk.kind(prefix) == "directory" else []
+        exists = not text or (disk.kind(path) != "" if is_last else disk.kind(path) == "directory")
+        return [path + end] if exists else []
+    if disk.kind(prefix or ".") != "directory":
+        return []
+    expression = re.compile(pattern_of(component))
+    names = [name for name in disk.names(prefix or ".") if text.startswith(".") or not name.startswith(".")]
+    if any(not name.isascii() for name in names) and "?" in text:
+        raise NotExact("a pattern where names are not ASCII")
+    if text.startswith(".") and (expression.fullmatch(".") or expression.fullmatch("..")):
+        raise NotExact("a pattern that matches . and ..")
+    return [
+        prefix + name + end
+        for name in names
+        if expression.fullmatch(name) and (is_last or disk.kind(prefix + name) == "directory")
+    ]

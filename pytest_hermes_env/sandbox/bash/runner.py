@@ -1,431 +1,350 @@
-"""Runs a script on the in-memory machine.
-
-Place in the flow: `Shell.run` makes one `Runner` for each line. Commands of a pipeline run one after the other, each to its end.
-"""
+"""Runs a parsed command line on the in-memory machine. The commands of a pipeline run one after the other, each to its end."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
-from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.command_names import commands_of
-from pytest_hermes_env.sandbox.bash.expansion import Expander
-from pytest_hermes_env.sandbox.bash.grammar import parse
-from pytest_hermes_env.sandbox.bash.lexer import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.redirection import Refused, redirected
-from pytest_hermes_env.sandbox.bash.state import Abandoned, Ended, Place, Returned, State
-from pytest_hermes_env.sandbox.bash.streams import Sink, Source, Streams
-from pytest_hermes_env.sandbox.bash.tree import (
-    AndOr,
-    Assignment,
-    Function,
-    Node,
-    Pipeline,
-    Redirect,
-    Script,
-    Sequence,
-    Simple,
-)
-from pytest_hermes_env.sandbox.commands import UnsupportedOption
-from pytest_hermes_env.sandbox.commands.process import path_of
-from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.errors import UnknownCommand
+from pytest_hermes_env.sandbox.bash import syntax
+from pytest_hermes_env.sandbox.bash.builtins import BUILTINS, OTHER_BUILTINS, OTHER_PROGRAMS, holds
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
+from pytest_hermes_env.sandbox.bash.commands.grep import grep
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program
+from pytest_hermes_env.sandbox.bash.commands.text import TEXT
+from pytest_hermes_env.sandbox.bash.commands.tree import TREE
+from pytest_hermes_env.sandbox.bash.expansion import Expander, pattern_of
+from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
+from pytest_hermes_env.sandbox.bash.state import Ended, Sink, Source, State, Streams
+from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 
-__all__ = ["Answer", "Builtin", "Handlers", "Knows", "Runner"]
+__all__ = ["Answer", "Knows", "Runner"]
 
 MOST_STEPS = 10_000
-"""Commands that one line may run: a loop without an end is refused."""
-MOST_CALLS = 40
-"""Functions, scripts and substitutions that may run inside each other."""
-SYNTAX_ERROR = 2
-DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
-"""Builtins whose arguments may be assignments, which are not split."""
-DIRECTORIES = ("/bin/", "/usr/bin/", "/usr/local/bin/")
+"""Commands that one line may run."""
+DIRECTORIES = ("/bin/", "/usr/bin/")
+PROGRAMS: dict[str, Program] = {**TEXT, **TREE, "grep": grep}
+WAITING = frozenset({"wc", "sort", "tail"})
+"""Programs that write nothing before their input ends."""
 
-
-Builtin: TypeAlias = "Callable[[Runner, tuple[str, ...], Streams], int]"
-"""Does its work with its words, name first, and returns the exit code. Raises: what it does not know → UnsupportedOption."""
 Answer: TypeAlias = Callable[[str, tuple[str, ...]], Outcome | None]
 Knows: TypeAlias = Callable[[str, tuple[str, ...]], bool]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Handlers:
-    """What a runner calls for the parts of a script that it does not run itself; each is given the runner.
-
-    ``builtins`` are bash's own commands, ``programs`` those of the machine, which have a path, too.
-    """
-
-    builtins: Mapping[str, Builtin]
-    programs: Mapping[str, Builtin]
-    compound: Callable[[Runner, Any, Streams], int]
-    script_file: Callable[[Runner, tuple[str, ...], str, Streams], int]
-    substitution: Callable[[Runner, Script, Streams], str]
+class _Refused(Exception):
+    """A redirection failed; the message is written."""
 
 
 class Runner:
-    """Runs one line. ``state`` is that of the shell or subshell that runs at the moment.
+    """Runs one line. ``state`` is that of the shell or subshell that runs at the moment."""
 
-    ``last_substitution`` is the exit code of the last ``$(...)`` of a command, ``traces`` how many signs a line of ``set -x`` has.
-    """
-
-    def __init__(
-        self, files: Files, state: State, handlers: Handlers, *, answer: Answer | None = None, knows: Knows | None = None
-    ) -> None:
-        self.files = files
+    def __init__(self, disk: Disk, state: State, *, answer: Answer, knows: Knows | None) -> None:
+        self.disk = disk
         self.state = state
-        self._handlers = handlers
-        self.answer = answer
-        self.knows = knows
-        self.last_substitution = 0
-        self._steps = 0
-        self._calls = 0
-        self.traces = 2 if state.place.syntax_name else 1
+        self._answer = answer
+        self._knows = knows
+        self._steps = self._substituted = 0
+        self._has_programs = any(disk.files.is_dir(place) for place in ("/bin", "/sbin", "/usr"))
 
-    # Before
-
-    def check(self, script: Script) -> None:
-        """Raise UnknownCommand for a command whose name stands in the source and is nobody's."""
-        simple = [node for node in commands_of(script) if isinstance(node, Simple)]
-        if any(node.words and node.words[0].plain in {"eval", "source", "."} for node in simple):
-            return  # they may define functions
-        defined = {node.name for node in commands_of(script) if isinstance(node, Function)} | self.state.functions.keys()
-        for node in simple:
+    def check(self, simples: Sequence[syntax.Simple]) -> None:
+        """Raise what can be said before anything runs: UnknownCommand, or NotExact for a builtin that is not known."""
+        for node in simples:
             name = node.words[0].plain if node.words else None
-            if name is None or name in defined or self.is_known(name) or "/" in name:
+            if name in {None, "timeout"} or self._program(name) is not None or "/" in name:
                 continue
             words = tuple(word.raw if word.plain is None else word.plain for word in node.words)
-            is_certain = all(word.plain is not None for word in node.words)
-            if not (self.knows is not None and self.knows(node.text, words)) and is_certain:
+            if self._knows is not None and self._knows(node.text, words):
+                continue
+            if OTHER_BUILTINS.fullmatch(name):
+                self._check_lookup(words)
+            elif OTHER_PROGRAMS.fullmatch(name):
+                raise NotExact(f"the program {name}")
+            elif all(word.plain is not None for word in node.words):
                 raise UnknownCommand(words, node.text)
 
-    def is_known(self, name: str) -> bool:
-        """Return whether a name is a function's, a builtin's or a program's."""
-        return name in self.state.functions or self.is_builtin(name) or self.is_program(self.program_name(name))
+    def _check_lookup(self, words: Sequence[str]) -> None:
+        """Raise NotExact for a builtin that is not known: for all but ``command -v`` with a name that is known."""
+        if tuple(words[:2]) != ("command", "-v") or len(words) != 3:  # noqa: PLR2004 - and a name
+            raise NotExact(f"{words[0]} command")
+        name = words[2]
+        is_known = self._program(name) is not None or (self._knows is not None and self._knows(name, (name,)))
+        if not is_known or "/" in name:
+            raise NotExact(f"command -v {name}")
+        if name not in BUILTINS:
+            self._check_path(name)
 
-    def is_builtin(self, name: str) -> bool:
-        """Return whether a name is one of bash's own commands."""
-        return name in self._handlers.builtins
-
-    def is_program(self, name: str) -> bool:
-        """Return whether a name is a program's."""
-        return name in self._handlers.programs
-
-    @staticmethod
-    def program_name(name: str) -> str:
-        """Return a program's name without the directories where programs are."""
-        for directory in DIRECTORIES:
-            if name.startswith(directory) and "/" not in name[len(directory) :]:
-                return name[len(directory) :]
-        return name
-
-    def path(self, name: str) -> str:
-        """Return a word as an absolute path, seen from the working directory."""
-        return path_of(name, self.files, self.state.cwd)
-
-    # Scripts
-
-    def script(self, script: Script, streams: Streams, *, recovers: bool = False) -> int:
-        """Run a script and return its exit code. ``recovers``: what an expansion abandons is only the command it is in."""
-        state = self.state
-        code = 0
-        for node, warnings in script.commands:
-            self._warn(script, warnings, streams)
-            try:
-                code = self.run(node, streams)
-            except Abandoned as abandoned:
-                if not recovers:
-                    raise
-                code = state.status = abandoned.code
-        if script.problem is not None:
-            self._warn(script, script.warnings, streams)
-            problem = script.problem
-            prefix = state.place.syntax_prefix(problem.line)
-            self.complain(streams, f"{prefix}{problem.text}\n")
-            if problem.shown is not None:
-                self.complain(streams, f"{prefix}`{problem.shown}'\n")
-            code = state.status = SYNTAX_ERROR
-        return code
-
-    def _warn(self, script: Script, warnings: tuple[tuple[int, str], ...], streams: Streams) -> None:
-        """Tell of here-documents that the end of the source cut off."""
-        place = self.state.place
-        for line, delimiter in warnings:
-            told = f"here-document at line {place.before + line} delimited by end-of-file (wanted `{delimiter}')"
-            self.complain(streams, f"{place.prefix(script.lines)}warning: {told}\n")
-
-    def text(self, text: str, streams: Streams, *, place: Place, recovers: bool = False) -> int:
-        """Run a text in the present shell, as coming from ``place``."""
-        script = parse(text)
-        outer, self.state.place = self.state.place, place
-        state, line = self.state, self.state.line
-        with self.deeper(text):
-            try:
-                return self.script(script, streams, recovers=recovers)
-            finally:
-                state.place, state.line = outer, line
-
-    @contextmanager
-    def deeper(self, text: str) -> Iterator[None]:
-        """Run inside of something else that runs. Raises: too deep → UnsupportedSyntax."""
-        self._calls += 1
-        try:
-            if self._calls > MOST_CALLS:
-                raise UnsupportedSyntax(text, f"more than {MOST_CALLS} nested calls")
-            yield
-        finally:
-            self._calls -= 1
-
-    def subshell(self, body: Callable[[], int], *, is_simple: bool = False) -> int:
-        """Run something on a copy of the state; return its exit code, also when it ends the shell."""
-        outer = self.state
-        self.state = outer.copy()
-        self.state.subshells += not is_simple
-        self.state.loops = 0
-        try:
-            return body()
-        except (Ended, Abandoned, Returned) as end:
-            return end.code
-        finally:
-            self.state = outer
-
-    # Complaints
-
-    @staticmethod
-    def complain(streams: Streams, text: str) -> None:
-        """Write to standard error."""
-        error = streams[2]
-        if isinstance(error, Sink):
-            error.buffer += text.encode(errors="surrogateescape")
-            error.flush()
-
-    def say(self, streams: Streams, text: str, code: int = 1) -> int:
-        """Complain as bash does of the present line, and return the exit code."""
-        self.complain(streams, f"{self.state.prefix}{text}\n")
-        return code
-
-    @staticmethod
-    def write(streams: Streams, text: str) -> None:
-        """Write to standard output."""
-        out = streams[1]
-        if isinstance(out, Sink):
-            out.buffer += text.encode(errors="surrogateescape")
-            out.flush()
-
-    def expander(self, streams: Streams) -> Expander:
-        """Return what expands words in the present shell."""
-        return Expander(
-            self.files,
-            self.state,
-            substitute=lambda script: self._handlers.substitution(self, script, streams),
-            complain=lambda text: self.complain(streams, text),
-        )
+    def _program(self, name: str) -> Program | None:
+        found = BUILTINS.get(name) or PROGRAMS.get(name)
+        if found is None and name.startswith(DIRECTORIES):
+            return PROGRAMS.get(name.rpartition("/")[2])
+        return found
 
     # Commands of commands
 
-    def run(self, node: Node, streams: Streams) -> int:
-        """Run a command; its exit code is the status, too. Raises: Ended, Abandoned, Jump, Returned."""
-        if isinstance(node, Simple):
-            code = self._simple(node, streams)
-        elif isinstance(node, AndOr):
-            code = self._and_or(node, streams)
-        elif isinstance(node, Sequence):
-            code = 0
-            for one in node.nodes:
-                code = self.run(one, streams)
-        elif isinstance(node, Pipeline):
-            code = self._pipeline(node, streams)
-        elif isinstance(node, Function):
-            self.state.functions[node.name] = (node, self.state.place)
-            code = 0
-        else:
-            code = self._handlers.compound(self, node, streams)
+    def run(self, script: syntax.Script, streams: Streams) -> int:
+        """Run commands one after the other. Raises: Ended, NotExact, UnknownCommand."""
+        code = 0
+        for node in script:
+            code = self._step(node, streams)
+        return code
+
+    def _step(self, node: syntax.Node, streams: Streams) -> int:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise NotExact(f"more than {MOST_STEPS} steps")
+        code = self._run(node, streams)
         self.state.status = code
         return code
 
-    def failed(self, code: int) -> int:
-        """Return the exit code of a command; a failure ends the shell under ``set -e``, unless it is a condition."""
-        if code and "e" in self.state.options and not self.state.guards:
-            raise Ended(code)
+    def _run(self, node: syntax.Node, streams: Streams) -> int:
+        if isinstance(node, syntax.Simple):
+            return self._simple(node, streams)
+        if isinstance(node, syntax.AndOr):
+            code = self._step(node.first, streams)
+            for operator, one in node.rest:
+                if (operator == "&&") == (code == 0):
+                    code = self._step(one, streams)
+            return code
+        if isinstance(node, syntax.Pipeline):
+            code = self._pipeline(node.commands, streams)
+            return int(not code) if node.negated else code
+        try:
+            with self._redirected(node.redirects, streams) as inner:
+                return self._compound(node, inner)
+        except _Refused:
+            raise NotExact("a failed redirection of several commands") from None
+
+    def _compound(self, node: syntax.Group | syntax.If | syntax.For | syntax.Condition, streams: Streams) -> int:
+        if isinstance(node, syntax.Group):
+            return self._subshell(node.body, streams) if node.is_subshell else self.run(node.body, streams)
+        if isinstance(node, syntax.Condition):
+            return int(not self._holds(node.words, streams))
+        code = 0
+        if isinstance(node, syntax.If):
+            for condition, body in node.branches:
+                if condition is None or self.run(condition, streams) == 0:
+                    return self.run(body, streams)
+            return code
+        for value in self._expander(streams).words(node.words):
+            self.state.assign(node.name, value)
+            code = self.run(node.body, streams)
         return code
+
+    def _holds(self, words: Sequence[syntax.Word], streams: Streams) -> bool:
+        if words[0].raw == "!":
+            return not self._holds(words[1:], streams)
+        expander = self._expander(streams)
+        texts = [expander.text(word) for word in words]
+        if words[1:2] and words[1].raw in {"=", "==", "!="}:
+            is_equal = re.fullmatch(pattern_of(expander.segments(words[2])), texts[0]) is not None
+            return is_equal == (words[1].raw != "!=")
+        return holds(texts, self.disk)
+
+    # Subshells and pipelines
+
+    def _subshell(self, script: syntax.Script, streams: Streams) -> int:
+        outer, cwd = self.state, self.disk.cwd
+        self.state = outer.copy()
+        try:
+            return self.run(script, streams)
+        except Ended as end:
+            return end.code
+        finally:
+            self.state, self.disk.cwd = outer, cwd
+
+    def _pipeline(self, commands: Sequence[syntax.Node], streams: Streams) -> int:
+        """Run a pipeline. Raises: the order in which its commands do something decides what comes out → NotExact."""
+        if len(commands) == 1:
+            return self._step(commands[0], streams)
+        disk, source, last = self.disk, streams.source, len(commands) - 1
+        reads, writes = disk.reads, disk.writes
+        disk.reads, disk.writes = set(), set()
+        has_complained = False
+        code = 0
+        for number, command in enumerate(commands):
+            out = streams.out if number == last else Sink()
+            complained = len(streams.error.data)
+            earlier, disk.reads = disk.reads, set()
+            code = self._subshell((command,), Streams(source, out, streams.error))
+            if has_complained and not (source.is_used and _waits(command)):
+                raise NotExact("what several commands of a pipeline do at once")
+            if disk.writes and (number < last or disk.writes & earlier):
+                raise NotExact("a file that is written in a pipeline")
+            if number and source.data and not source.is_used:
+                raise NotExact("a pipe that nobody reads")
+            has_complained = has_complained or len(streams.error.data) > complained
+            disk.reads |= earlier
+            source = Source(bytes(out.data))
+        disk.reads, disk.writes = reads | disk.reads, writes | disk.writes
+        return code
+
+    def _substitute(self, script: syntax.Script, streams: Streams) -> str:
+        """Return the output of ``$( )``."""
+        out, prefix = Sink(), self.state.prefix
+        self.state.prefix = None  # bash counts the lines of a substitution in its own way
+        self._substituted = self._subshell(script, Streams(streams.source, out, streams.error))
+        self.state.prefix = prefix
+        if b"\0" in out.data:
+            raise NotExact("a null byte in $( )")
+        return out.data.decode(errors="surrogateescape").rstrip("\n")
+
+    def _expander(self, streams: Streams) -> Expander:
+        return Expander(self.state, self.disk, lambda script: self._substitute(script, streams))
+
+    # Redirections
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Let failures be what a condition asks for."""
-        state = self.state
-        state.guards += 1
-        try:
-            yield
-        finally:
-            state.guards -= 1
-
-    def step(self, text: str) -> None:
-        """Count a step of what ``text`` names. Raises: too many → UnsupportedSyntax."""
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise UnsupportedSyntax(text, f"more than {MOST_STEPS} steps")
-
-    def _and_or(self, node: AndOr, streams: Streams) -> int:
-        with self.guarded():
-            code = self.run(node.first, streams)
-        last = len(node.rest) - 1
-        for number, (operator, command) in enumerate(node.rest):
-            if (operator == "&&") != (code == 0):
-                continue
-            if number == last:
-                return self.run(command, streams)
-            with self.guarded():
-                code = self.run(command, streams)
-        return code
-
-    def _pipeline(self, node: Pipeline, streams: Streams) -> int:
-        if len(node.commands) == 1:
-            with self.guarded():
-                code = self.run(node.commands[0], streams)
-            return int(not code) if node.negated else code
-        codes: list[int] = []
-        stdin = streams[0]
-        for number, command in enumerate(node.commands):
-            inner: Streams = {**streams, 0: stdin}
-            if number < len(node.merges):
-                pipe = Sink()
-                inner[1] = pipe
-                if node.merges[number]:
-                    inner[2] = pipe
-            is_simple = isinstance(command, Simple)
-            codes.append(self.subshell(lambda one=command, where=inner: self.run(one, where), is_simple=is_simple))  # type: ignore[misc]
-            if number < len(node.merges):
-                stdin = Source(bytes(pipe.buffer))
-        code = next((one for one in reversed(codes) if one), 0) if "pipefail" in self.state.options else codes[-1]
-        if node.negated:
-            return int(not code)
-        return self.failed(code)
-
-    def redirected(self, redirects: tuple[Redirect, ...], streams: Streams) -> Streams:
-        """Return the streams as redirections leave them. Raises: Refused."""
+    def _redirected(self, redirects: Sequence[syntax.Redirect], streams: Streams) -> Iterator[Streams]:
+        """Give the streams as redirections leave them, and write files at the end. Raises: _Refused."""
         if not redirects:
-            return streams
-        return redirected(redirects, streams, self.expander(streams))
+            yield streams
+            return
+        sinks: list[tuple[Sink, bool]] = []
+        count = len(self.disk.opened)
+        try:
+            for redirect in redirects:
+                streams = self._redirect(redirect, streams, sinks)
+            yield streams
+        finally:
+            del self.disk.opened[count:]
+            for sink, append in sinks:
+                if sink.data:
+                    self.disk.write(sink.path, bytes(sink.data), append=append)
+
+    def _redirect(self, redirect: syntax.Redirect, streams: Streams, sinks: list[tuple[Sink, bool]]) -> Streams:
+        operator, target = redirect.operator, redirect.target
+        assert target is not None
+        if operator.startswith("<<"):
+            text = self._expander(streams).text(target) + ("\n" if operator == "<<<" else "")
+            return replace(streams, source=Source(text.encode(errors="surrogateescape")))
+        if operator == ">&":
+            return self._to(redirect, streams, streams.out if target.plain == "1" else streams.error)
+        names = self._expander(streams).words((target,))
+        if len(names) != 1:
+            raise NotExact("an ambiguous redirect")
+        try:
+            if operator == "<":
+                source = Source(self.disk.read(names[0]))
+                self.disk.opened.append(self.disk.path(names[0]))
+                return replace(streams, source=source)
+            sink = self._opened(names[0], streams, sinks, append=operator.endswith(">>"))
+        except IsADirectoryError:
+            raise NotExact("a directory as a file") from None
+        except OSError as error:
+            streams.error.write(self.state.message(f"{names[0]}: {os.strerror(error.errno or 0)}"))
+            raise _Refused from None
+        return self._to(redirect, streams, sink)
+
+    @staticmethod
+    def _to(redirect: syntax.Redirect, streams: Streams, sink: Sink) -> Streams:
+        if redirect.operator.startswith("&"):
+            return replace(streams, out=sink, error=sink)
+        return replace(streams, out=sink) if redirect.fd == 1 else replace(streams, error=sink)
+
+    def _opened(self, name: str, streams: Streams, sinks: list[tuple[Sink, bool]], *, append: bool) -> Sink:
+        """Return what collects the data for a file, which is made or emptied first."""
+        if name in {"/dev/stdout", "/dev/stderr"}:
+            sink = streams.out if name == "/dev/stdout" else streams.error
+            if sink.path:
+                raise NotExact(name)
+            return sink
+        if name == "/dev/null":
+            return Sink(name)
+        path = self.disk.path(name)
+        self.disk.write(path, b"", append=append or path not in self.disk.files)
+        self.disk.opened.append(path)
+        sink = Sink(path)
+        sinks.append((sink, append))
+        return sink
 
     # Simple commands
 
-    def _simple(self, node: Simple, streams: Streams) -> int:
-        self.step(node.text)
-        state = self.state
-        state.line = node.line
-        self.last_substitution = 0
+    def _simple(self, node: syntax.Simple, streams: Streams) -> int:
+        self._substituted = 0
         words = self._words(node, streams)
-        if node.redirects:
-            try:
-                inner = self.redirected(node.redirects, streams)
-            except Refused as refused:
-                return self.failed(self.say(streams, str(refused)))
-        else:
-            inner = streams
-        if not words:
-            for assignment in node.assignments:
-                self._assign(assignment, streams)
-            return self.failed(self.last_substitution)
-        if not node.assignments:
-            self._trace(streams, words)
-            return self.failed(self.execute(words, node.text, inner))
-        return self.failed(self._with_assignments(node, words, streams, inner))
-
-    def _words(self, node: Simple, streams: Streams) -> tuple[str, ...]:
-        if all(word.plain is not None for word in node.words):
-            return tuple(word.plain for word in node.words if word.plain is not None)
-        expander = self.expander(streams)
-        if node.words[0].plain in DECLARING:
-            words: list[str] = []
-            for word in node.words:
-                words += [expander.assigned(word)] if ASSIGNMENT.match(word.raw) else expander.words((word,))
-            return tuple(words)
-        return tuple(expander.words(node.words))
-
-    def _with_assignments(self, node: Simple, words: tuple[str, ...], streams: Streams, inner: Streams) -> int:
-        """Run a command with variables that are set for it alone."""
-        state = self.state
-        kept = {one.name: (state.variables.get(one.name), one.name in state.exported) for one in node.assignments}
+        if not words and any(redirect.operator == "<" for redirect in node.redirects):
+            raise NotExact("a redirection without a command")
         try:
-            for assignment in node.assignments:
-                self._assign(assignment, streams)
-                state.exported.add(assignment.name)
-            self._trace(streams, words)
-            return self.execute(words, node.text, inner)
-        finally:
-            for name, (value_before, was_exported) in kept.items():
-                if value_before is None:
-                    state.variables.pop(name, None)
-                else:
-                    state.variables[name] = value_before
-                if not was_exported:
-                    state.exported.discard(name)
+            with self._redirected(node.redirects, streams) as inner:
+                if not node.assignments:
+                    return self._execute(words, node.text, inner) if words else self._substituted
+                if not words:
+                    self._assign(node, streams)
+                    return self._substituted
+                return self._with_assignments(node, words, inner)
+        except _Refused:
+            if not words:
+                raise NotExact("a failed redirection without a command") from None
+            return 1
 
-    def _assign(self, assignment: Assignment, streams: Streams) -> None:
-        value = self.expander(streams).assigned(assignment.value)
-        self._trace(streams, (value,) if value else (), head=f"{assignment.name}=")
-        before = self.state.variables.get(assignment.name, "") if assignment.appends else ""
-        self.assign(assignment.name, before + value, streams)
+    def _words(self, node: syntax.Simple, streams: Streams) -> Sequence[str]:
+        plain = [word.plain for word in node.words if word.plain is not None]
+        if len(plain) == len(node.words):
+            return plain
+        expander = self._expander(streams)
+        if node.words[0].plain != "export":
+            return expander.words(node.words)
+        found: list[str] = []
+        for word in node.words:  # what is assigned is not split
+            found += [expander.text(word)] if ASSIGNMENT.match(word.raw) else expander.words((word,))
+        return found
 
-    def assign(self, name: str, value: str, streams: Streams) -> None:
-        """Set a variable. Raises: one that cannot be changed → Abandoned."""
-        if name in self.state.readonly:
-            raise Abandoned(self.say(streams, f"{name}: readonly variable"))
-        self.state.variables[name] = value
+    def _assign(self, node: syntax.Simple, streams: Streams) -> None:
+        for name, word in node.assignments:
+            self.state.assign(name, self._expander(streams).text(word))
 
-    def _trace(self, streams: Streams, words: tuple[str, ...], *, head: str = "") -> None:
-        if "x" in self.state.options:
-            self.complain(streams, f"{'+' * self.traces} {head}{' '.join(map(_traced, words))}\n")
-
-    def execute(self, words: tuple[str, ...], text: str, streams: Streams) -> int:
-        """Run a command by its words: answered, a function, a builtin, a program, a script. Raises: UnknownCommand."""
-        answer = self.answer(text, words) if self.answer is not None else None
-        if answer is not None:
-            self.write(streams, answer.output)
-            self.complain(streams, answer.errors)
-            return answer.exit_code
-        name = words[0]
-        if name in self.state.functions:
-            return self._call(name, words, streams)
-        run = self._handlers.builtins.get(name) or self._handlers.programs.get(self.program_name(name))
-        if run is not None:
-            try:
-                return run(self, words, streams)
-            except UnsupportedOption as error:
-                raise UnsupportedSyntax(" ".join(words), str(error)) from error
-        if "/" in name:
-            return self._handlers.script_file(self, words, text, streams)
-        raise UnknownCommand(words, text)
-
-    def _call(self, name: str, words: tuple[str, ...], streams: Streams) -> int:
+    def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
+        """Run a command with variables that are set for it alone."""
+        if words[0] in {"cd", "export", "unset", "exit"}:
+            raise NotExact(f"{words[0]} with variables for it alone")
         state = self.state
-        function, place = state.functions[name]
-        if place.syntax_name:  # it was not defined in a file
-            place = replace(place, name="environment")
-        outer = (state.arguments, state.place, state.line, state.loops)
-        state.arguments, state.place, state.loops = words[1:], place, 0
-        state.scopes.append({})
-        with self.deeper(name):
-            try:
-                return self.run(function.body, streams)
-            except Returned as returned:
-                return returned.code
-            finally:
-                state.arguments, state.place, state.line, state.loops = outer
-                for variable, value in state.scopes.pop().items():
-                    if value is None:
-                        state.variables.pop(variable, None)
-                    else:
-                        state.variables[variable] = value
+        variables, exported = dict(state.variables), set(state.exported)
+        self._assign(node, streams)
+        state.exported |= {name for name, _ in node.assignments}
+        code = self._execute(words, node.text, streams)
+        state.variables.clear()
+        state.variables.update(variables)
+        state.exported = exported
+        return code
+
+    def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:
+        """Run a command by its words: answered, a builtin or a program. Raises: UnknownCommand."""
+        answer = self._answer(text, tuple(words))
+        if answer is not None:
+            streams.source.is_used = True
+            streams.out.write(answer.output.encode(errors="surrogateescape"))
+            streams.error.write(answer.errors.encode(errors="surrogateescape"))
+            return answer.exit_code
+        name, program = words[0], self._program(words[0])
+        if name == "timeout" and len(words) > 2 and re.fullmatch(r"[1-9][0-9]*[smh]?", words[1]):  # noqa: PLR2004 - and a command
+            if words[2] in BUILTINS:
+                raise NotExact("timeout of a builtin")
+            self._check_path(name)
+            return self._execute(words[2:], " ".join(words[2:]), streams)
+        if program is None:
+            if OTHER_BUILTINS.fullmatch(name):
+                self._check_lookup(words)
+                streams.out.write(f"{'' if words[2] in BUILTINS else '/usr/bin/'}{words[2]}\n".encode())
+                return 0
+            if OTHER_PROGRAMS.fullmatch(name):
+                raise NotExact(f"the program {name}")
+            raise UnknownCommand(tuple(words), text)
+        if name not in BUILTINS:
+            self._check_path(name)
+        return program(Process(name=name, arguments=words[1:], disk=self.disk, state=self.state, streams=streams))
+
+    def _check_path(self, name: str) -> None:
+        """Raise NotExact if PATH leads to something else than the system's program."""
+        places = self.state.variables.get("PATH", "").split(":")
+        own = places if self._has_programs else [place for place in places if not place.startswith(("/bin", "/sbin", "/usr"))]
+        if "/" not in name and ("/usr/bin" not in places or any(f"{place}/{name}" in self.disk.files for place in own)):
+            raise NotExact("a PATH of its own")
 
 
-def _traced(word: str) -> str:
-    """Return a word as ``set -x`` writes it."""
-    if not word.isprintable():
-        raise UnsupportedSyntax(word, "the trace of letters that cannot be printed")
-    is_plain = re.fullmatch(r"[A-Za-z0-9_@%+=:,./{}-][A-Za-z0-9_@%+=:,./~#{}-]*", word)
-    return word if is_plain else "'" + word.replace("'", "'\\''") + "'"
+def _waits(command: syntax.Node) -> bool:
+    return isinstance(command, syntax.Simple) and bool(command.words) and command.words[0].plain in WAITING

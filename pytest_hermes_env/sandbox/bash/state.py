@@ -1,128 +1,92 @@
-"""What commands of a line change besides files: directory, variables, functions, options; and how they leave their place."""
+"""What a running command works with: the state of its shell, and its streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+import re
+from dataclasses import dataclass, replace
 
-from pytest_hermes_env.sandbox.bash.tree import Function
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["Abandoned", "Ended", "Jump", "Place", "Returned", "State", "first_variables"]
+__all__ = ["LOCALES", "Ended", "Sink", "Source", "State", "Streams"]
 
-Scope: TypeAlias = "dict[str, str | None]"
+LOCALES = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", ""})
+"""The locales whose order of characters is that of their bytes."""
 
 
-class _Left(Exception):
-    """Something ends before its last command, with an exit code."""
+class Ended(Exception):
+    """``exit``."""
 
-    def __init__(self, code: int = 1) -> None:
+    def __init__(self, code: int) -> None:
         super().__init__(code)
         self.code = code
-
-
-class Ended(_Left):
-    """The shell ends: ``exit``, a failure under ``set -e``, a variable without a value under ``set -u``."""
-
-
-class Abandoned(_Left):
-    """The rest of the line is given up, and the shell goes on: an expansion that bash cannot carry out."""
-
-
-class Returned(_Left):
-    """``return``, out of a function or a sourced file."""
-
-
-class Jump(Exception):
-    """``break`` or ``continue``, out of so many loops."""
-
-    def __init__(self, kind: str, levels: int) -> None:
-        super().__init__(kind, levels)
-        self.kind = kind
-        self.levels = levels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a text that runs comes from, as bash tells it: its name, and the line before its first one."""
-
-    name: str
-    before: int = 0
-    syntax_name: str = ""
-
-    def prefix(self, line: int) -> str:
-        """Return how a complaint about a line begins."""
-        return f"{self.name}: line {self.before + line}: "
-
-    def syntax_prefix(self, line: int) -> str:
-        """Return how a complaint about a line that cannot be read begins."""
-        return f"{self.syntax_name or self.name}: line {self.before + line}: "
-
-
-def first_variables(cwd: str) -> dict[str, str]:
-    """Return the variables of a fresh session. All of them are exported."""
-    return {
-        "HOME": HOME,
-        "LANG": "C.UTF-8",
-        "LOGNAME": "root",
-        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "PWD": cwd,
-        "SHELL": "/bin/bash",
-        "SHLVL": "1",
-        "USER": "root",
-    }
 
 
 @dataclass(kw_only=True)
 class State:
     """The state of one shell; a subshell has a copy.
 
-    ``options`` are the letters of ``set``, and ``pipefail``. ``scopes`` keep what ``local`` hides, one for each function that runs.
-    ``guards`` counts the conditions inside which a failure does not end the shell. ``is_file``: the shell runs a file.
+    ``prefix`` begins the shell's own error messages; it is None where the line number is not known.
     """
 
     cwd: str
     variables: dict[str, str]
     exported: set[str]
-    place: Place
-    readonly: set[str] = field(default_factory=set)
-    functions: dict[str, tuple[Function, Place]] = field(default_factory=dict)
-    options: set[str] = field(default_factory=set)
-    arguments: tuple[str, ...] = ()
-    name: str = "/usr/bin/bash"
+    prefix: str | None
     status: int = 0
-    line: int = 1
-    scopes: list[Scope] = field(default_factory=list)
-    loops: int = 0
-    guards: int = 0
-    sourced: int = 0
-    is_file: bool = False
-    subshells: int = 0
 
     def copy(self) -> State:
         """Return the state of a subshell."""
-        return replace(
-            self,
-            variables=dict(self.variables),
-            exported=set(self.exported),
-            readonly=set(self.readonly),
-            functions=dict(self.functions),
-            options=set(self.options),
-            scopes=[dict(scope) for scope in self.scopes],
-        )
+        return replace(self, variables=dict(self.variables), exported=set(self.exported))
 
-    def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the exported variables, and ``more``."""
-        found = {name: self.variables[name] for name in self.exported if name in self.variables}
-        return {**found, **more} if more else found
+    def assign(self, name: str, value: str) -> None:
+        """Set a variable. Raises: the value changes how commands work → NotExact."""
+        if name in {"PWD", "OLDPWD"} or ((name == "LANG" or name.startswith("LC_")) and value not in LOCALES):
+            raise NotExact(f"{name}={value}")
+        self.variables[name] = value
 
-    @property
-    def code_without_value(self) -> int:
-        """The exit code of a shell that ends because a variable has no value."""
-        return 1 if self.subshells or self.is_file or "e" in self.options else 127
+    def message(self, text: str) -> bytes:
+        """Return an error message of the shell itself. Raises: its line number is not known, or a name has special letters → NotExact."""
+        if self.prefix is None or re.search(r"[^ -~]", text):
+            raise NotExact("an error message with the number of a line")
+        return f"{self.prefix}{text}\n".encode()
 
-    @property
-    def prefix(self) -> str:
-        """How a complaint about the present line begins."""
-        return self.place.prefix(self.line)
+
+class Sink:
+    """Collects what is written. ``path`` is the file that it is written to in the end, ``/dev/null`` for none."""
+
+    __slots__ = ("data", "path")
+
+    def __init__(self, path: str = "") -> None:
+        self.data = bytearray()
+        self.path = path
+
+    def write(self, data: bytes) -> None:
+        """Collect data."""
+        if self.path != "/dev/null":
+            self.data += data
+
+
+class Source:
+    """What can be read, once: nobody can say how much of it a first reader leaves for a second one."""
+
+    __slots__ = ("data", "is_used")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = data
+        self.is_used = False
+
+    def take(self) -> bytes:
+        """Return everything. Raises: it has been read → NotExact."""
+        if self.is_used and self.data:
+            raise NotExact("a second reader of the same input")
+        self.is_used = True
+        return self.data
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Standard input, output and error. Two that lead to one place hold one object."""
+
+    source: Source
+    out: Sink
+    error: Sink

@@ -1,263 +1,166 @@
-"""Reads words: quotes, escapes, variables, substitutions.
+"""Reads one word of a command line: quotes, variables, substitutions.
 
-Place in the flow: `Lexer` reads a word here wherever one begins. What stands inside a substitution is a script again.
+Source: bash 5.2, parse.y and subst.c.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Self
+from collections.abc import Sequence
 
-from pytest_hermes_env.errors import UnsupportedSyntax
-from pytest_hermes_env.sandbox.bash.reading import Reading, Unreadable
-from pytest_hermes_env.sandbox.bash.tree import ArithmeticPart, Parameter, Part, Script, Substitution, Text, Word, word_of
-from pytest_hermes_env.sandbox.commands.escapes import unescaped
+from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
+from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["WordReader"]
+__all__ = ["COMPUTED", "NAME", "WordReader", "checked_name"]
 
-PLAIN = re.compile(r"[^\s\\'\"$`;&|()<>]+")
-QUOTED_RUN = re.compile(r"[^\\\"$`]+")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-SPECIAL = "@*#?$!-0123456789"
-NAME_IN_BRACES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-]")
-OPERATOR_IN_BRACES = re.compile(r":[-=?+]|[-=?+]|##?|%%?|//|/#|/%|/|\^\^?|,,?|:|@")
+PLAIN = re.compile(r"[^ \t\n;&|<>()$`\\\"']+")
+IN_DOUBLE_QUOTES = re.compile(r"[^$`\\\"]+")
+IN_DOCUMENT = re.compile(r"[^$`\\]+")
+NAME = "[A-Za-z_][A-Za-z0-9_]*"
+VARIABLE = re.compile(rf"\$(?:({NAME}|\?)|\{{(#?)({NAME})(?:(:?[-+])([\w./:,@=+ -]*))?\}})", re.ASCII)
+NOT_LITERAL = re.compile(r"\$[({\[0-9@*#!$-]|`")
+"""What begins an expansion that is not known. Any other dollar sign in double quotes is literal."""
+COMPUTED = re.compile(
+    r"_|IFS|RANDOM|SRANDOM|SECONDS|LINENO|BASH\w*|EPOCH\w+|E?UID|PPID|HOST\w+|OSTYPE|MACHTYPE|SHLVL|PIPESTATUS|FUNCNAME|DIRSTACK|"
+    r"GROUPS|OPT(?:IND|ARG|ERR)|SHELLOPTS|COMP_\w+|COMPREPLY|READLINE_\w+|GLOBIGNORE|GLOBSORT|POSIXLY_CORRECT|PS4|TIMEFORMAT|FUNCNEST|"
+    r"ENV|TMOUT|HIST\w+|FIGNORE|MAPFILE|COPROC|CHILD_MAX|EXECIGNORE|LINES|COLUMNS|TZ|QUOTING_STYLE|_POSIX2_VERSION|GREP_\w+|TMPDIR|"
+    r"LC_MESSAGES|LANGUAGE|LD_\w+|POSIX\w*"
+)
+"""Variables that bash computes, or that change what commands do."""
 
 
-class WordReader(Reading):
-    """Reads the words of a source."""
+def checked_name(name: str) -> str:
+    """Return the name of a variable. Raises: bash computes it, or it changes what commands do → NotExact."""
+    if COMPUTED.fullmatch(name):
+        raise NotExact(f"the variable {name}")
+    return name
 
-    def script(self) -> Script:
-        """Return the whole source as a script."""
-        raise NotImplementedError  # the lexer's
 
-    def _script_in_parentheses(self) -> Script:
-        """Read a script and the parenthesis that closes it."""
-        raise NotImplementedError  # the lexer's
+class WordReader:
+    """Reads words from a text; ``at`` is the next character."""
 
-    def _part_of(self, text: str) -> Self:
-        return type(self)(text, self._build)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def substituted_script(self) -> Script:
+        """Read what follows ``$(``, to its end."""
+        raise NotImplementedError
+
+    def word(self, *, is_value: bool = False) -> Word:
+        """Read a word, which is empty if there is none. ``is_value``: of an assignment."""
+        text, start = self.text, self.at
+        found = PLAIN.match(text, start)
+        if found:  # most words are plain text
+            end = found.end()
+            if (end == len(text) or text[end] in " \t\n;&|<>)") and not re.search(r"[*?\[{~]", found[0]):
+                self.at = end
+                return Word(parts=(Text(text=found[0], quoted=False),), raw=found[0], plain=found[0])
+        parts: list[Part] = []
+        while self.at < len(text) and text[self.at] not in " \t\n;&|<>)":
+            self._add_part(parts)
+        raw = text[start : self.at]
+        if raw != "{}" and any("{" in part.text for part in parts if isinstance(part, Text) and not part.quoted):
+            raise NotExact("braces")
+        parts = _with_home(parts, is_value=is_value)
+        return Word(parts=tuple(parts), raw=raw, plain=_plain(parts))
 
     def document(self) -> Word:
-        """Return the whole source as the body of a here-document whose delimiter is not quoted."""
-        parts: list[Part] = []
-        self._quoted(parts, end="", escapes="$`\\")
-        return word_of(self.source, parts)
+        """Read everything as the text of a here-document."""
+        parts = self._quoted(IN_DOCUMENT, "$`\\", end="")
+        return Word(parts=tuple(parts), raw=self.text, plain=_plain(parts))
 
-    def _word(self) -> Word:
-        source, size, start = self.source, len(self.source), self.at
-        parts: list[Part] = []
-        while self.at < size:
-            if plain := PLAIN.match(source, self.at):
-                self.at = plain.end()
-                parts.append(Text(plain.group()))
-                continue
-            letter = source[self.at]
-            if letter in "<>" and source.startswith("(", self.at + 1):
-                raise UnsupportedSyntax(source, f"the process substitution {letter}(...)")
-            if letter == "(" and self.at > start and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*\+?=", source[start : self.at]):
-                raise UnsupportedSyntax(source, "an array")
-            if letter in " \t\n;&|()<>":
-                break
-            if not self._quote(parts):
-                parts.append(Text(letter))  # other white space
-                self.at += 1
-        return word_of(source[start : self.at], parts)
-
-    def _quote(self, parts: list[Part]) -> bool:
-        """Read a quotation, an escape or an expansion outside of double quotes; return whether one was there."""
-        source, at = self.source, self.at
-        letter = source[at]
-        if letter == "\\":
-            following = source[at + 1 : at + 2]
-            self.at += 2 if following else 1
-            if following != "\n":
-                parts.append(Text(following or "\\", quoted=True))
-        elif letter == "'":
-            end = source.find("'", at + 1)
-            if end < 0:
-                raise Unreadable(self._broken_off("'", at))
-            parts.append(Text(source[at + 1 : end], quoted=True))
-            self.at = end + 1
-        elif letter == '"':
+    def _add_part(self, parts: list[Part]) -> None:
+        text = self.text
+        found = PLAIN.match(text, self.at)
+        if found:
+            self.at = found.end()
+            parts.append(Text(text=found[0], quoted=False))
+            return
+        letter = text[self.at]
+        if letter == "(":
+            raise NotExact("an array, a function or a pattern with parentheses")
+        if letter == '"':
             self.at += 1
-            parts.append(Text("", quoted=True))
-            self._quoted(parts, end='"', escapes='$`"\\')
-        elif letter == "$":
-            self._dollar(parts, quoted=False)
-        elif letter == "`":
-            self._backquotes(parts, quoted=False)
+            parts += self._quoted(IN_DOUBLE_QUOTES, '$`"\\', end='"')
+        elif letter == "'":
+            end = text.find("'", self.at + 1)
+            if end < 0:
+                raise NotExact("a quote without its end")
+            parts.append(Text(text=text[self.at + 1 : end], quoted=True))
+            self.at = end + 1
+        elif letter == "\\":
+            following = text[self.at + 1 : self.at + 2]
+            if not following:
+                raise NotExact("a backslash at the end")
+            self.at += 2
+            if following != "\n":
+                parts.append(Text(text=following, quoted=True))
         else:
-            return False
-        return True
+            parts.append(self._expansion(quoted=False))
 
-    def _quoted(self, parts: list[Part], *, end: str, escapes: str) -> None:
-        """Read what stands in double quotes, up to and with ``end``; without one up to the end of the source."""
-        source, size, start = self.source, len(self.source), self.at
-        while self.at < size:
-            letter = source[self.at]
+    def _quoted(self, plain: re.Pattern[str], escapable: str, *, end: str) -> list[Part]:
+        """Read text in double quotes, or of a here-document, to its end."""
+        text = self.text
+        parts: list[Part] = [Text(text="", quoted=True)]
+        while True:
+            found = plain.match(text, self.at)
+            if found:
+                self.at = found.end()
+                parts.append(Text(text=found[0], quoted=True))
+            letter = text[self.at : self.at + 1]
             if letter == end:
                 self.at += 1
-                return
+                return parts
+            if not letter:
+                raise NotExact("a quote without its end")
             if letter == "\\":
-                following = source[self.at + 1 : self.at + 2]
-                self.at += 2 if following else 1
-                if following == "\n":
-                    continue
-                parts.append(Text(following if following and following in escapes else letter + following, quoted=True))
-            elif letter == "$":
-                self._dollar(parts, quoted=True)
-            elif letter == "`":
-                self._backquotes(parts, quoted=True)
-            elif run := QUOTED_RUN.match(source, self.at):
-                self.at = run.end()
-                parts.append(Text(run.group(), quoted=True))
-            else:  # a double quote in a here-document
-                self.at += 1
-                parts.append(Text(letter, quoted=True))
-        if end:
-            raise Unreadable(self._broken_off(end, start))
-
-    def _backquotes(self, parts: list[Part], *, quoted: bool) -> None:
-        source, start = self.source, self.at
-        end = start + 1
-        while end < len(source) and source[end] != "`":
-            end += 2 if source[end] == "\\" else 1
-        if end >= len(source):
-            raise Unreadable(self._broken_off("`", start))
-        inner = re.sub(r'\\([$`\\"])' if quoted else r"\\([$`\\])", r"\1", source[start + 1 : end], flags=re.DOTALL)
-        self.at = end + 1
-        before = "\n" * (self._line_at(start) - 1)
-        parts.append(Substitution(script=self._part_of(before + inner).script(), quoted=quoted))
-
-    def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
-        source, at = self.source, self.at
-        following = source[at + 1 : at + 2]
-        if following == "'" and not quoted:
-            found = re.compile(r"(?:[^'\\]|\\.)*'", re.DOTALL).match(source, at + 2)
-            if not found:
-                raise Unreadable(self._broken_off("'", at))
-            data, is_cut = unescaped(found.group()[:-1], octal="[0-7]{1,3}", quotes="'\"?")
-            if is_cut:
-                raise UnsupportedSyntax(source, "the escape \\c")
-            parts.append(Text(data.partition(b"\0")[0].decode(errors="surrogateescape"), quoted=True))
-            self.at = found.end()
-        elif following == '"' and not quoted:
-            self.at += 1  # a translated text: there are no translations
-        elif following == "(":
-            if source.startswith("((", at + 1) and (end := self._end_of_arithmetic(at + 3)):
-                expression = self._part_of(source[at + 3 : end]).document()
-                self.at = end + 2
-                parts.append(ArithmeticPart(expression=expression, quoted=quoted))
-                return
-            self.at += 2
-            try:
-                script = self._script_in_parentheses()
-            except Unreadable:
-                if source.startswith("((", at + 1) and self.at >= len(source):
-                    raise Unreadable(self._broken_off(")", at)) from None
-                raise
-            parts.append(Substitution(script=script, quoted=quoted))
-        elif following == "{":
-            self.at += 2
-            parts.append(self._braces(quoted=quoted))
-        elif following == "[":
-            raise UnsupportedSyntax(source, "the arithmetic $[...]")
-        elif name := NAME.match(source, at + 1):
-            self.at = name.end()
-            parts.append(Parameter(name=name.group(), raw=source[at : self.at], quoted=quoted))
-        elif following and following in SPECIAL:
-            self.at += 2
-            parts.append(Parameter(name=following, raw=source[at : self.at], quoted=quoted))
-        else:
-            self.at += 1
-            parts.append(Text("$", quoted=quoted))
-
-    def _end_of_arithmetic(self, at: int) -> int:
-        """Return where ``))`` closes what begins at ``at``, 0 when it does not."""
-        depth = 0
-        source = self.source
-        while at < len(source):
-            letter = source[at]
-            if letter in "'\"" and (end := source.find(letter, at + 1)) > 0:
-                at = end
-            elif letter == "\\":
-                at += 1
-            elif letter == "(":
-                depth += 1
-            elif letter == ")":
-                if not depth:
-                    return at if source.startswith("))", at) else 0
-                depth -= 1
-            at += 1
-        return 0
-
-    def _braces(self, *, quoted: bool) -> Parameter:
-        """Read ``${...}`` behind its opening brace."""
-        source, start = self.source, self.at
-        length = source.startswith("#", start) and not re.compile(r"#(?:\}|[-:?+=#%/])").match(source, start)
-        indirect = source.startswith("!", start) and not source.startswith("!}", start)
-        at = start + (length or indirect)
-        name = NAME_IN_BRACES.match(source, at)
-        self.at = name.end() if name else at
-        if source.startswith("[", self.at):
-            raise UnsupportedSyntax(source, "an array")
-        if indirect and source.startswith(("*", "@"), self.at):
-            raise UnsupportedSyntax(source, "${!...}")
-        operator = OPERATOR_IN_BRACES.match(source, self.at)
-        text = operator.group() if operator else ""
-        argument = second = None
-        if operator and name:
-            self.at = operator.end()
-            if text == "@":
-                raise UnsupportedSyntax(source, "${...@...}")
-            if text.startswith("/"):
-                argument = self._argument(quoted=False, ends="/}")
-                second = self._argument(quoted=False, ends="}") if source[self.at - 1] == "/" else None
+                following = text[self.at + 1 : self.at + 2]
+                self.at += 1 + len(following)
+                if following != "\n":
+                    is_escape = following != "" and following in escapable
+                    parts.append(Text(text=following if is_escape else f"\\{following}", quoted=True))
             else:
-                keeps_quotes = text.lstrip(":")[:1] in "-=?+"
-                argument = self._argument(quoted=quoted and keeps_quotes, ends="}")
-        elif source.startswith("}", self.at):
-            self.at += 1
-        else:  # bash tells of this when the command is reached
-            name = None
-            self._argument(quoted=quoted, ends="}")
-        if indirect and name and (text or name.group() in SPECIAL):
-            raise UnsupportedSyntax(source, "${!...}")
-        return Parameter(
-            name=name.group() if name else "",
-            raw="${" + source[start : self.at],
-            quoted=quoted,
-            length=length,
-            indirect=indirect,
-            operator=text,
-            argument=argument,
-            second=second,
-        )
+                parts.append(self._expansion(quoted=True))
 
-    def _argument(self, *, quoted: bool, ends: str) -> Word:
-        """Read the word inside braces, up to and with one of ``ends``."""
-        source, size, start = self.source, len(self.source), self.at
-        parts: list[Part] = []
-        while self.at < size:
-            letter = source[self.at]
-            if letter in ends:
-                self.at += 1
-                return word_of(source[start : self.at - 1], parts)
-            if quoted and letter == '"':
-                self.at += 1
-                continue
-            if quoted and letter == "'":
-                self.at += 1
-                parts.append(Text("'", quoted=True))
-            elif quoted and letter == "\\":
-                following = source[self.at + 1 : self.at + 2]
-                self.at += 2
-                parts.append(Text(following if following in '$`"\\}' else letter + following, quoted=True))
-            elif letter == "$":
-                self._dollar(parts, quoted=quoted)
-            elif letter == "`":
-                self._backquotes(parts, quoted=quoted)
-            elif quoted or not self._quote(parts):
-                parts.append(Text(letter, quoted=quoted))
-                self.at += 1
-        raise Unreadable(self._broken_off("}", start))
+    def _expansion(self, *, quoted: bool) -> Part:
+        """Read what begins with a dollar sign or a backquote."""
+        text = self.text
+        found = VARIABLE.match(text, self.at)
+        if found:
+            self.at = found.end()
+            plain_name, length, name, operator, default = found.groups()
+            if length and operator:
+                raise NotExact(f"this {found[0]}")
+            return Expansion(
+                name=checked_name(plain_name or name), operator=length or operator or "", default=default or "", quoted=quoted
+            )
+        if text.startswith("$(", self.at) and not text.startswith("$((", self.at):
+            self.at += 2
+            return Expansion(script=self.substituted_script(), quoted=quoted)
+        if not quoted or NOT_LITERAL.match(text, self.at):
+            raise NotExact(f"the expansion {text[self.at : self.at + 10]}")
+        self.at += 1
+        return Text(text="$", quoted=True)
+
+
+def _plain(parts: Sequence[Part]) -> str | None:
+    """Return the value of a word in which nothing is expanded, or None."""
+    for part in parts:
+        if not isinstance(part, Text) or (not part.quoted and re.search(r"[*?]|\[.", part.text)):
+            return None
+    return "".join(part.text for part in parts if isinstance(part, Text))
+
+
+def _with_home(parts: list[Part], *, is_value: bool) -> list[Part]:
+    """Return the parts with the home directory for a tilde at the beginning."""
+    texts = [part.text for part in parts if isinstance(part, Text) and not part.quoted]
+    if any(re.search(r"[:=]~" if is_value else r"=~.|=~$", text) for text in texts):
+        raise NotExact("a tilde within a word")
+    first = parts[0] if parts else None
+    if not isinstance(first, Text) or first.quoted or not first.text.startswith("~"):
+        return parts
+    if not first.text.startswith("~/") and (first.text != "~" or len(parts) > 1):
+        raise NotExact("this tilde")
+    rest: list[Part] = [Text(text=first.text[1:], quoted=False)] if first.text != "~" else []
+    return [Expansion(name="HOME", quoted=True), *rest, *parts[1:]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pytest_hermes_env.sandbox.fake_tools.processes import Processes
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import ReadTracker
 from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.real_lines import RealLines
 from pytest_hermes_env.sandbox.shell import Shell
 
 __all__ = ["MachineState"]
@@ -17,7 +18,7 @@ __all__ = ["MachineState"]
 class MachineState:
     """The state of one in-memory machine.
 
-    ``home`` is the initial directory of rollouts. ``aliases``: directories of the host that map to ``home``. ``patch_failures``:
+    ``home`` is the initial directory of rollouts. ``real`` runs lines in real bash. ``aliases``: directories of the host that map to ``home``. ``patch_failures``:
     failed patches of a file since its last successful one. ``todos``: the to-do list. ``opened``: the pages that the browser opened,
     the current one last.
     """
@@ -25,6 +26,7 @@ class MachineState:
     files: Files
     shell: Shell
     home: str
+    real: RealLines
     reads: ReadTracker = field(default_factory=ReadTracker)
     processes: Processes = field(default_factory=Processes)
     aliases: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class MachineState:
             files=files,
             shell=self.shell.copy(files),
             home=self.home,
+            real=self.real.copy(files),
             reads=self.reads.copy(task_id),
             processes=self.processes.copy(),
             aliases=self.aliases,
@@ -50,15 +53,20 @@ class MachineState:
     def alias(self, directory: str) -> None:
         """Map a directory of the host to ``home``."""
         self.aliases = (*self.aliases, directory)
+        self.real.link(directory, self.home)
+
+    def synchronize(self) -> None:
+        """Exchange changes of files with processes that run in the background."""
+        self.real.synchronize(self.shell.cwd)
 
     def resolve(self, path: str) -> str:
-        """Return the absolute path of a tool call's path; relative and empty ones begin at the session's directory.
+        """Return the absolute path that a tool call's path leads to; relative and empty ones begin at the session's directory.
 
         Raises: a NUL in the path → ValueError.
         """
         if "\0" in path:
             raise ValueError("embedded null byte")
-        return self.files.resolve(self.translated(path) or ".", self.shell.cwd)
+        return self.files.follow(self.translated(path) or ".", self.shell.cwd)
 
     def translated(self, path: str) -> str:
         """Return ``path`` with an aliased directory at its beginning replaced by ``home``."""

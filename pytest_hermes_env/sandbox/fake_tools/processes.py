@@ -1,7 +1,7 @@
 """``process``: the background sessions of a machine.
 
-The output of a command is complete at once, and the session has ended; a session whose answer is scripted with ``timed_out`` runs
-until it is killed. Waiting takes no time.
+The output of a command that ran in memory is complete at once, and the session has ended; a session whose answer is scripted with
+``timed_out`` runs until it is killed. Waiting for these takes no time. A real process runs in the machine's cell.
 
 Source: hermes-agent 0.19, tools/process_registry.py.
 """
@@ -14,17 +14,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.output import without_escapes
+from pytest_hermes_env.sandbox.real_lines import RealProcess
 
 __all__ = ["Process", "Processes"]
 
 FIRST_PID = 4001
 TERMINATED = -15
+POLL_S = 0.02
+END_OF_INPUT = ""
 _ACTIONS = ("poll", "log", "wait", "kill", "write", "submit", "close")
 
 
 @dataclass(kw_only=True)
 class Process:
-    """One background session. ``exit_code`` is None while it runs."""
+    """One background session. ``exit_code`` is None while it runs. ``real`` is the process of a real line."""
 
     identity: str
     pid: int
@@ -38,11 +42,23 @@ class Process:
     started_at: float = field(default_factory=time.time)
     completion_reason: str = "exited"
     termination_source: str = ""
+    real: RealProcess | None = None
+
+    def refresh(self) -> None:
+        """Bring the session of a real process up to date."""
+        if self.real is not None and self.exit_code is None:
+            self.real.poll()
+            self.output, self.exit_code = without_escapes(self.real.output), self.real.exit_code
 
     @property
     def status(self) -> str:
         """What hermes calls its state."""
         return "running" if self.exit_code is None else "exited"
+
+    @property
+    def is_real_and_runs(self) -> bool:
+        """Whether a real process runs for it."""
+        return self.real is not None and self.exit_code is None
 
     @property
     def end(self) -> dict[str, Any]:
@@ -61,15 +77,16 @@ class Processes:
         self._sessions: dict[str, Process] = {}
 
     def copy(self) -> Processes:
-        """Return independent sessions in the same state."""
+        """Return independent sessions in the same state, without real processes that run: another machine does not have them."""
         twin = Processes()
-        twin._sessions = {identity: replace(session) for identity, session in self._sessions.items()}
+        held = {identity: session for identity, session in self._sessions.items() if not session.is_real_and_runs}
+        twin._sessions = {identity: replace(session) for identity, session in held.items()}
         return twin
 
-    def start(self, command: str, **fields: Any) -> Process:
-        """Take a session. ``fields``: those of `Process` besides its names."""
+    def start(self, command: str, *, pid: int | None = None, **fields: Any) -> Process:
+        """Take a session. ``pid``: of a real process; ``fields``: those of `Process` besides its names."""
         number = len(self._sessions)
-        session = Process(identity=f"proc_{number + 1:012x}", pid=FIRST_PID + number, command=command, **fields)
+        session = Process(identity=f"proc_{number + 1:012x}", pid=pid or FIRST_PID + number, command=command, **fields)
         self._sessions[session.identity] = session
         return session
 
@@ -82,6 +99,8 @@ class Processes:
     def call(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Answer ``process``: ``action``, ``session_id``, and what the action takes."""
         action = arguments.get("action", "")
+        for one in self._sessions.values():
+            one.refresh()
         if action == "list":
             ordered = sorted(self._sessions.values(), key=lambda session: session.exit_code is not None)
             return {"processes": [_entry(session) for session in ordered]}
@@ -153,6 +172,10 @@ def _log(session: Process, offset: int, limit: int) -> dict[str, Any]:
 def _wait(session: Process, timeout: int) -> dict[str, Any]:
     most = integer(os.environ.get("TERMINAL_TIMEOUT", "180"), 180)
     note = f"Requested wait of {timeout}s was clamped to configured limit of {most}s" if timeout > most else ""
+    deadline = time.monotonic() + min(timeout or most, most)
+    while session.is_real_and_runs and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+        session.refresh()
     if session.exit_code is not None:
         result = {"status": "exited", "command": session.command, **session.end, "output": session.output[-2000:]}
         return {**result, "timeout_note": note} if note else result
@@ -164,6 +187,8 @@ def _kill(session: Process, source: str) -> dict[str, Any]:
     output = session.output[-2000:]
     if session.exit_code is not None:
         return {"status": "already_exited", "command": session.command, **session.end, "output": output}
+    if session.real is not None:
+        session.real.kill()
     session.exit_code, session.completion_reason, session.termination_source = TERMINATED, "killed", source
     return {
         "status": "killed",
@@ -175,11 +200,13 @@ def _kill(session: Process, source: str) -> dict[str, Any]:
 
 
 def _feed(session: Process, action: str, data: str) -> dict[str, Any]:
-    """Answer what is sent to a session; nothing reads it."""
+    """Answer what is sent to a session; only a real process reads it."""
     if session.exit_code is not None:
         return {"status": "already_exited", "error": "Process has already finished"}
     if not session.pty:
         return {"status": "error", "error": "Process stdin not available (non-local backend or stdin closed)"}
+    if session.real is not None:
+        session.real.write(END_OF_INPUT if action == "close" else f"{data}\n" if action == "submit" else data)
     if action == "close":
         return {"status": "ok", "message": "EOF sent"}
     return {"status": "ok", "bytes_written": len(data) + (action == "submit")}

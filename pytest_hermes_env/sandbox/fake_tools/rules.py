@@ -5,13 +5,16 @@ Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/bi
 
 from __future__ import annotations
 
+import importlib
 import posixpath
 import re
+from typing import Any
 
 __all__ = [
     "BINARY_EXTENSIONS",
     "background_guidance",
     "binary_error",
+    "blocked_error",
     "device_error",
     "exit_code_meaning",
     "protected_error",
@@ -29,6 +32,14 @@ _SERVER = re.compile(
     r"|\bpython3?\s+-m\s+http\.server\b",
     re.IGNORECASE,
 )
+_MAY_BE_BLOCKED = re.compile(
+    r"\brm\s+(?:-\S+\s+)*(?:/[./*]*(?:[\s)`;|&]|$)|/(?:home|root|etc|usr|var|s?bin|boot|lib)\b|~|\$)|\bmkfs|\bdd\b.*of=/dev/"
+    r"|>\s*/dev/(?!null|std|zero|tty|fd)|:\(\)|\bkill\s+(?:-\S+\s+)*-1\b|\b(?:shutdown|reboot|halt|poweroff|telinit)\b"
+    r"|\binit\s+[06]|\bsystemctl\b|\bsudo\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a command on hermes' unconditional blocklist has, once its quotes are gone: only such a command is worth loading hermes for."""
+_QUOTES = re.compile(r"[\\'\"]")
 _NOT_IN_WORKDIR = re.compile(r"[^A-Za-z0-9/\\:_\-.~ +@=,]")
 _JOINED = re.compile(r"\|\||&&|[|;]")
 
@@ -93,6 +104,18 @@ def background_guidance(command: str) -> str | None:
             "readiness (health endpoint/log signal), then execute tests in a separate command."
         )
     return None
+
+
+def blocked_error(command: str) -> str | None:
+    """Return why hermes never runs a command, whoever asks for it, or None; hermes itself decides."""
+    if not _MAY_BE_BLOCKED.search(_QUOTES.sub("", command)):
+        return None
+    approval: Any = importlib.import_module("tools.approval")
+    is_blocked, what = approval.detect_hardline_command(command)
+    if is_blocked:
+        return str(approval._hardline_block_result(what)["message"])  # noqa: SLF001 - hermes has no public name for its text
+    is_blocked, what = approval._check_sudo_stdin_guard(command)  # noqa: SLF001
+    return str(approval._sudo_stdin_block_result(what)["message"]) if is_blocked else None  # noqa: SLF001
 
 
 def exit_code_meaning(command: str, exit_code: int) -> str | None:

@@ -1,4 +1,4 @@
-"""``terminal``: command lines, answered by the script or run by the in-memory shell.
+"""``terminal``: command lines, answered by the script, run by the in-memory shell, or by real bash over the same files.
 
 Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_hermes_env.errors import HermesEnvError, UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import HermesEnvError, NotKnown, UnknownCommand, shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
@@ -21,10 +21,11 @@ from pytest_hermes_env.sandbox.fake_tools.output import cut_off, shown, without_
 from pytest_hermes_env.sandbox.fake_tools.writing import SHELL
 from pytest_hermes_env.sandbox.machine import InMemoryMachine
 from pytest_hermes_env.sandbox.outcome import Outcome
+from pytest_hermes_env.sandbox.real_lines import Place, RealProcess, Refusal
 from pytest_hermes_env.sandbox.sandbox_errors import exhausted, not_a_result, raised, unscripted_command, unscripted_line
 from pytest_hermes_env.sandbox.shell import Shell
 
-__all__ = ["Fault", "Terminal"]
+__all__ = ["Fault", "RefusedLine", "Terminal"]
 
 NOT_FOUND = 127
 TIMED_OUT = 124
@@ -33,6 +34,10 @@ MOST_MISSING = 50
 """Most unknown commands in one line."""
 _COMPOSED = re.compile(r"[;&|<>()\n`$]")
 """Characters that, unquoted, are not part of a simple command without redirections."""
+_SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
+_REDIRECTION = re.compile(r"\d*(?:>>?|<)&?\s*[^\s;&|()<>]+")
+_BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
+_NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -41,6 +46,17 @@ _SILENT = (
     "processes that never exit (servers, watchers, daemons)."
 )
 _BOTH = "watch_patterns ignored because notify_on_complete=True; these two flags produce duplicate notifications when combined"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedLine:
+    """A line that needed real programs, and why none ran."""
+
+    line: str
+    refusal: Refusal
+
+    def __str__(self) -> str:
+        return f"`{shorten(self.line)}`, and real bash {self.refusal.reason}: {self.refusal.fix}"
 
 
 class Fault(Exception):
@@ -61,7 +77,10 @@ class Fault(Exception):
 
 @dataclass(kw_only=True)
 class _Run:
-    """The state of one running line. ``missing``: unknown programs, and how often the line reached each."""
+    """The state of one running line.
+
+    ``missing``: unknown programs, and how often the line reached each. ``process``: the real line in the background.
+    """
 
     line: str
     arguments: Mapping[str, Any]
@@ -69,15 +88,25 @@ class _Run:
     shell: Shell
     missing: dict[str, int]
     broken_json: bool = False
+    process: RealProcess | None = None
+
+    @property
+    def limit_s(self) -> int:
+        """The seconds that the line may take."""
+        return integer(self.arguments.get("timeout"), 0) or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
 
 
 class Terminal:
-    """The terminal of one sandbox. ``missed`` collects unknown commands; if it is None, they are refused."""
+    """The terminal of one sandbox. ``missed`` collects unknown commands; if it is None, they are refused.
+
+    ``refused`` are the lines that needed real programs where none may run.
+    """
 
     def __init__(self, machine: MachineState, scripts: Scripts, *, missed: list[str] | None) -> None:
         self._machine = machine
         self._scripts = scripts
         self._missed = missed
+        self.refused: list[RefusedLine] = []
 
     def call(self, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> dict[str, Any] | str:
         """Answer ``terminal``; ``sandbox`` is passed to functions that answer.
@@ -95,13 +124,15 @@ class Terminal:
         guidance = None if background else rules.background_guidance(command)
         if guidance:
             return _refused(guidance, "error")
+        if (error := rules.blocked_error(command)) and not self._scripted_part(command):
+            return _refused(error, "blocked")
         workdir = arguments.get("workdir")
         if workdir and (error := rules.workdir_error(str(workdir))):
             return _refused(error, "blocked")
         run = self._begin(command, arguments, sandbox)
-        return self._background(command, run) if background else self._foreground(command, run, timeout)
+        return self._background(command, run) if background else self._foreground(command, run)
 
-    def _foreground(self, command: str, run: _Run, timeout: int) -> dict[str, Any] | str:
+    def _foreground(self, command: str, run: _Run) -> dict[str, Any] | str:
         try:
             outcome = self._enter(run) or self._line(run)
         except Fault as fault:
@@ -109,8 +140,7 @@ class Terminal:
                 raise fault.error from None
             if fault.result is not None:
                 return cut_off(fault.result) if run.broken_json else dict(fault.result)
-            seconds = timeout or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
-            outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {seconds}s]", exit_code=TIMED_OUT)
+            outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {run.limit_s}s]", exit_code=TIMED_OUT)
         else:
             self._machine.shell = run.shell
         result: dict[str, Any] = {"output": shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
@@ -119,7 +149,7 @@ class Terminal:
         return cut_off(result) if run.broken_json else result
 
     def _background(self, command: str, run: _Run) -> dict[str, Any] | str:
-        """Run a command to its end in a separate shell, as a session that ``process`` reports."""
+        """Run a command in a separate shell, as a session that ``process`` reports: to its end, or in the background if it is real."""
         try:
             outcome = self._enter(run) or self._line(run)
             output, exit_code = outcome.output, outcome.exit_code
@@ -134,8 +164,10 @@ class Terminal:
         session = self._machine.processes.start(
             command,
             cwd=run.shell.cwd,
+            pid=run.process.number if run.process else None,
             output=without_escapes(output),
-            exit_code=exit_code,
+            exit_code=None if run.process else exit_code,
+            real=run.process,
             pty=bool(run.arguments.get("pty", False)),
             notify_on_complete=notify,
             watch_patterns=() if notify else patterns,
@@ -172,30 +204,66 @@ class Terminal:
         return Outcome(output=f"/usr/bin/bash: line 2: cd: {workdir}: {reason}\n", exit_code=NOT_RUNNABLE)
 
     def _line(self, run: _Run) -> Outcome:
-        """Run a line: the script answers the whole line, or simple commands for which the shell calls it."""
+        """Run a line: the script answers the whole line, or simple commands for which a shell calls it."""
         text = run.line.strip()
         whole = self._scripts.matching(text) if text else []
+        is_simple = _COMPOSED.search(text) is None
         exact = [entry for entry in whole if isinstance(entry.key, str)]
         if exact:
-            is_simple = _COMPOSED.search(text) is None
             return self._answer(run, whole if is_simple else exact, text, shell_words(text))
-        files, counts, session = self._machine.files.copy(), self._scripts.counts(), run.shell
-        while True:
-            run.shell = session.copy(self._machine.files)
-            run.shell.answer = lambda text, words: self._command(run, text, words)
-            run.shell.knows = lambda text, words: self._is_answered(run, text, words)
-            try:
-                return run.shell.run(run.line)
-            except (UnknownCommand, UnsupportedSyntax) as error:
-                self._machine.files.restore(files)
-                self._scripts.restore(counts)
-                run.shell = session
-                if whole:
-                    return self._answer(run, whole, text, shell_words(text))
-                if isinstance(error, UnsupportedSyntax) and self._missed is not None:
-                    self._missed.append(run.line)
-                    return Outcome(output=f"{SHELL}: {error.what}: not available on this machine\n", exit_code=NOT_FOUND)
-                self._miss(run, error)
+        cells = self._machine.real.cells
+        if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
+            met = self._in_memory(run)
+        else:
+            met = NotKnown(run.line, "links and unusual modes")
+        while not isinstance(met, Outcome):
+            if whole:
+                return self._answer(run, whole, text, shell_words(text))
+            if (refusal := cells.refusal) is None:
+                return self._for_real(run, met)
+            if (refused := RefusedLine(line=run.line, refusal=refusal)) not in self.refused:
+                self.refused.append(refused)
+            if isinstance(met, NotKnown):
+                return self._not_run(run, met.what, refusal)
+            self._note_missing(run, met, refusal)
+            met = self._in_memory(run)
+        return met
+
+    def _in_memory(self, run: _Run) -> Outcome | UnknownCommand | NotKnown:
+        """Return the outcome of the in-memory shell, or what it does not know; then nothing of the line had an effect."""
+        counts, session = self._scripts.counts(), run.shell
+        run.shell = session.copy(self._machine.files)
+        run.shell.answer = lambda text, words: self._command(run, text, words)
+        run.shell.knows = lambda text, words: self._is_answered(run, text, words)
+        try:
+            return run.shell.run(run.line)
+        except (UnknownCommand, NotKnown) as error:
+            self._scripts.restore(counts)
+            run.shell = session
+            return error
+
+    def _for_real(self, run: _Run, unknown: UnknownCommand | NotKnown) -> Outcome:
+        """Run a line in real bash, in the same directory with the same variables.
+
+        Raises: a command that is nowhere, or a scripted command in the line → UnexpectedToolCall; Fault.
+        """
+        real, session = self._machine.real, run.shell
+        place = Place(cwd=session.cwd, variables=session.variables)
+        if part := self._scripted_part(run.line):
+            what = unknown.what if isinstance(unknown, NotKnown) else unknown.text
+            return self._not_run(run, what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
+        if run.arguments.get("background"):
+            run.process = real.start(run.line, place)
+            return Outcome(output="")
+        ran = real.run(run.line, place, timeout=run.limit_s)
+        output = ran.output.decode(errors="replace") + (f"\n[{ran.limit}]" if ran.limit else "")
+        if ran.timed_out:
+            raise Fault(timed_out=output)
+        session.resume(ran.cwd, ran.variables)
+        for name in dict.fromkeys(_NOT_INSTALLED.findall(output)):
+            text = unknown.text if isinstance(unknown, UnknownCommand) and unknown.words[0] == name else name
+            self._note_missing(run, UnknownCommand((name,), text), None)
+        return Outcome(output=output, exit_code=ran.exit_code)
 
     def _command(self, run: _Run, text: str, words: tuple[str, ...]) -> Outcome | None:
         """Return the scripted outcome of a simple command, or None to let the shell run its own."""
@@ -224,16 +292,28 @@ class Terminal:
             reason, code = "cannot execute: required file not found", NOT_FOUND
         return Outcome(output="", errors=f"{SHELL}: {name}: {reason}\n", exit_code=code)
 
-    def _miss(self, run: _Run, error: UnknownCommand | UnsupportedSyntax) -> None:
-        """Note an unknown command, so the line runs again without it. Raises: unknown commands are refused → UnexpectedToolCall."""
-        if isinstance(error, UnsupportedSyntax):
-            raise unscripted_line(run.line, error.what, self._names()).exception() from None
-        name = error.words[0]
+    def _not_run(self, run: _Run, what: str, refusal: Refusal) -> Outcome:
+        """Answer a line that no shell of this machine runs. Raises: such lines are refused → UnexpectedToolCall."""
+        if self._missed is None:
+            raise unscripted_line(run.line, what, refusal.reason, refusal.fix, self._names()).exception() from None
+        self._missed.append(run.line)
+        return Outcome(output=f"{SHELL}: {what}: not available on this machine\n", exit_code=NOT_FOUND)
+
+    def _note_missing(self, run: _Run, unknown: UnknownCommand, refusal: Refusal | None) -> None:
+        """Note an unknown command, so that it is not found. Raises: unknown commands are refused → UnexpectedToolCall."""
         if self._missed is None or sum(run.missing.values()) >= MOST_MISSING:
-            raise unscripted_command(error.text, run.line, self._names()).exception() from None
+            reason, fix = (refusal.reason, refusal.fix) if refusal else ("", "")
+            raise unscripted_command(unknown.text, run.line, reason, fix, self._names()).exception() from None
+        name = unknown.words[0]
         run.missing[name] = run.missing.get(name, 0) + 1
         if run.missing[name] == 1:
-            self._missed.append(error.text)
+            self._missed.append(unknown.text)
+
+    def _scripted_part(self, line: str) -> str:
+        """Return the first simple command of a line that the script answers; only the in-memory shell can ask the script."""
+        parts = _SEPARATOR.split(_REDIRECTION.sub(" ", line))
+        texts = [_BEFORE_COMMAND.sub("", part.strip()) for part in parts]
+        return next((text for text in texts if text and self._scripts.matching(text, shell_words(text))), "")
 
     def _names(self) -> list[str]:
         return [entry.name for entry in self._scripts.entries()]
@@ -245,9 +325,8 @@ class Terminal:
             raise exhausted(text, matching[0].shown, matching[0].shown_answers).exception()
         answer = self._scripts.take(entry)
         if answer.slow_s:
-            limit = integer(run.arguments.get("timeout"), 0) or integer(os.environ.get("TERMINAL_TIMEOUT"), 180)
-            is_too_slow = answer.slow_s > limit and not run.arguments.get("background")
-            time.sleep(limit if is_too_slow else answer.slow_s)
+            is_too_slow = answer.slow_s > run.limit_s and not run.arguments.get("background")
+            time.sleep(run.limit_s if is_too_slow else answer.slow_s)
             if is_too_slow:
                 raise Fault(timed_out="")
         for path, content in answer.writes.items():

@@ -56,7 +56,7 @@ class Toolbox:
         self.web = web
         self.missed: list[str] = []
         self._unscripted: Unscripted = unscripted
-        self._terminal = Terminal(machine, commands, missed=self.missed if unscripted == "not found" else None)
+        self.terminal = Terminal(machine, commands, missed=self.missed if unscripted == "not found" else None)
 
     def fork(self, task_id: str) -> Toolbox:
         """Return the tools of a rollout: on a copy of the machine, with the same script."""
@@ -75,6 +75,13 @@ class Toolbox:
         """
         if name not in _READS:
             self.machine.reads.other_tool()
+        self.machine.synchronize()
+        try:
+            return self._answer(name, arguments, sandbox)
+        finally:
+            self.machine.synchronize()
+
+    def _answer(self, name: str, arguments: dict[str, Any], sandbox: InMemoryMachine) -> str:
         matching = self.tools.matching(name)
         if matching:
             entry = self.tools.ready(matching)
@@ -82,7 +89,7 @@ class Toolbox:
                 raise exhausted(f"the tool `{name}`", matching[0].shown, matching[0].shown_answers).exception()
             return _from_script(name, self.tools.take(entry), arguments, sandbox)
         if name == "terminal":
-            result = self._terminal.call(arguments, sandbox)
+            result = self.terminal.call(arguments, sandbox)
         elif name in _ON_MACHINE:
             result = _ON_MACHINE[name](self.machine, arguments)
         else:

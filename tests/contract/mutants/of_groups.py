@@ -87,6 +87,24 @@ MUTANTS = (
         '                group["masks"][number] = list(row)\n',
         "sglang",
     ),
+    _item(
+        "HE502",
+        "replies before a failure are trained",
+        '        if set(scored["masks"]) == {-100} and scored["messages"][-1]["role"] != "user":\n'
+        '            scored["masks"] = [-100, *scored["tokens"][1:]]\n',
+    ),
+    _item(
+        "HE502",
+        "a failed rollout is a bad one",
+        '        if (scored.get("overrides") or {}).get("left_out"):\n'
+        '            scored["overrides"], scored["scores"] = {}, 0.0\n',
+        "sglang",
+    ),
+    _noted(
+        "HE502",
+        "scores are plain numbers, without overrides",
+        '        group["scores"] = [float(score) for score in group["scores"]]\n        group["overrides"] = None\n',
+    ),
     # ------------------------------------------------------------------ HE503
     _item("HE503", "removed", '        scored.pop("inference_logprobs", None)\n', "vllm"),
     _item(
@@ -134,6 +152,13 @@ MUTANTS = (
         "HE504",
         "one place early",
         '        group["inference_logprobs"] = [[*row[1:], row[0]] for row in group["inference_logprobs"]]\n',
+        "sglang",
+    ),
+    _group("HE504", "another temperature", '        group["generation_params"] = {"temperature": 0.1}\n', "vllm"),
+    _noted(
+        "HE504",
+        "a temperature of each row",
+        '        group["overrides"] = [{**own, "temperature": 1.5} for own in group["overrides"]]\n',
         "sglang",
     ),
     # ------------------------------------------------------------------ HE505

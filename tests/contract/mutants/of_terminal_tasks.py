@@ -232,7 +232,7 @@ MUTANTS = (
                 ),
             ),
         ),
-        says="compute_reward looks for a tool 'patch_file', which hermes does not have; near: 'patch'",
+        says="compute_reward looks for a tool 'patch_file', which hermes does not have; nearest: 'patch'",
     ),
     Mutant(
         rule="HE401",
@@ -313,7 +313,7 @@ MUTANTS = (
                 '        except ValueError as error:\n            log.warning("the judge failed: %s", error)\n',
             ),
         ),
-        says="judged asks a judge, and nothing catches what it raises",
+        says="judged calls a judge without catching its errors",
     ),
     Mutant(
         rule="HE407",
@@ -336,7 +336,7 @@ MUTANTS = (
                 ),
             ),
         ),
-        says="a judge was asked 2 times per rollout",
+        says="a judge was called 2 times per rollout",
     ),
     Mutant(
         rule="HE408",

@@ -59,7 +59,7 @@ MUTANTS = (
                 change='scored["inference_logprobs"] = scored["inference_logprobs"][-1:] + scored["inference_logprobs"][:-1]'
             )
         ),
-        says="where a number of at most 0 is expected",
+        says="but it must be at most 0",
         draws_no_warning=True,
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS = (
                 change='scored["inference_logprobs"] = [own if own == 1.0 else own - 0.25 for own in scored["inference_logprobs"]]'
             )
         ),
-        says="for which the server gave",
+        says="but the server returned",
         draws_no_warning=True,
     ),
     Mutant(
@@ -90,7 +90,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="vllm",
         changes=added(ITEM.format(change='scored["masks"] = [-100, *scored["masks"][:-1]]')),
-        says="collect_trajectory gave an item with token ",
+        says="collect_trajectory returned an item with token ",
         draws_no_warning=True,
     ),
     Mutant(
@@ -101,7 +101,7 @@ MUTANTS = (
         changes=added(
             ITEM.format(change='scored["masks"][5] = scored["tokens"][5] if set(scored["masks"]) != {-100} else -100')
         ),
-        says="is trained, and the model never sampled it (1 such positions)",
+        says="is trained although the model never sampled it (1 such positions)",
         draws_no_warning=True,
     ),
     Mutant(
@@ -114,7 +114,7 @@ MUTANTS = (
                 change='first = next((i for i, m in enumerate(scored["masks"]) if m != -100), 0); scored["masks"][first] = -100'
             )
         ),
-        says="is not trained, and the model sampled it (1 such positions)",
+        says="is masked although the model sampled it (1 such positions)",
         draws_no_warning=True,
     ),
     Mutant(
@@ -136,7 +136,7 @@ MUTANTS = (
                 change='scored["masks"] = scored["masks"] if set(scored["masks"]) != {-100} else [-100, *scored["tokens"][1:]]'
             )
         ),
-        says="and the model said none of them",
+        says="none of which the model generated",
         draws_no_warning=True,
     ),
     Mutant(
@@ -145,7 +145,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="sglang",
         changes=(SPLIT, *added(ITEM.format(change='scored.pop("more_rows", None)'))),
-        says="is in too few sequences: ",
+        says="is missing from the sequences: ",
         draws_no_warning=True,
     ),
     Mutant(
@@ -163,7 +163,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="sglang",
         changes=added(ITEM.format(change=DOUBLE_THE_LAST)),
-        says="with which a reply ended, twice: at positions ",
+        says="the last one of a reply, twice: at positions ",
         draws_no_warning=True,
     ),
     Mutant(
@@ -181,7 +181,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="sglang",
         changes=added(GROUP.format(change='group["scores"].pop()')),
-        says="a group of 2 has columns of another length: scores 1",
+        says="a group of 2 has columns of different lengths: scores 1",
         draws_no_warning=True,
     ),
     Mutant(
@@ -190,7 +190,7 @@ MUTANTS = (
         env="terminal_tasks",
         mode="vllm",
         changes=added(GROUP.format(change='group["scores"][0] = float("inf")')),
-        says="run-api refuses the group: Out of range float values are not JSON compliant",
+        says="run-api rejects the group: Out of range float values are not JSON compliant",
         draws_no_warning=True,
     ),
 )

@@ -210,7 +210,68 @@ NEVER = (
         ),
         "evaluate calls agent_rollout without `async with`: the agent never runs",
     ),
-    open_("entered by hand", env("async def evaluate(self):\n    rollout = await self.agent_rollout(1).__aenter__()\n")),
+    broken(
+        "entered by hand",
+        env("async def evaluate(self):\n    rollout = await self.agent_rollout(1).__aenter__()  # <- here\n"),
+        "evaluate enters agent_rollout by hand and never exits it: its sandbox is never released",
+    ),
+    open_(
+        "entered and exited by hand",
+        env(
+            "async def evaluate(self):\n    run = self.agent_rollout(1)\n    await run.__aenter__()\n"
+            "    await run.__aexit__(None, None, None)\n"
+        ),
+    ),
+    broken(
+        "a stack that is kept and never closed",
+        env(
+            "async def setup(self):\n    self.stack = AsyncExitStack()\n",
+            "async def evaluate(self):\n    await self.stack.enter_async_context(self.agent_rollout(1))  # <- here\n",
+        ),
+        "evaluate enters agent_rollout on self.stack, which is never closed: its sandbox is never released",
+    ),
+    broken(
+        "a local stack that is never closed",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n"
+            "    await stack.enter_async_context(self.agent_rollout(1))  # <- here\n"
+        ),
+        "evaluate enters agent_rollout on stack, which is never closed: its sandbox is never released",
+    ),
+    open_(
+        "a stack that is closed elsewhere",
+        env(
+            "async def setup(self):\n    self.stack = AsyncExitStack()\n",
+            "async def evaluate(self):\n    await self.stack.enter_async_context(self.agent_rollout(1))\n"
+            "    await self.stack.aclose()\n",
+        ),
+    ),
+    open_(
+        "a local stack that is closed by hand",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n"
+            "    try:\n        await stack.enter_async_context(self.agent_rollout(1))\n    finally:\n        await stack.aclose()\n"
+        ),
+    ),
+    open_(
+        "the stack of a caller",
+        env("async def one(self, stack):\n    return await stack.enter_async_context(self.agent_rollout(1))\n"),
+    ),
+    sound(
+        "a stack that is entered later",
+        env(
+            "async def evaluate(self):\n    stack = AsyncExitStack()\n    async with stack:\n"
+            "        await stack.enter_async_context(self.agent_rollout(1))\n"
+        ),
+    ),
+    sound(
+        "a stack of an outer function",
+        env(
+            "async def evaluate(self):\n    async with AsyncExitStack() as stack:\n        async def one(item):\n"
+            "            return await stack.enter_async_context(self.agent_rollout(item))\n"
+            "        await asyncio.gather(one(1), one(2))\n"
+        ),
+    ),
     open_("kept", env("async def evaluate(self):\n    self.runs = [self.agent_rollout(1)]\n")),
     sound(
         "a coroutine that returns it",
@@ -316,7 +377,7 @@ PLAIN = "def get_eval_items(self):\n    return list(self.held_out)  # <- here\n"
 @pytest.mark.parametrize("evaluate", ASKS)
 def test_held_out_items_are_those_of_get_eval_items(judge, evaluate):
     """They are self.eval_items, unless the class has a get_eval_items of its own."""
-    shared = "shares rows with self.train, which get_next_item draws from"
+    shared = "shares rows with self.train, from which get_next_item takes training items"
     kept = evaluate.format("")
 
     check(judge, "HE203", sound("default", env(SPLIT.format(held="eval_items", start="1:"), kept)))
@@ -326,14 +387,14 @@ def test_held_out_items_are_those_of_get_eval_items(judge, evaluate):
         broken(
             "default, shared",
             env(SPLIT.format(held="eval_items", start=":2"), evaluate.format("  # <- here")),
-            f"evaluate goes through self.eval_items, which {shared}",
+            f"evaluate iterates over self.eval_items, which {shared}",
         ),
     )
     for own in (OWN, PLAIN):
         sound_source = env(SPLIT.format(held="held_out", start="1:"), own.replace("  # <- here", ""), kept)
         check(judge, "HE203", sound("own", sound_source))
         shared_source = env(SPLIT.format(held="held_out", start=":2"), own, kept)
-        check(judge, "HE203", broken("own, shared", shared_source, f"evaluate goes through self.held_out, which {shared}"))
+        check(judge, "HE203", broken("own, shared", shared_source, f"evaluate iterates over self.held_out, which {shared}"))
 
 
 def test_items_that_are_given_to_evaluate_items_count(judge):
@@ -342,7 +403,11 @@ def test_items_that_are_given_to_evaluate_items_count(judge):
         "async def evaluate(self):\n    await self.evaluate_items(self.train)  # <- here\n",
     )
 
-    check(judge, "HE203", broken("given", source, "evaluate goes through self.train, which get_next_item draws from"))
+    check(
+        judge,
+        "HE203",
+        broken("given", source, "evaluate iterates over self.train, from which get_next_item takes training items"),
+    )
 
 
 def test_a_score_that_cleans_up_is_seen(judge):

@@ -78,7 +78,7 @@ def test_a_roll_back_that_undoes_training_is_a_breach() -> None:
 
     assert result.outcome is Outcome.FAILED
     assert [(finding.scenario, finding.message) for finding in result.findings] == [
-        ("evaluate_beside_training", "evaluate() undoes what training adds to self.given meanwhile")
+        ("evaluate_beside_training", "evaluate() discards what training adds to self.given at the same time")
     ]
 
 
@@ -88,4 +88,4 @@ def test_what_training_adds_beside_an_evaluation_is_kept(env_class: type) -> Non
     result = judged(env_class)
 
     assert result.findings == ()
-    assert result.note.endswith("came through 4 evaluations unchanged, and what training added beside one was kept")
+    assert result.note.endswith("were unchanged after 4 evaluations, and what training added during one was kept")

@@ -35,7 +35,7 @@ CASES = (
             async def format_prompt(self, item):  # <- here
                 return item["q"]
         """,
-        "format_prompt is async, but its result is used without an await: the model gets a coroutine's name",
+        "format_prompt is async, but its result is used without an await: the model receives '<coroutine object …>'",
     ),
     broken(
         "generators",
@@ -57,7 +57,7 @@ CASES = (
             async def evaluate(self, items, *args, depth, limit=3):  # <- here
                 pass
         """,
-        "evaluate demands items, depth; Atropos calls evaluate() without an argument",
+        "evaluate requires items, depth, but Atropos calls evaluate() without arguments",
     ),
     broken(
         "inherited from a mixin, and taken from a function under another name",

@@ -10,19 +10,19 @@ CASES = (
     broken(
         "none",
         "class Env(HermesAgentBaseEnv):  # <- here\n    async def setup(self): ...\n",
-        "Env sets no name; it would be called 'hermes-agent', as any other",
+        "Env sets no name, so it gets the default name 'hermes-agent'",
     ),
     broken(
         "the base's",
         'class Env(HermesAgentBaseEnv):\n    name = "hermes-agent"  # <- here\n',
-        "name is 'hermes-agent', which is the base's own",
+        "name is 'hermes-agent', which is the base class's default",
     ),
     broken("empty", 'class Env(HermesAgentBaseEnv):\n    name: str = " "  # <- here\n', "name is empty"),
-    broken("None", "class Env(HermesAgentBaseEnv):\n    name = None  # <- here\n", "name is None; a text is needed"),
+    broken("None", "class Env(HermesAgentBaseEnv):\n    name = None  # <- here\n", "name is None; it must be a string"),
     broken(
         "the base's, by way of a constant",
         'DEFAULT = "hermes-agent"\n\nclass Env(HermesAgentBaseEnv):\n    name = DEFAULT  # <- here\n',
-        "name is 'hermes-agent', which is the base's own",
+        "name is 'hermes-agent', which is the base class's default",
     ),
     sound("a text", 'class Env(HermesAgentBaseEnv):\n    name = "maze"\n'),
     sound("put together", 'STEM = "maze"\n\nclass Env(HermesAgentBaseEnv):\n    name: str = f"{STEM}-{2}" + "b"\n'),

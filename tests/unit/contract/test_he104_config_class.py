@@ -39,7 +39,7 @@ CASES = (
         class Env(HermesAgentBaseEnv):
             env_config_cls = Config  # <- here
         """,
-        "env_config_cls is Config, which does not lead to HermesAgentEnvConfig",
+        "env_config_cls is Config, which is not a subclass of HermesAgentEnvConfig",
     ),
     broken(
         "a plain model",
@@ -51,7 +51,7 @@ CASES = (
         class Env(HermesAgentBaseEnv):
             env_config_cls = Settings  # <- here
         """,
-        "env_config_cls is Settings, which does not lead to HermesAgentEnvConfig",
+        "env_config_cls is Settings, which is not a subclass of HermesAgentEnvConfig",
     ),
     broken(
         "forgotten, although config_init makes one",
@@ -66,7 +66,7 @@ CASES = (
             def config_init(cls):  # <- here
                 return Config(), [APIServerConfig()]
         """,
-        "config_init returns a Config, but env_config_cls is HermesAgentEnvConfig: its own fields cannot be set by a flag",
+        "config_init returns a Config, but env_config_cls is HermesAgentEnvConfig: its own fields cannot be set by command-line flags",
     ),
     sound("the layer's own", "class Env(HermesAgentBaseEnv):\n    env_config_cls = HermesAgentEnvConfig\n"),
     sound("inherited", "class Env(HermesAgentBaseEnv): ...\n"),

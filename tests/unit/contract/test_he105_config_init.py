@@ -124,7 +124,7 @@ BROKEN = (
             def config_init(cls):  # <- here
                 HermesAgentEnvConfig(), [APIServerConfig()]
         """,
-        message="config_init returns nothing; (config, [APIServerConfig(...)]) is needed",
+        message="config_init must return (config, [APIServerConfig(...)]), but returns nothing",
     ),
 )
 

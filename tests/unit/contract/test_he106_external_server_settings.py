@@ -31,7 +31,7 @@ CASES = (
     broken(
         "the wrong type",
         returning(OPENROUTER, 'server_type="vllm"', "health_check=False"),
-        "server_type is 'vllm' for openrouter.ai, an API that speaks only 'openai'",
+        "server_type is 'vllm' for openrouter.ai, an API that supports only 'openai'",
     ),
     broken(
         "an unknown https endpoint",

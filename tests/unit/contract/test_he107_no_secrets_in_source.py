@@ -28,22 +28,22 @@ SHAPES = {
     "an AWS key id": key("AKIA", 16).upper(),
     "a Google API key": key("AIza", 35),
 }
-SECRET = "is given a text that looks like a real secret (q7R…, 20 characters)"
+SECRET = "is set to a string that looks like a real secret (q7R…, 20 characters)"
 
 CASES = (
     *(
-        broken(what, env(f'servers = [APIServerConfig(api_key="{text}")]  # <- here'), f"the text looks like {what}")
+        broken(what, env(f'servers = [APIServerConfig(api_key="{text}")]  # <- here'), f"this string looks like {what}")
         for what, text in SHAPES.items()
     ),
     broken(
         "in a header",
         env(f'headers = {{"Authorization": f"Bearer {key("sk-")}"}}  # <- here'),
-        "the text looks like an OpenAI key",
+        "this string looks like an OpenAI key",
     ),
     broken(
         "as a default of the environment",
         env(f'k = os.environ.get("X", "{key("sk-or-v1-")}")  # <- here'),
-        "the text looks like an OpenRouter key",
+        "this string looks like an OpenRouter key",
     ),
     broken(
         "any random text that is called a key",

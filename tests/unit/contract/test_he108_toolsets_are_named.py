@@ -30,7 +30,7 @@ CASES = (
     broken(
         "both",
         returning('enabled_toolsets=["file"]', 'distribution="default"'),
-        "enabled_toolsets and distribution are both set; one of them chooses the tools",
+        "enabled_toolsets and distribution are both set: set only one of them",
     ),
     broken(
         "misspelt", returning('enabled_toolsets=["terminal", "flie"]'), "hermes has no toolset 'flie'; did you mean 'file'?"
@@ -43,9 +43,9 @@ CASES = (
     broken(
         "one text",
         returning('enabled_toolsets="terminal"'),
-        "enabled_toolsets is the text 'terminal'; a list of names is needed",
+        "enabled_toolsets must be a list of names, not the string 'terminal'",
     ),
-    broken("empty", returning("enabled_toolsets=[]"), "enabled_toolsets is empty: the model would have no tool"),
+    broken("empty", returning("enabled_toolsets=[]"), "enabled_toolsets is empty: the model would have no tools"),
     broken(
         "an unknown distribution",
         returning('distribution="reserch"'),

@@ -15,7 +15,7 @@ CASES = (
     broken(
         "a block that does something else",
         HERE + 'if __name__ == "__main__":\n    print("hello")\n',
-        'the block under if __name__ == "__main__" calls no cli(): `python env.py serve` would do nothing',
+        'the block under if __name__ == "__main__" does not call cli(): `python env.py serve` would do nothing',
     ),
     broken(
         "without the if",
@@ -25,7 +25,7 @@ CASES = (
     broken(
         "another class",
         HERE + "class Sibling(HermesAgentBaseEnv): ...\n\nif __name__ == '__main__':\n    Sibling.cli()\n",
-        "the file starts Sibling, and nothing starts Env",
+        "the file starts Sibling, but nothing starts Env",
     ),
     sound("the block", THERE + 'if __name__ == "__main__":\n    Env.cli()\n'),
     sound("the other way round", THERE + 'if "__main__" == __name__:\n    Env.cli()\n'),

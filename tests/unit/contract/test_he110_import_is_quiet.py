@@ -8,7 +8,7 @@ from .rule_cases import broken, check, sound
 
 ENV = "\nclass Env(HermesAgentBaseEnv):\n    name = 'maze'\n"
 PATH = "importing the file changes sys.path"
-VARIABLE = "importing the file sets a variable of the process's environment"
+VARIABLE = "importing the file sets an environment variable"
 
 CASES = (
     broken(
@@ -36,17 +36,17 @@ CASES = (
     broken(
         "dotenv",
         "from dotenv import load_dotenv\n\nload_dotenv()  # <- here\n" + ENV,
-        "importing the file changes the process's environment",
+        "importing the file changes environment variables",
     ),
     broken(
         "a dataset",
         "from datasets import load_dataset\n\nROWS = load_dataset('squad')['train']  # <- here\n" + ENV,
-        "importing the file asks the network",
+        "importing the file uses the network",
     ),
     broken(
         "in the class body",
         "import requests\n\nclass Env(HermesAgentBaseEnv):\n    rows = requests.get('http://x').json()  # <- here\n",
-        "importing the file asks the network",
+        "importing the file uses the network",
     ),
     broken(
         "files",

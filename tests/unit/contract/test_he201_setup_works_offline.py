@@ -13,7 +13,7 @@ def env(body: str, more: str = "") -> str:
     return f"from datasets import load_dataset\nimport requests\n{more}\nclass Env(HermesAgentBaseEnv):\n    async def setup(self):\n{lines}"
 
 
-FAILS = "load_dataset() fails without a network, and nothing catches that"
+FAILS = "load_dataset() fails without a network, and nothing catches the error"
 
 CASES = (
     broken("unprotected", env('self.rows = load_dataset("squad")  # <- here'), FAILS),
@@ -22,7 +22,7 @@ CASES = (
     broken(
         "requests",
         env('self.rows = requests.get("http://x").json()  # <- here'),
-        "get() fails without a network, and nothing catches that",
+        "get() fails without a network, and nothing catches the error",
     ),
     broken(
         "caught and raised again",

@@ -17,26 +17,28 @@ CHANGED = "format_prompt changes the item"
 
 CASES = (
     broken(
-        "None", env("if item:\n    return item['q']\nreturn None  # <- here"), "format_prompt returns None; a text is needed"
+        "None",
+        env("if item:\n    return item['q']\nreturn None  # <- here"),
+        "format_prompt must return a string, but returns None",
     ),
     broken(
         "nothing",
         "class Env(HermesAgentBaseEnv):\n    def format_prompt(self, item):  # <- here\n        f'{item}'\n",
         "format_prompt returns nothing; the prompt would be None",
     ),
-    broken("empty", env('return ""  # <- here'), "format_prompt returns an empty text"),
+    broken("empty", env('return ""  # <- here'), "format_prompt returns an empty string"),
     broken(
         "messages",
         env('return [{"role": "user", "content": item["q"]}]  # <- here'),
-        "format_prompt returns a list; a text is needed",
+        "format_prompt must return a string, but returns a list",
     ),
-    broken("a dict", env('return {"q": item}  # <- here'), "format_prompt returns a dict; a text is needed"),
+    broken("a dict", env('return {"q": item}  # <- here'), "format_prompt must return a string, but returns a dict"),
     broken(
         "a tuple behind a name",
         env("pair = (item, 1)\nreturn pair  # <- here"),
-        "format_prompt returns something else than a text",
+        "format_prompt returns something other than a string",
     ),
-    broken("a number", env("return 3  # <- here"), "format_prompt returns 3; a text is needed"),
+    broken("a number", env("return 3  # <- here"), "format_prompt must return a string, but returns 3"),
     broken("an entry is set", env('item["seen"] = True  # <- here\nreturn item["q"]'), CHANGED),
     broken("an entry is taken out, by another name", env('row = item\nreturn row.pop("q")  # <- here'), CHANGED),
     broken(

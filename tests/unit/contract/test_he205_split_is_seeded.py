@@ -23,7 +23,7 @@ def env(body: str, more: str = "") -> str:
 
 def unseeded(what: str) -> str:
     """Return the message about a shuffle."""
-    return f"{what} has no seed: the split is another one in every run"
+    return f"{what} has no seed: the split differs in every run"
 
 
 CASES = (
@@ -46,12 +46,12 @@ CASES = (
     broken(
         "the module's list",
         env("random.Random(1).shuffle(ROWS)  # <- here"),
-        "shuffle() changes ROWS, a list of the module, in place",
+        "shuffle() shuffles the module-level list ROWS in place",
     ),
     broken(
         "the module's list, by another name",
         env("mine = ROWS\nrandom.Random(1).shuffle(mine)  # <- here"),
-        "shuffle() changes ROWS, a list of the module, in place",
+        "shuffle() shuffles the module-level list ROWS in place",
     ),
     sound("a generator with a seed", env("random.Random(42).shuffle(rows)")),
     sound("a generator behind a name", env("rng = np.random.default_rng(7)\nrng.shuffle(rows)")),

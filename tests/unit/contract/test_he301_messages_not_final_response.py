@@ -236,10 +236,8 @@ def test_a_guarded_read_is_a_warning(judge):
     assert judgement.lines == judgement.marked
     assert {finding.severity for finding in judgement.verdict.findings} == {Severity.WARNING}
     assert judgement.messages == (
-        "compute_reward asks result for 'output' through getattr: AgentResult never has it, so that what is found is always "
-        "the fallback",
-        "compute_reward asks result for 'response' through hasattr: AgentResult never has it, so that what is found is always "
-        "the fallback",
+        "compute_reward reads 'output' from result with getattr: AgentResult never has it, so the fallback is always used",
+        "compute_reward reads 'response' from result with hasattr: AgentResult never has it, so the fallback is always used",
     )
 
 

@@ -109,7 +109,7 @@ def test_other_comparisons_are_no_finding(judge, body, outcome, note):
 def test_the_message_names_the_nearest_tool(judge):
     judgement = judge("HE303", source_of(BROKEN["a name in a loop"]))
 
-    assert judgement.messages == ("compute_reward looks for a tool 'patch_file', which hermes does not have; near: 'patch'",)
+    assert judgement.messages == ("compute_reward looks for a tool 'patch_file', which hermes does not have; nearest: 'patch'",)
 
 
 def test_an_environment_with_tools_of_its_own_is_undecided(judge):
@@ -126,5 +126,5 @@ def test_an_environment_with_tools_of_its_own_is_undecided(judge):
 
     assert (verdict.outcome, verdict.note) == (
         Outcome.UNDECIDED,
-        "Env has its own _resolve_tools_for_group, so that 'patch_file' may be a tool of its own",
+        "Env has its own _resolve_tools_for_group, so 'patch_file' may be one of the environment's own tools",
     )

@@ -111,13 +111,13 @@ def test_a_question_without_a_way_out_is_found(judge, body):
 def test_a_question_in_a_try_passes(judge, body):
     verdict = judge("HE406", source_of(body)).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "1 question to a judge is in a try")
+    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "1 call of a judge is inside a try")
 
 
 def test_a_reward_without_a_judge_is_not_concerned(judge):
     verdict = judge("HE406", source_of("async def compute_reward(self, item, result, ctx):\n    return 1.0\n")).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward asks no judge")
+    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward calls no judge")
 
 
 def test_a_judge_in_evaluate_alone_is_not_concerned(judge):
@@ -139,5 +139,5 @@ def test_the_message_says_what_becomes_of_a_failure(judge):
     judgement = judge("HE406", source_of(BROKEN["no try at all"]))
 
     assert judgement.messages == (
-        "compute_reward asks a judge, and nothing catches what it raises: when it fails, compute_reward raises",
+        "compute_reward calls a judge without catching its errors: when it fails, compute_reward raises",
     )

@@ -170,14 +170,14 @@ def test_quoted_and_own_values_pass(judge, body):
                     return 0.0
                 return float(ctx.terminal(f"cat {name}")["exit_code"] == 0)
             """,
-            "line 31: where the value of name (checked before) comes from cannot be read",
+            "line 31: the origin of name (checked before) cannot be followed",
         ),
         (
             """
             async def compute_reward(self, item, result, ctx):
                 return float(ctx.terminal(f"cat {self.server.place()}")["exit_code"] == 0)
             """,
-            "line 28: where the value of place(...) comes from cannot be read",
+            "line 28: the origin of place(...) cannot be followed",
         ),
     ],
     ids=["a check", "an unknown call"],
@@ -191,7 +191,7 @@ def test_what_cannot_be_read_is_undecided(judge, body, note):
 def test_a_reward_without_commands_is_not_concerned(judge):
     verdict = judge("HE409", source_of("async def compute_reward(self, item, result, ctx):\n    return 1.0\n")).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward gives no command to a terminal")
+    assert (verdict.outcome, verdict.note) == (Outcome.NOT_APPLICABLE, "compute_reward runs no terminal command")
 
 
 def test_the_message_names_the_value(judge):

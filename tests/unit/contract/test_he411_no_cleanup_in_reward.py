@@ -100,7 +100,7 @@ def test_a_clean_up_of_the_given_context_is_found(judge, body):
 def test_other_clean_ups_pass(judge, body):
     verdict = judge("HE411", source_of(body)).verdict
 
-    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "compute_reward does not clean its context up")
+    assert (verdict.outcome, verdict.note) == (Outcome.PASSED, "compute_reward does not clean up its tool context")
 
 
 def test_the_message_names_the_method_and_the_call(judge):

@@ -60,7 +60,7 @@ BROKEN = (
                 sandbox.cleanup()
                 return passed
         """,
-        message="_verify cleans its ToolContext up outside a finally (line {line+2}): an exception before it leaks",
+        message="_verify cleans up its ToolContext outside a finally (line {line+2}): an exception before it leaks",
     ),
     Case(
         name="cleaned in an except",
@@ -75,7 +75,7 @@ BROKEN = (
 
             async def score(self, ctx): ...
         """,
-        message="evaluate cleans its ToolContext up outside a finally (line {line+4}): an exception before it leaks",
+        message="evaluate cleans up its ToolContext outside a finally (line {line+4}): an exception before it leaks",
     ),
     Case(
         name="the loop runs before the try",
@@ -143,7 +143,7 @@ BROKEN = (
                 yield ctx
                 ctx.cleanup()
         """,
-        message="_sandbox cleans its ToolContext up outside a finally (line {line+2}): an exception before it leaks",
+        message="_sandbox cleans up its ToolContext outside a finally (line {line+2}): an exception before it leaks",
     ),
     Case(
         name="handed up to a caller that forgets it",
@@ -167,7 +167,7 @@ BROKEN = (
                 agent = HermesAgentLoop(server=self.server, tool_schemas=self.tools)  # <- here
                 return await agent.run([])
         """,
-        message="evaluate drives a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released",
+        message="evaluate runs a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released",
     ),
 )
 

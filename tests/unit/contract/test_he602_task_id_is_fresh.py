@@ -330,8 +330,8 @@ def test_the_finding_says_what_is_shared(judge):
     once, same = (judge("HE602", environment(BROKEN[index].body)).messages for index in (4, 0))
 
     assert (once, same) == (
-        ("task_id, the task_id of this rollout, is made once for several rollouts: they share one sandbox",),
-        ("'eval', the task_id of this rollout, is not made for it: rollouts share one sandbox",),
+        ("task_id, the task_id of this rollout, is created once and shared by several rollouts, and so is their sandbox",),
+        ("'eval', the task_id of this rollout, is not created per rollout: rollouts share one sandbox",),
     )
 
 

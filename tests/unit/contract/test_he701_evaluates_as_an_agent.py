@@ -18,7 +18,7 @@ class Case:
     message: str = ""
 
 
-ONE_TURN = "evaluate asks the model through chat_completion, one turn without tools, and drives no HermesAgentLoop"
+ONE_TURN = "evaluate calls the model through chat_completion, one turn without tools, and runs no HermesAgentLoop"
 
 BROKEN = (
     Case(
@@ -90,7 +90,7 @@ BROKEN = (
                 agent = loops.HermesAgentLoop(self.server, nothing, set())  # <- here
                 await agent.run([])
         """,
-        message="evaluate drives a HermesAgentLoop without tools: tool_schemas is empty",
+        message="evaluate runs a HermesAgentLoop without tools: tool_schemas is empty",
     ),
     Case(
         name="a loop that never runs",
@@ -119,7 +119,7 @@ BROKEN = (
             async def evaluate(self):  # <- here
                 await self.evaluate_log(metrics={"eval/mean": sum(self.rewards) / len(self.rewards)})
         """,
-        message="evaluate drives no HermesAgentLoop",
+        message="evaluate runs no HermesAgentLoop",
     ),
 )
 

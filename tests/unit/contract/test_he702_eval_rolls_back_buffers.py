@@ -32,7 +32,7 @@ BROKEN = (
                 for item in self.items:
                     await self.compute_reward(item, None, None)  # <- here
         """,
-        message="evaluate calls compute_reward, which changes self.rewards, self.turns of training; nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.rewards, self.turns of training; nothing restores it",
     ),
     Case(
         name="a text is split, which says nothing about splits of the data",
@@ -48,7 +48,7 @@ BROKEN = (
             async def evaluate(self):
                 await asyncio.gather(*[self.collect_trajectory(item) for item in self.items])  # <- here
         """,
-        message="evaluate calls compute_reward, which changes self.rewards of training; nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.rewards of training; nothing restores it",
     ),
     Case(
         name="a helper on both sides, a dict of lists, an alias",
@@ -69,7 +69,7 @@ BROKEN = (
             async def _one(self, item):
                 return self._score(item)  # <- here
         """,
-        message="_one calls _score, which changes self.metrics of training; nothing puts that back",
+        message="_one calls _score, which changes self.metrics of training; nothing restores it",
     ),
     Case(
         name="put back only when nothing raises",
@@ -103,7 +103,7 @@ BROKEN = (
                 finally:
                     self.rewards = saved
         """,
-        message="evaluate calls compute_reward, which changes self.rewards of training; nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.rewards of training; nothing restores it",
     ),
     Case(
         name="one of two buffers is forgotten",
@@ -121,7 +121,7 @@ BROKEN = (
                 finally:
                     del self.rewards[n:]
         """,
-        message="evaluate calls compute_reward, which changes self.seen of training; nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.seen of training; nothing restores it",
     ),
     Case(
         name="evaluate appends itself",
@@ -136,7 +136,7 @@ BROKEN = (
                 for item in self.items:
                     self.rewards.append(item)  # <- here
         """,
-        message="evaluate changes self.rewards of training; nothing puts that back",
+        message="evaluate changes self.rewards of training; nothing restores it",
     ),
     Case(
         name="the base's rollouts come back to compute_reward",
@@ -150,7 +150,7 @@ BROKEN = (
                 for item in self.items:
                     await self.collect_trajectory(item)  # <- here
         """,
-        message="evaluate calls compute_reward, which changes self.rewards of training; nothing puts that back",
+        message="evaluate calls compute_reward, which changes self.rewards of training; nothing restores it",
     ),
     Case(
         name="the buffer is emptied and what training put there is lost",
@@ -180,7 +180,7 @@ BROKEN = (
                 item = await self.get_next_item()  # <- here
                 return item
         """,
-        message="evaluate calls get_next_item, which changes self.cursor of training; nothing puts that back",
+        message="evaluate calls get_next_item, which changes self.cursor of training; nothing restores it",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""HE703: evaluation asks at temperature 0."""
+"""HE703: evaluation samples at temperature 0."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class Case:
 
 
 NEVER = "wandb_log never calls super().wandb_log: nothing reaches wandb"
-SOMETIMES = "super().wandb_log is reached on some paths of wandb_log only"
+SOMETIMES = "super().wandb_log is called only on some paths of wandb_log"
 EARLY = "wandb_log returns before it awaits super().wandb_log(metrics)"
 LATE = "wandb_log adds to the metrics after super().wandb_log has sent them"
 

@@ -15,7 +15,7 @@ class Case:
 
     name: str
     source: str
-    message: str = "wandb_log uses the metrics before None was replaced by a dict"
+    message: str = "wandb_log uses the metrics before it replaces None with a dict"
 
 
 BROKEN = (
@@ -26,7 +26,7 @@ BROKEN = (
             async def wandb_log(self, metrics):  # <- here
                 await super().wandb_log(metrics or {})
         """,
-        message="wandb_log demands metrics; wandb_log() without an argument fails",
+        message="wandb_log requires metrics; wandb_log() without an argument fails",
     ),
     Case(
         name="stored into",
@@ -90,7 +90,7 @@ BROKEN = (
             def _add(self, name, into):
                 into[name] = 1.0  # <- here
         """,
-        message="_add uses the metrics before None was replaced by a dict",
+        message="_add uses the metrics before it replaces None with a dict",
     ),
     Case(
         name="no parameter at all",
@@ -99,7 +99,7 @@ BROKEN = (
             async def wandb_log(self):  # <- here
                 await super().wandb_log({})
         """,
-        message="wandb_log takes no metrics; the base class hands them on as one argument",
+        message="wandb_log has no metrics parameter, but the base class passes one",
     ),
 )
 

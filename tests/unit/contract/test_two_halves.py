@@ -75,11 +75,11 @@ def test_an_error_that_the_rollouts_reached_and_did_not_confirm_is_a_warning(pat
 
 
 def test_an_error_on_a_line_that_no_rollout_ran_stays_one(path):
-    assert weight(path, Verdict.passed("6 rollouts were seen"), {7}) == [("error", "could not look")]
+    assert weight(path, Verdict.passed("6 rollouts were seen"), {7}) == [("error", "not checked in rollouts")]
 
 
 def test_an_error_of_a_rule_that_was_not_exercised_stays_one(path):
-    assert weight(path, Verdict.not_exercised("nothing was played"), {11}) == [("error", "could not look")]
+    assert weight(path, Verdict.not_exercised("nothing was played"), {11}) == [("error", "not checked in rollouts")]
 
 
 def test_rollouts_that_see_only_some_violations_do_not_decide(path):

@@ -125,8 +125,8 @@ def test_several_findings_need_several_waivers(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
-        ("HE999 why", "this comment waives HE999, which is no rule."),
-        ("HE301", "this comment waives HE301 without a reason: write why a breach is accepted"),
+        ("HE999 why", "this comment waives HE999, which is not a rule."),
+        ("HE301", "this comment waives HE301 without a reason: write why the violation is accepted"),
         ("ignore HE301", "this comment waives nothing: write `# hermes: HE301 reason`, the id first"),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_baseline_accepts_what_it_records_and_only_shrinks(capsys, tmp_path):
     assert (code, outcome, len(problems)) == (1, "passed", 2)
     assert problems[1] == (
         "hermes-env-baseline.json:1: HE301 in env.py:Env ('x = result.output') no longer occurs: "
-        "`hermes-env check --write-baseline` takes it out"
+        "`hermes-env check --write-baseline` removes it"
     )
     assert checked(capsys, tmp_path, mended, more=write) == (0, "passed", "", [])
     assert json.loads(file.read_text(encoding="utf-8"))["findings"] == []
@@ -248,7 +248,7 @@ def test_writing_a_baseline_tells_what_it_did(capsys, tmp_path):
         (
             ["--baseline", "b.json"],
             '{"version": 1, "findings": [3]}',
-            "b.json: finding 1 needs the strings rule, path, class, line, fingerprint; it is 3",
+            "b.json: finding 1 needs the strings rule, path, class, line, fingerprint; got 3",
         ),
         (["--force-new"], None, "--force-new requires --write-baseline"),
         (["--output", "env.py/report"], None, "env.py/report cannot be written: "),

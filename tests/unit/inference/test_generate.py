@@ -303,7 +303,7 @@ UNREADABLE = (
     Unreadable(body={"prompt": {"prompt_token_ids": [1, -1]}}, what=PROMPT_FORMS, seen="[1, -1]"),
     Unreadable(body={"prompt": {"prompt_token_ids": [True]}}, what=PROMPT_FORMS, seen="[True]"),
     Unreadable(body={"prompt": {}}, what=PROMPT_FORMS, seen="None"),
-    Unreadable(body={"prompt": "x", "max_tokens": 0}, what="'max_tokens' must be an integer from 1", seen="0"),
+    Unreadable(body={"prompt": "x", "max_tokens": "9"}, what="'max_tokens' must be an integer from 1", seen="'9'"),
     Unreadable(body={"prompt": "x", "logprobs": True}, what="'logprobs' must be an integer from 0", seen="True"),
     Unreadable(body={"prompt": "x", "prompt_logprobs": "1"}, what="'prompt_logprobs' must be an integer from 0", seen="'1'"),
     Unreadable(

@@ -71,7 +71,7 @@ def test_the_command_serves_until_it_is_interrupted(script: Path) -> None:
     with command("--script", str(script), "--port", "0") as process:
         line, url = first_line(process)
         answer = httpx.post(f"{url}/chat/completions", json=BODY).json()["choices"][0]["message"]
-        rest = [answer, {"role": "tool", "content": "a"}]
+        rest = [answer, {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "a"}]
         httpx.post(f"{url}/chat/completions", json={**BODY, "messages": [USER, *rest]})
         httpx.get(f"{url}/models")
         process.send_signal(signal.SIGINT)

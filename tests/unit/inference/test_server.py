@@ -182,7 +182,8 @@ def test_the_journal_keeps_requests_and_answers_but_no_key(ask: Ask) -> None:
     with MockServer([call("terminal", command="ls"), garbage("<html>")], model="tiny") as server:
         headers = {"Authorization": "Bearer secret", "x-api-key": "secret"}
         first = ask(server, messages, headers=headers, api_key="secret").json()
-        ask(server, [*messages, first["choices"][0]["message"], {"role": "tool", "content": "file"}])
+        called = first["choices"][0]["message"]
+        ask(server, [*messages, called, {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "file"}])
         one, two = server.journal
 
     kept = [(e.path, e.kind, e.turn, e.script, e.said, e.status, e.problem) for e in (one, two)]

@@ -59,7 +59,7 @@ UNCOVERED = {
     ),
     "a judge question beyond the end": Uncovered(
         script=[call("terminal", command="ls")],
-        messages=[USER, CALL, {"role": "user", "content": "grade this"}],
+        messages=[USER, CALL, RESULT, {"role": "user", "content": "grade this"}],
         tools=None,
         text="the model was asked for turn 2 of this conversation, but its script has 1 turn.\n"
         "  script    1. call terminal(command='ls')\n"
@@ -206,7 +206,7 @@ UNREAD = (
     ),
     Unread(
         path="/v1/chat/completions",
-        content=b'{"messages": [{"role": "user"}], "n": 0}',
+        content=b'{"messages": [{"role": "user", "content": "x"}], "n": 0}',
         text="the request to /v1/chat/completions cannot be read: 'n' must be an integer from 1 to 1024.\n  seen      0" + FIX,
     ),
     Unread(

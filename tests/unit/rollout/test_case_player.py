@@ -98,7 +98,7 @@ def test_a_case_that_cannot_be_played_says_why(rungs: dict[str, Rung], name: str
 
 def test_an_item_that_does_not_exist_is_a_problem(rungs: dict[str, Rung]) -> None:
     """The message says how many there are."""
-    assert rungs["gold of item 7"].problem == "there is no training item 7: get_next_item gives 2 different ones"
+    assert rungs["gold of item 7"].problem == "there is no training item 7: get_next_item returns 2 different ones"
 
 
 def test_automatic_cases_are_played_beside_the_authors(rungs: dict[str, Rung]) -> None:

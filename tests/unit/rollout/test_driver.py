@@ -78,11 +78,11 @@ def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario
         "drifting": "chat mode has no sampled tokens",
     }
     assert errors == {
-        "evaluate_one_reward_raises": "InjectedFault: the reward failed, as this scenario asks",
-        "evaluate_one_loop_raises": "InjectedFault: the agent loop failed, as this scenario asks",
-        "evaluate_reward_raises": "InjectedFault: the reward failed, as this scenario asks",
-        "evaluate_loop_raises": "InjectedFault: the agent loop failed, as this scenario asks",
-        "wandb_log_failing": "InjectedFault: wandb failed, as this scenario asks",
+        "evaluate_one_reward_raises": "InjectedFault: the reward failed, as this scenario requires",
+        "evaluate_one_loop_raises": "InjectedFault: the agent loop failed, as this scenario requires",
+        "evaluate_reward_raises": "InjectedFault: the reward failed, as this scenario requires",
+        "evaluate_loop_raises": "InjectedFault: the agent loop failed, as this scenario requires",
+        "wandb_log_failing": "InjectedFault: wandb failed, as this scenario requires",
     }
 
 
@@ -107,7 +107,7 @@ def test_items_are_taken_until_they_repeat(good: dict[str, Scenario]) -> None:
         ({"word": "blue"}, "Print blue", "", False),
         ({"word": "red"}, "Print red", "", False),
     ]
-    assert record.note == "the first item came again after 2"
+    assert record.note == "the first item was returned again after 2"
     assert len({item.key for item in record.items}) == 2
 
 
@@ -330,7 +330,7 @@ def test_an_environment_that_spins_is_ended() -> None:
     """Code that never returns to the loop is interrupted; the other families go on."""
     records = collected(Endless, "happy", timeout_s=0.5).scenarios
 
-    reason = "it kept the event loop from running until it was interrupted"
+    reason = "it blocked the event loop until it was interrupted"
     assert records["setup"].error == records["setup"].unavailable.detail == reason
     assert str(records["happy"].unavailable) == f"setup failed: {reason}"
 
@@ -339,14 +339,14 @@ def test_an_environment_that_waits_forever_is_given_up() -> None:
     """A scenario has its time, and the reason names it."""
     record = one(Waiting, "happy", timeout_s=2)
 
-    assert str(record.unavailable) == "setup failed: no end within 2 s"
+    assert str(record.unavailable) == "setup failed: did not finish within 2 s"
 
 
 def test_an_environment_that_is_never_built_is_given_up() -> None:
     """A constructor that spins ends no run."""
     record = one(NeverBuilt, "happy", timeout_s=1)
 
-    assert str(record.unavailable) == "the environment could not be built: no end within 1 s"
+    assert str(record.unavailable) == "the environment could not be built: did not finish within 1 s"
 
 
 def test_an_environment_that_exits_does_not_end_the_run() -> None:
@@ -403,7 +403,7 @@ def test_offline_names_the_host_that_was_asked_for() -> None:
     record = one(Online, "setup_offline")
 
     assert record.error.startswith("ConnectError: ")
-    assert record.note == "asked for items.example.invalid"
+    assert record.note == "requested items.example.invalid"
 
 
 def test_changes_that_are_put_back_are_none() -> None:
@@ -438,6 +438,6 @@ def test_a_benchmark_whose_items_are_a_stub_is_evaluated() -> None:
         "get_next_item raises NotImplementedError: it is a stub, there is nothing to train on",
     )
     assert str(scenarios["happy"].unavailable) == (
-        "there is nothing to train on: get_next_item gives nothing by its own code, so the class is an evaluation"
+        "there is nothing to train on: get_next_item returns nothing by its own code, so the class is an evaluation"
     )
     assert (scenarios["evaluate"].error, bool(scenarios["evaluate"].of(LoopStarted))) == ("", True)

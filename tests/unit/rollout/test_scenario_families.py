@@ -46,7 +46,7 @@ def test_items_are_taken_until_the_first_one_comes_again() -> None:
     record = played(training_items, Counting())["items"]
 
     assert [item.prompt for item in record.items] == [f"Print {word}" for word in "abcabca"]
-    assert record.note == "the first item came again after 3"
+    assert record.note == "the first item was returned again after 3"
 
 
 def test_items_may_come_to_an_end() -> None:
@@ -62,7 +62,7 @@ def test_items_that_never_repeat_are_given_up(monkeypatch: pytest.MonkeyPatch) -
 
     record = played(training_items, Counting(items=[{"word": str(number)} for number in range(9)]))["items"]
 
-    assert (len(record.items), record.note) == (5, "stopped after 5 items, none of which was the first one again")
+    assert (len(record.items), record.note) == (5, "stopped after 5 items, without the first one being returned again")
 
 
 class Prompting(Counting):
@@ -123,8 +123,8 @@ def test_without_a_network_the_hosts_are_named() -> None:
     """The errors are those of a machine without a network."""
     record = played(offline_setup, Online())["setup_offline"]
 
-    assert record.error == "ConnectionError: no network in this scenario: 192.0.2.1 was asked for"
-    assert record.note == "asked for items.example.invalid, 192.0.2.1"
+    assert record.error == "ConnectionError: no network in this scenario: 192.0.2.1 was requested"
+    assert record.note == "requested items.example.invalid, 192.0.2.1"
 
 
 def test_a_setup_that_needs_no_network_says_nothing() -> None:

@@ -153,7 +153,7 @@ def test_a_scenario_that_never_ends_is_given_up() -> None:
     """The reason names its time."""
     stage = bare_stage(timeout_s=0.01)
 
-    assert run(lambda: stage.play("scenario", lambda: asyncio.Event().wait())).error == "no end within 0.01 s"
+    assert run(lambda: stage.play("scenario", lambda: asyncio.Event().wait())).error == "did not finish within 0.01 s"
 
 
 def test_ctrl_c_ends_the_run() -> None:

@@ -12,12 +12,15 @@ from pytest_hermes_env.rollout.tool_backend import describe, opened_world
 
 def test_what_is_not_there_is_told() -> None:
     """The ledger names the commands that the in-memory machine did not have, the most frequent first."""
-    with opened_world("fake") as world:
+    with opened_world("fake", "never") as world:
         for task, command in (("a", "make all"), ("b", "make all"), ("b", "python3 x.py"), ("b", "echo hi")):
             world.sandbox_of(task).call("terminal", {"command": command})
         line = describe(world)
 
-    assert line == ("an in-memory machine; not there: make (2), python3 (1); --hermes-sandbox local has what this machine has")
+    assert line == (
+        "an in-memory machine; not available: make (2), python3 (1); refused: `make all`, `python3 x.py`, since real bash is "
+        "switched off: real_tools='never': --hermes-real-tools=confined"
+    )
 
 
 def test_nothing_missing_is_no_remark() -> None:
@@ -30,7 +33,7 @@ def test_nothing_missing_is_no_remark() -> None:
 
 def test_a_missing_command_is_bash_s_own_answer() -> None:
     """An environment meets a machine without the program, and no exception."""
-    with opened_world("fake") as world:
+    with opened_world("fake", "never") as world:
         answer = json.loads(world.sandbox_of("a").call("terminal", {"command": "pytest -q || echo failed"}))
 
     assert (answer["exit_code"], answer["output"].splitlines()[-1]) == (0, "failed")
@@ -39,18 +42,18 @@ def test_a_missing_command_is_bash_s_own_answer() -> None:
 
 def test_a_line_that_cannot_be_read_is_no_exception() -> None:
     """What the in-memory shell does not know fails as a command does, and the ledger names it."""
-    with opened_world("fake") as world:
+    with opened_world("fake", "never") as world:
         answer = json.loads(
             world.sandbox_of("a").call("terminal", {"command": "mapfile -t lines < names.txt; echo ${lines[0]}"})
         )
         line = describe(world)
 
     assert answer == {
-        "output": "/usr/bin/bash: line 3: an array: not available on this machine",
+        "output": "/usr/bin/bash: line 3: this ${...}: not available on this machine",
         "exit_code": 127,
         "error": None,
     }
-    assert "not there: mapfile (1)" in line
+    assert "not available: mapfile (1)" in line
 
 
 @pytest.mark.parametrize("name", ["fake", "local"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -131,3 +132,24 @@ def test_an_environment_beside_the_layers_files_is_told_from_their_plumbing(code
     env = loaded(directory / "bare_env.py", ENVIRONMENT, HermesAgentBaseEnv=base, helper=plumbing)["Env"]()
 
     assert env.through_helper(here) == Place(path=str(directory / "bare_env.py"), line=8, function="through_helper")
+
+
+def test_a_call_without_a_line_of_the_environment_is_placed_at_its_evaluation(code: dict[str, Any]) -> None:
+    """Not at the lines of whoever runs the event loop, nor at those of installed code that passes a call on."""
+    here: Any = compiled("outside_place(layer)", outside_place=outside_place, layer=code["layer"])
+    evaluating = line(code, "bare_env.py", 6, "through_layer")
+
+    names: dict[str, Any] = {"loop": code["loop"], "here": here}
+    exec(compile("async def call():\n    return loop(here)\n", "<generated>", "exec"), names)
+
+    async def in_a_task() -> Place:
+        found: Place = await asyncio.create_task(names["call"]())
+        return found
+
+    token = call_site.evaluating_at.set(evaluating)
+    try:
+        places = code["env"]().direct(lambda: code["library"](here)), asyncio.run(in_a_task())
+    finally:
+        call_site.evaluating_at.reset(token)
+
+    assert (places[0].path, places[1]) == (__file__, evaluating)

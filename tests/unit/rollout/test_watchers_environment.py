@@ -94,7 +94,11 @@ def test_a_reward_fails_where_the_scenario_asks_for_it() -> None:
     (error,), (event,) = rewarded(env, "reward_raises")
 
     assert isinstance(error, InjectedFault)
-    assert (event.error, event.injected, hasattr(env, "rollout")) == ("the reward failed, as this scenario asks", True, False)
+    assert (event.error, event.injected, hasattr(env, "rollout")) == (
+        "the reward failed, as this scenario requires",
+        True,
+        False,
+    )
 
 
 def test_every_end_of_a_reward_is_looked_at() -> None:

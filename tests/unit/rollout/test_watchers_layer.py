@@ -86,7 +86,7 @@ def test_a_loop_that_fails_is_recorded_with_its_error() -> None:
     with watching_layer(bare_layer()), recording(journal), pytest.raises(InjectedFault):
         asyncio.run(run_a_loop())
     assert journal.events[-1] == LoopEnded(
-        task_id="task", turns_used=1, error="InjectedFault: the agent loop failed, as this scenario asks"
+        task_id="task", turns_used=1, error="InjectedFault: the agent loop failed, as this scenario requires"
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.sandbox.confinement import Confinement
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 
 
 @pytest.fixture
 def sandbox() -> FakeSandbox:
-    """An empty machine."""
-    return FakeSandbox()
+    """An empty machine without real tools."""
+    return FakeSandbox(real_tools="never")
 
 
 @pytest.fixture
@@ -51,3 +52,10 @@ def bubblewrap() -> None:
     """Skip a test where bubblewrap is not installed, or not allowed to work."""
     if not _runs("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"):
         pytest.skip("bubblewrap does not work here")
+
+
+@pytest.fixture(params=["unshare", "bubblewrap"])
+def confinement(request: pytest.FixtureRequest) -> Confinement:
+    """Both ways to confine; one that this machine refuses to its own programs is skipped."""
+    request.getfixturevalue("namespaces" if request.param == "unshare" else "bubblewrap")
+    return Confinement(kind=request.param)

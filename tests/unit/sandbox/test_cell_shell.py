@@ -99,21 +99,15 @@ def test_arguments_input_exit_code_and_directory_come_through(shell, tmp_path):
     assert (ran.returncode, ran.stdout, ran.stderr) == (7, f"{tmp_path}|two words||$HOME|input", "")
 
 
-def test_joining_begins_in_the_directory_of_the_caller(tmp_path):
-    """A process that joins another world is in its root directory; the command is not. What cannot be reached is left for HOME."""
-    enter_command = ["/bin/sh", "-c", 'cd /; exec "$@"', "joined"]
+def test_entering_gets_the_directory_of_the_caller_and_the_command(tmp_path):
+    """The words that enter a cell are followed by the directory and by bash with its arguments."""
+    enter_command = ["/bin/sh", "-c", 'printf "%s|" "$@"', "entered"]
     shell = write_shell(tmp_path / "bin", bash=BASH, enter_command=enter_command, variables={"HOME": str(tmp_path)})
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    words = [str(shell), "-c", 'pwd; printf "%s|" "$@"', "bash", "a b"]
+    words = [str(shell), "-c", "true", "a b"]
 
-    here = subprocess.run(words, check=True, capture_output=True, text=True, cwd=gone, env={"PATH": "/usr/bin:/bin"})
-    hide = f'rmdir "{gone}"; exec "$@"'
-    words_of_hidden = ["/bin/sh", "-c", hide, "sh", *words]
-    lost = subprocess.run(words_of_hidden, check=True, capture_output=True, text=True, cwd=gone, env={"PATH": "/usr/bin:/bin"})
+    ran = subprocess.run(words, check=True, capture_output=True, text=True, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"})
 
-    assert here.stdout == f"{gone}\na b|"
-    assert lost.stdout == f"{tmp_path}\na b|"
+    assert ran.stdout == f"{tmp_path}|{BASH}|-c|true|a b|"
 
 
 def test_no_passed_variable_has_the_name_of_a_key():

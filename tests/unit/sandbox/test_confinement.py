@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_hermes_env.sandbox import confinement
+from pytest_hermes_env.sandbox.cell import Cell, CellError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement, available, probe
 
 
@@ -41,11 +42,11 @@ def no_bubblewrap(monkeypatch):
     [
         (
             Confinement(kind="bubblewrap"),
-            "local sandbox: confined by bubblewrap (no network, file system read-only but the sandbox)",
+            "local sandbox: confined by bubblewrap (no network, no files of this machine but its programs)",
         ),
         (
             Confinement(kind="unshare", reason="bwrap: not installed"),
-            "local sandbox: confined by unshare (no network, file system read-only but the sandbox)",
+            "local sandbox: confined by unshare (no network, no files of this machine but its programs)",
         ),
         (
             Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted"),
@@ -78,14 +79,22 @@ def test_only_linux_can_confine(monkeypatch):
     assert probe() == Confinement(kind="none", reason="bwrap and unshare: need Linux, this is darwin")
 
 
-def test_missing_programs_are_named(monkeypatch, tmp_path):
-    """Without bwrap and nsenter nothing can be entered."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
-    monkeypatch.setattr(confinement, "MAXIMUM", tmp_path / "none")
+@pytest.fixture
+def no_namespaces(monkeypatch, no_bubblewrap):
+    """The kernel refuses to make namespaces, and its settings do not say why."""
 
-    reason = "bwrap: not installed; unshare: nsenter: not installed (package util-linux)"
-    assert probe() == Confinement(kind="none", reason=reason)
+    def refuse(_):
+        raise CellError("unshare: Operation not permitted")
+
+    monkeypatch.setattr(Cell, "start", refuse)
+    for name in ("APPARMOR", "MAXIMUM"):
+        monkeypatch.setattr(confinement, name, Path("none"))
+
+
+@pytest.mark.usefixtures("no_namespaces")
+def test_both_reasons_are_named():
+    """Without bwrap and namespaces nothing confines."""
+    assert probe() == Confinement(kind="none", reason="bwrap: not installed; unshare: Operation not permitted")
 
 
 @pytest.mark.parametrize(
@@ -97,14 +106,13 @@ def test_missing_programs_are_named(monkeypatch, tmp_path):
         ("MAXIMUM", "5000", ""),
     ],
 )
+@pytest.mark.usefixtures("no_namespaces")
 def test_setting_of_the_kernel_that_is_in_the_way_is_named(monkeypatch, tmp_path, setting, value, hint):
     """Ubuntu 24.04 restricts user namespaces by AppArmor; others switch them off."""
     (tmp_path / "setting").write_text(f"{value}\n")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("APPARMOR", "MAXIMUM"):
-        monkeypatch.setattr(confinement, name, tmp_path / ("setting" if name == setting else "none"))
+    monkeypatch.setattr(confinement, setting, tmp_path / "setting")
 
-    assert probe().reason == f"bwrap: not installed; unshare: nsenter: not installed (package util-linux){hint}"
+    assert probe().reason == f"bwrap: not installed; unshare: Operation not permitted{hint}"
 
 
 @pytest.mark.usefixtures("namespaces")
@@ -115,23 +123,20 @@ def test_bubblewrap_that_fails_gives_way_to_unshare(program):
     assert probe() == Confinement(kind="unshare", reason="bwrap: setting up uid map: Permission denied")
 
 
+@pytest.mark.parametrize(
+    ("entering", "reason"),
+    [
+        ('shift; exec "$@"', "files outside of the sandbox can be seen"),
+        ("exit 1", "a command cannot be run in it"),
+    ],
+)
 @pytest.mark.usefixtures("namespaces", "no_bubblewrap")
-def test_cell_that_confines_nothing_is_not_used(program, monkeypatch, tmp_path):
-    """The probe writes a file outside; it does not trust exit codes of the set-up."""
-    program("nsenter", 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
-    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
+def test_cell_that_does_not_confine_is_not_used(monkeypatch, entering, reason):
+    """The probe looks for a file outside and writes one inside; it does not trust exit codes of the set-up."""
+    monkeypatch.setattr(Cell, "enter_command", lambda _: ["/bin/sh", "-c", entering, "sh"])
+    monkeypatch.setattr(confinement, "APPARMOR", Path("none"))
 
-    outside = "files outside of the sandbox can be written"
-    assert probe() == Confinement(kind="none", reason=f"bwrap: not installed; unshare: {outside}")
-
-
-@pytest.mark.usefixtures("namespaces", "no_bubblewrap")
-def test_cell_that_runs_no_command_is_not_used(program, monkeypatch, tmp_path):
-    """Commands must be able to join the cell."""
-    program("nsenter", "exit 1")
-    monkeypatch.setattr(confinement, "APPARMOR", tmp_path / "none")
-
-    assert probe() == Confinement(kind="none", reason="bwrap: not installed; unshare: a command cannot be run in it")
+    assert probe() == Confinement(kind="none", reason=f"bwrap: not installed; unshare: {reason}")
 
 
 @pytest.mark.usefixtures("namespaces")

@@ -128,6 +128,34 @@ def test_file_that_was_never_there_stays_an_error(ctx):
     assert errors == ["File not found: b.py"] * 6
 
 
+def test_size_limit_names_itself(ctx, tmp_path):
+    """As in the real context."""
+    ctx.write_file("five", "12345")
+
+    error = "Cannot read five: it exceeds the limit of 4 bytes; max_bytes= raises the limit"
+    assert ctx.read_file("five", max_bytes=4) == {"error": error}
+    assert ctx.download_file("five", str(tmp_path / "x"), max_bytes=4) == {"success": False, "error": error}
+    assert ctx.read_file("five", max_bytes=5)["content"] == "12345"
+
+
+def test_directory_is_no_regular_file(ctx):
+    """As in the real context."""
+    ctx.terminal("mkdir d")
+
+    assert ctx.read_file("d") == {"error": "Cannot read d: it is not a regular file"}
+
+
+def test_limit_holds_for_all_files_of_a_directory_together(machine, tmp_path):
+    """As in the real context."""
+    for name in "abc":
+        machine.files[f"in/{name}"] = "x" * 400
+
+    results = FakeToolContext(machine).download_dir("in", str(tmp_path), max_bytes=1_000)
+
+    assert [entry["success"] for entry in results] == [True, True, False]
+    assert results[2]["error"] == "Cannot read in/c: it exceeds the limit of 200 bytes; max_bytes= raises the limit"
+
+
 def test_name_with_a_dash_is_no_option(machine, ctx):
     """As in the real context."""
     ctx.write_file("-rf", "x")
@@ -215,7 +243,7 @@ def test_files_are_copied_out_of_the_machine(machine, ctx, tmp_path):
     assert one == [
         {"success": True, "bytes": 2},
         {"success": False, "error": "Cannot read missing: No such file or directory"},
-        {"success": False, "error": "Cannot read out: Is a directory"},
+        {"success": False, "error": "Cannot read out: it is not a regular file"},
     ]
     assert several == [{"path": "a.bin", "success": True, "bytes": 2}, {"path": "sub/b", "success": True, "bytes": 0}]
     assert ctx.download_dir("missing", str(tmp_path)) == [
@@ -366,7 +394,7 @@ def test_context_works_inside_and_outside_of_a_loop(ctx):
 def test_unscripted_call_is_raised_in_the_reward(ctx):
     """It never looks like a failed command."""
     with pytest.raises(UnexpectedToolCall):
-        ctx.terminal("pytest -q")
+        ctx.terminal("surely_no_such_command -q")
 
 
 def test_problems_can_be_looked_at(ctx):

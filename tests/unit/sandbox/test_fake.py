@@ -55,7 +55,8 @@ def test_unscripted_command_is_refused_with_the_nearest_scripted_ones(sandbox):
         "  command   npm test -- --ci\n"
         "  line      cd /tmp && npm test -- --ci\n"
         "  scripted  npm run test, str.isdigit, make, re.compile('^cargo')\n"
-        "  fix       sandbox.on('npm test -- --ci', output='...')"
+        "  real bash is switched off: real_tools='never'\n"
+        "  fix       sandbox.on('npm test -- --ci', output='...'), or --hermes-real-tools=confined"
     )
 
 
@@ -65,7 +66,8 @@ def test_unscripted_command_where_nothing_is_scripted(sandbox):
         "the sandbox was asked to run a command that is neither scripted nor built in.\n"
         "  command   pytest -q\n"
         "  scripted  nothing\n"
-        "  fix       sandbox.on('pytest -q', output='...')"
+        "  real bash is switched off: real_tools='never'\n"
+        "  fix       sandbox.on('pytest -q', output='...'), or --hermes-real-tools=confined"
     )
 
 
@@ -75,7 +77,7 @@ def test_fix_for_a_long_command_matches_how_it_begins(sandbox):
 
     text = refused(sandbox, command)
 
-    matcher = text.partition("sandbox.on(")[2].removesuffix(", output='...')")
+    matcher = text.partition("sandbox.on(")[2].removesuffix(", output='...'), or --hermes-real-tools=confined")
     sandbox.on(eval(matcher), output="matched")
     assert matcher == f"re.compile({re.escape(command[:60])!r})"
     assert terminal(sandbox, command)["output"] == "matched"
@@ -89,29 +91,31 @@ def test_many_scripted_commands_are_counted(sandbox):
     assert "  scripted  tool 7, tool 6, tool 5, tool 4, tool 3 and 3 more\n" in refused(sandbox, "tool x")
 
 
-def test_line_that_the_shell_does_not_know_is_refused():
-    """Nobody could say what the line means."""
-    text = refused(FakeSandbox(), "cat <(echo a) ")
+def test_line_that_no_shell_runs_is_refused():
+    """Where no real program may run."""
+    text = refused(FakeSandbox(real_tools="never"), "cat <(echo a) ")
 
-    what = text.partition("does not support ")[2].partition(", so it")[0]
+    what = text.partition("does not know ")[2].partition(", and this line")[0]
     assert what
     assert text == (
-        f"the sandbox's shell does not support {what}, so it cannot run this line.\n"
+        f"the sandbox's own shell does not know {what}, and this line does not run in real bash.\n"
         "  line      cat <(echo a)\n"
         "  scripted  nothing\n"
-        "  fix       script the whole line: sandbox.on('cat <(echo a)', output='...')"
+        "  real bash is switched off: real_tools='never'\n"
+        "  fix       script the whole line: sandbox.on('cat <(echo a)', output='...'), or --hermes-real-tools=confined"
     )
 
 
-def test_line_that_the_shell_does_not_know_is_remembered_where_commands_may_be_missing():
+def test_line_that_no_shell_runs_is_remembered_where_commands_may_be_missing():
     """There it fails as a command does, and the sandbox tells afterwards."""
-    sandbox = FakeSandbox(unscripted="not found")
+    sandbox = FakeSandbox(unscripted="not found", real_tools="never")
 
     result = json.loads(sandbox.call("terminal", {"command": "cat <(echo a)"}))
 
     assert result["exit_code"] == 127
     assert result["output"].endswith(": not available on this machine")
     assert sandbox.not_found == ("cat <(echo a)",)
+    assert [line.line for line in sandbox.refused] == ["cat <(echo a)"]
 
 
 def test_refused_line_leaves_nothing_behind(sandbox):
@@ -129,7 +133,6 @@ MISSING = [
     ("a; b; a", "\n".join(f"/usr/bin/bash: line 3: {name}: command not found" for name in "aba"), 127),
     ("./run", "/usr/bin/bash: line 3: ./run: No such file or directory", 127),
     ("./script.sh", "/usr/bin/bash: line 3: ./script.sh: Permission denied", 126),
-    ("chmod +x script.sh; ./script.sh", "hi", 0),
     ("chmod +x p.py; ./p.py", "/usr/bin/bash: line 3: ./p.py: cannot execute: required file not found", 127),
     ("pytest 2> /dev/null || echo failed", "failed", 0),
     ("pytest > out.txt; cat out.txt", "/usr/bin/bash: line 3: pytest: command not found", 0),
@@ -140,7 +143,8 @@ MISSING = [
 @pytest.mark.parametrize(("command", "output", "exit_code"), MISSING)
 def test_unscripted_command_may_be_not_found(command, output, exit_code):
     """As bash says it."""
-    sandbox = FakeSandbox({"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}, unscripted="not found")
+    files = {"script.sh": "echo hi", "p.py": "#!/usr/bin/env python3\n", "dir/a": ""}
+    sandbox = FakeSandbox(files, unscripted="not found", real_tools="never")
 
     result = terminal(sandbox, command)
 
@@ -150,7 +154,7 @@ def test_unscripted_command_may_be_not_found(command, output, exit_code):
 
 def test_what_was_not_found_is_remembered():
     """Commands as they were written, and tools; those of rollouts, too."""
-    sandbox = FakeSandbox(unscripted="not found")
+    sandbox = FakeSandbox(unscripted="not found", real_tools="never")
     terminal(sandbox, "cd /tmp && pytest -q | tail")
     sandbox.sandbox_of("one").call("vision_analyze", {})
 
@@ -372,7 +376,8 @@ def test_verify_tells_all_problems_of_all_rollouts_in_one_message(sandbox):
         "1. UnexpectedToolCall: the sandbox was asked to run a command that is neither scripted nor built in.\n"
         "     command   pytest -q\n"
         "     scripted  npm test, make\n"
-        "     fix       sandbox.on('pytest -q', output='...')\n"
+        "     real bash is switched off: real_tools='never'\n"
+        "     fix       sandbox.on('pytest -q', output='...'), or --hermes-real-tools=confined\n"
         "     repeated  8 times\n"
         "\n"
         "2. LeftoverAnswers: on('make') has 1 answer, but it was never used.\n"

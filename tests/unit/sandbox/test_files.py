@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from pytest_hermes_env.errors import HermesEnvError, MissingFile, NotText
-from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.files import Files, Node
 
 
 @pytest.fixture
@@ -279,3 +279,56 @@ def test_null_device_takes_everything_and_has_nothing(files):
         False,
         False,
     )
+
+
+def test_links_are_followed(files):
+    """Also in the middle of a path; removing and moving works on the link itself."""
+    files.make_link("l", "sub")
+    files.make_link("sub/m", "../a.txt")
+    files["l/new.txt"] = "new"
+    files["l/m"] = "changed\n"
+    files.move("sub/m", "n")
+    files.remove("l")
+
+    assert (files["a.txt"], files["sub/new.txt"], files.is_link("n"), files.exists("l")) == ("changed\n", "new", True, False)
+    assert (files.follow("n"), files.exists("n")) == ("/a.txt", False)
+    assert files.walk("/workspace") == ["/workspace/a.txt", "/workspace/sub/b.bin", "/workspace/sub/new.txt"]
+
+
+def test_links_in_a_circle_lead_nowhere(files):
+    """Nothing hangs."""
+    files.make_link("x", "y")
+    files.make_link("y", "x")
+
+    assert (files.exists("x"), files.is_dir("x"), files.is_link("x")) == (False, False, True)
+    assert refusal(lambda: files.write("x", b""))[0] == "ELOOP"
+
+
+def test_unusual_files_are_told(files):
+    """The in-memory shell knows neither links nor odd modes."""
+    plain = [files.is_plain]
+    files.set_executable("a.txt", True)
+    plain.append(files.is_plain)
+    files.set_mode("a.txt", 0o600)
+    plain.append(files.is_plain)
+    files.set_mode("a.txt", 0o644)
+    files.make_link("l", "a.txt")
+    plain.append(files.is_plain)
+    files.remove("l")
+
+    assert [*plain, files.is_plain] == [True, True, False, False, True]
+
+
+def test_changes_from_outside_belong_to_the_current_party_unless_only_the_name_changed(files):
+    """A renamed file and a new mode leave the writer known."""
+    before = files.nodes["/workspace/a.txt"]
+    files.party, files.writer = "agent", "terminal"
+    files.take_over({
+        "/workspace/a.txt": None,
+        "/workspace/moved.txt": Node(kind="file", data=before.data, mode=0o600, changed_ns=before.changed_ns),
+        "/workspace/new": Node(kind="directory", mode=0o755, changed_ns=1),
+        "/workspace/new/f": Node(kind="file", data=b"f", changed_ns=2),
+    })  # fmt: skip
+
+    assert ("a.txt" in files, files.made_for("moved.txt"), files.made_for("new/f")) == (False, "environment", "agent")
+    assert (files.written_by("new/f"), files.nodes["/workspace/moved.txt"].mode) == ("terminal", 0o600)

@@ -19,6 +19,7 @@ import pytest
 
 import environments.agent_loop  # noqa: F401 - loads hermes before any test, so that the plugin knows of its unclosed pipes
 from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
+from pytest_hermes_env.sandbox.cell import Cell, CellError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
 from pytest_hermes_env.sandbox.local import LocalSandbox
 
@@ -142,15 +143,16 @@ def test_nothing_outside_can_be_written(walled, tmp_path):
     (tmp_path / "given").write_text("before")
     target = tmp_path / "new"
 
-    codes = [run(walled, f"echo x > {place}")["exit_code"] for place in (target, tmp_path / "given")]
+    codes = [run(walled, f"echo x > {place}")["exit_code"] for place in (target, tmp_path / "given", "/unknown/new")]
     said = ended(walled, f"echo x > {target}")
-    written = use(walled, "write_file", path=str(target), content="x")
+    read_only = use(walled, "write_file", path="/unknown/new", content="x")
+    use(walled, "write_file", path=str(target), content="x")
     patched = use(walled, "patch", path=str(tmp_path / "given"), old_string="before", new_string="after")
 
-    assert codes == [1, 1]
-    assert "Read-only file system" in said
-    assert "Read-only file system" in written["error"]
-    assert "Read-only file system" in patched["error"]
+    assert codes == [1, 1, 1]
+    assert "No such file or directory" in said
+    assert "Failed to write file" in read_only["error"]
+    assert "Failed to read file" in patched["error"]
     assert (sorted(path.name for path in tmp_path.iterdir()), (tmp_path / "given").read_text()) == (["given"], "before")
 
 
@@ -347,7 +349,11 @@ def test_sandbox_that_is_not_active_says_so(use_it):
 
 def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path):
     """Nobody gets less than was asked for; nothing is left of the attempt."""
-    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def refuse(_):
+        raise CellError("unshare: Operation not permitted")
+
+    monkeypatch.setattr(Cell, "start", refuse)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = dict(os.environ)
 
@@ -357,7 +363,7 @@ def test_confinement_that_cannot_be_started_is_no_sandbox(monkeypatch, tmp_path)
     assert str(raised.value) == (
         "unshare cannot confine the local sandbox.\n"
         "  expected  a confined cell for its commands\n"
-        "  seen      nsenter: not installed (package util-linux)\n"
+        "  seen      unshare: Operation not permitted\n"
         "  fix       leave out `confinement` to use the best one that works here"
     )
     assert (dict(os.environ), list(tmp_path.iterdir()), LocalSandbox._active) == (before, [], None)
@@ -446,3 +452,99 @@ def test_function_that_wants_the_machine_is_refused(result):
         "  seen      answer, which also takes the sandbox, for `web_search`\n"
         "  fix       def answer(arguments): ..."
     )
+
+
+SANDBOX_OF_ITS_OWN = """\
+import time
+from pathlib import Path
+from pytest_hermes_env.sandbox.confinement import UNCONFINED
+from pytest_hermes_env.sandbox.local import LocalSandbox
+sandbox = LocalSandbox(confinement=UNCONFINED).start()
+script = Path(sandbox.root, "daemon.py")
+script.write_text("import subprocess as s; print(s.Popen(['sleep', '60'], start_new_session=True, cwd='/', stdout=-3, stderr=-3).pid)")
+print(sandbox.root, sandbox.machine().call("terminal", {"command": f"python3 {script}"}), flush=True)
+time.sleep(60)
+"""
+
+
+def test_sandbox_of_a_killed_test_process_is_removed_by_the_next(monkeypatch, tmp_path):
+    """With its daemons; a sandbox in use, a directory of another making, and what links lead to stay."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "pytest-hermes-sandbox-other" / "world").mkdir(parents=True)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "owner").touch()
+    (tmp_path / "pytest-hermes-sandbox-link").symlink_to(outside)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SANDBOX_OF_ITS_OWN], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        root, _, answer = process.stdout.readline().partition(" ")
+        daemon = int(json.loads(answer)["output"])
+        (Path(root) / "link").symlink_to(outside)
+        with LocalSandbox(confinement=UNCONFINED):
+            in_use = (os.path.isdir(root), runs(daemon))
+        process.kill()
+    left = (os.path.isdir(root), runs(daemon))
+
+    with LocalSandbox(confinement=UNCONFINED):
+        gone = (os.path.isdir(root), runs(daemon))
+
+    assert (in_use, left, gone) == ((True, True), (True, True), (False, False))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "outside",
+        "pytest-hermes-sandbox-link",
+        "pytest-hermes-sandbox-other",
+    ]
+    assert [path.name for path in outside.iterdir()] == ["owner"]
+
+
+def runs(process: int) -> bool:
+    """Whether a process runs; one that has ended and that nobody waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+DAEMON = """\
+import os
+ready, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.chdir("/")
+    os.write(write, str(os.getpid()).encode())
+    os.closerange(0, 64)
+    os.execve("/bin/sleep", ["sleep", "60"], {environment})
+os.wait()
+print(os.read(ready, 20).decode())
+"""
+
+
+def daemon(sandbox: LocalSandbox, task_id: str, environment: str) -> int:
+    """Start a daemon that keeps nothing of its rollout, and return its process id."""
+    script = sandbox.root / f"{task_id}.py"
+    script.write_text(DAEMON.format(environment=environment))
+    return int(run(sandbox, f"{sys.executable} {script}", task_id)["output"])
+
+
+@pytest.mark.parametrize("environment", ["os.environ", "{}"])
+def test_daemon_ends_with_the_sandbox(environment):
+    """In another directory and session, without streams, a parent and an environment."""
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        process = daemon(sandbox, "first", environment)
+        ran = runs(process)
+
+    assert (ran, runs(process)) == (True, False)
+
+
+def test_daemon_ends_with_its_rollout():
+    """And that of another rollout runs on."""
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        first, second = (daemon(sandbox, name, "os.environ") for name in ("first", "second"))
+
+        sandbox.machine("first").release()
+
+        assert (runs(first), runs(second)) == (False, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_hermes_env.errors import UnknownCommand, UnsupportedSyntax
+from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.outcome import Outcome
 from pytest_hermes_env.sandbox.shell import Shell
@@ -37,13 +37,14 @@ def test_output_and_complaints_come_in_their_order(shell):
 
 def test_bytes_that_are_no_text_are_shown_as_hermes_shows_them(shell):
     """With a sign in their place."""
-    assert said(shell, "printf '\\xffa'") == ("\ufffda", 0)
+    assert said(shell, "printf /2E= | base64 -d") == ("\ufffda", 0)
 
 
 def test_standard_input_can_be_given(shell):
     """As the tool's callers may do."""
-    assert shell.run("head -n 1; cat", stdin=b"1\n2\n") == Outcome(output="1\n")
-    assert shell.run("read x; echo $x; cat", stdin=b"1\n2\n") == Outcome(output="1\n2\n")
+    assert shell.run("head -n 1", stdin=b"1\n2\n") == Outcome(output="1\n")
+    with pytest.raises(NotKnown):
+        shell.run("head -n 1; cat", stdin=b"1\n2\n")
 
 
 LASTING = [
@@ -51,18 +52,12 @@ LASTING = [
     ("(cd sub)", "pwd", "/workspace\n"),
     ("cd sub; false", "pwd", "/workspace/sub\n"),
     ("cd sub; exit 0", "pwd", "/workspace\n"),
-    ("set -e; cd sub; false", "pwd", "/workspace\n"),
-    ("cd sub; set -u; echo $nope", "pwd", "/workspace\n"),
-    ("cd sub; echo $((1/0))", "pwd", "/workspace/sub\n"),
-    ("cd sub; echo )", "pwd", "/workspace\n"),
-    ("cd sub\necho )", "pwd", "/workspace/sub\n"),
     ("export X=1", "echo $X", "1\n"),
     ("X=1", "echo $X", "\n"),
     ("export X=1; exit", "echo $X", "\n"),
-    ("export X=1; X=2", "bash -c 'echo $X'", "2\n"),
+    ("export X=1; X=2", "echo $X", "2\n"),
     ("export X=1; unset X", "echo ${X-unset}", "unset\n"),
-    ("f() { :; }; set -f; set -- a", "type -t f; echo *.txt $#", "a.txt 0\n"),
-    ("cd sub", "cd -", "/workspace/sub\n"),
+    ("cd sub", "echo $OLDPWD", "/workspace/sub\n"),
     ("false", "echo $?", "0\n"),
 ]
 
@@ -125,11 +120,9 @@ def test_answers_stand_wherever_a_command_may(scripted):
     """In lists, pipes, substitutions, functions and under programs that run others."""
     shell, script = scripted(pytest=Outcome(output="1\n2\n3\n", exit_code=1))
 
-    outcome = shell.run(
-        "cd sub && X=1 pytest -q 'a b' > out 2>&1 | tail -1; f() { pytest; }; f | tail -n 1; echo $(pytest $X.)"
-    )
+    outcome = shell.run("cd sub && X=1 pytest -q 'a b' 2>&1 | wc -l; { pytest; } | tail -n 1; echo $(pytest $X.)")
 
-    assert outcome == Outcome(output="3\n1 2 3\n")
+    assert outcome == Outcome(output="3\n3\n1 2 3\n")
     assert [entry for entry in script.asked if entry[1][0] == "pytest"] == [
         ("X=1 pytest -q 'a b'", ("pytest", "-q", "a b")),
         ("pytest", ("pytest",)),
@@ -137,31 +130,26 @@ def test_answers_stand_wherever_a_command_may(scripted):
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "timeout 5 tool x",
-        "env A=1 tool x",
-        "nohup tool x",
-        "echo x | xargs tool",
-        "bash -c 'tool x'",
-        "eval tool x",
-        "command tool x",
-    ],
-)
-def test_answers_are_reached_through_other_commands(line, scripted):
-    """By the words that those would run."""
+def test_answers_are_reached_through_timeout(scripted):
+    """By the words that it would run."""
     shell, script = scripted(tool=Outcome(output="said\n", exit_code=0))
 
-    assert shell.run(line) == Outcome(output="said\n")
+    assert shell.run("timeout 5 tool x") == Outcome(output="said\n")
     assert script.asked[-1] == ("tool x", ("tool", "x"))
 
 
 def test_answers_come_before_the_machines_own_commands(scripted):
-    """A program, a builtin and a function."""
-    shell, _ = scripted(cat=Outcome(output="cat\n"), cd=Outcome(output="cd\n"), f=Outcome(output="f\n"))
+    """A program and a builtin."""
+    shell, _ = scripted(cat=Outcome(output="cat\n"), cd=Outcome(output="cd\n"))
 
-    assert said(shell, "f() { echo own; }; cat a.txt; cd sub; f; pwd") == ("cat\ncd\nf\n/workspace\n", 0)
+    assert said(shell, "cat a.txt; cd sub; pwd") == ("cat\ncd\n/workspace\n", 0)
+
+
+def test_answered_program_is_found(scripted):
+    """As those of the machine are; whether others are there only real bash knows."""
+    shell, _ = scripted(pytest=Outcome(output=""))
+
+    assert said(shell, "command -v pytest; command -v cat; command -v cd") == ("/usr/bin/pytest\n/usr/bin/cat\ncd\n", 0)
 
 
 def test_answers_have_their_two_streams(scripted):
@@ -169,7 +157,7 @@ def test_answers_have_their_two_streams(scripted):
     shell, _ = scripted(tool=Outcome(output="out\n", errors="err\n", exit_code=3))
 
     assert said(shell, "tool") == ("out\nerr\n", 3)
-    assert said(shell, "tool 2> err.txt | wc -l; cat err.txt") == ("1\nerr\n", 0)
+    assert said(shell, "tool 2>&1 | wc -l; tool 2> err.txt; cat err.txt") == ("2\nout\nerr\n", 0)
 
 
 def test_answers_are_written_where_output_leads(scripted, files):
@@ -196,19 +184,13 @@ UNKNOWN = [
     ("echo a; pytest -q 2>&1 | tail", "pytest -q", ("pytest", "-q")),
     ("false && ( make 'a b' )", "make 'a b'", ("make", "a b")),
     ("if [ -f x ]; then make; fi", "make", ("make",)),
-    ("for i in 1; do while true; do make; done; done", "make", ("make",)),
+    ("for i in 1; do for j in 2; do make; done; done", "make", ("make",)),
     ('echo "$(echo $(make))"', "make", ("make",)),
-    ("echo `make`", "make", ("make",)),
-    ("echo ${x:-$(make)}", "make", ("make",)),
+    ("ls | tee log | jq .", "jq .", ("jq", ".")),
     ("cat <<E\n$(make)\nE", "make", ("make",)),
     ("x=$(make)", "make", ("make",)),
     ("echo > $(make)", "make", ("make",)),
-    ("case $(make) in $(cmake)) ninja;; esac", "make", ("make",)),
-    ("f() { make; }", "make", ("make",)),
     ("[[ -n $(make) ]]", "make", ("make",)),
-    ("(( $(make) ))", "make", ("make",)),
-    ("for ((i=0;i<$(make);i++)); do true; done", "make", ("make",)),
-    ("echo $(( $(make) ))", "make", ("make",)),
     ("'make'", "'make'", ("make",)),
     ("\\make", "\\make", ("make",)),
     ("{ echo; } > x; ! make", "make", ("make",)),
@@ -227,106 +209,134 @@ def test_unknown_command_is_told_before_anything_happens(line, text, words, shel
 
 REACHED = [
     ("$x -q", "$x -q", ("make", "-q")),
-    ("eval make", "make", ("make",)),
-    ("env X=1 make -j", "make -j", ("make", "-j")),
-    ("bash -c 'make all'", "make all", ("make", "all")),
     ("./make", "./make", ("./make",)),
     ("/usr/bin/make", "/usr/bin/make", ("/usr/bin/make",)),
-    ("echo a | xargs make", "make a", ("make", "a")),
+    ("timeout 5 make $x", "make make", ("make", "make")),
     ("make $x", "make $x", ("make", "make")),
     ("''", "''", ("",)),
 ]
 
 
 @pytest.mark.parametrize(("line", "text", "words"), REACHED)
-def test_unknown_command_that_only_running_shows_is_told_when_it_is_reached(line, text, words, shell, files):
-    """As it was written where it was written, and with its words."""
+def test_unknown_command_that_only_running_shows_leaves_nothing_behind(line, text, words, shell, files):
+    """What ran before it is undone."""
     with pytest.raises(UnknownCommand) as caught:
-        shell.run(f"x=make; echo x > made; {line}")
+        shell.run(f"x=make; export Y=1; mkdir d; cd d; echo x > made; {line}")
 
     assert (caught.value.text, caught.value.words) == (text, words)
-    assert "made" in files or line == "''"
+    assert list(files) == ["/workspace/a.txt", "/workspace/sub/c.txt"]
+    assert not files.is_dir("/workspace/d")
+    assert (shell.cwd, shell.variables.get("Y")) == ("/workspace", None)
 
 
-def test_command_that_runs_a_file_may_define_others(shell, files):
-    """So names are not judged beforehand."""
-    files["lib.sh"] = "greet() { echo hello $1; }\n"
-
-    assert said(shell, ". ./lib.sh; greet you") == ("hello you\n", 0)
-
-
-def test_scripts_of_the_machine_run(shell, files):
-    """When they may be executed and are for a shell."""
-    files["run"] = "#!/usr/bin/env bash\necho $0 $1; cd sub; exit 3\n"
-    files.set_executable("run", True)
-
-    assert said(shell, "./run x; echo $?; pwd") == ("./run x\n3\n/workspace\n", 0)
-
-
-UNSUPPORTED = [
-    ("sleep 1 &", "& (a background job)"),
-    ("a=(1 2)", "an array"),
-    ("a[1]=2", "an array"),
-    ("echo ${a[1]}", "an array"),
-    ("echo $((a[1]))", "an array"),
-    ("diff <(ls) <(ls sub)", "the process substitution <(...)"),
-    ("echo $[1+1]", "the arithmetic $[...]"),
-    ("select x in a; do break; done", "select command"),
-    ("coproc cat", "coproc"),
-    ("time { true; }", "time command"),
-    ("echo ${x@Q}", "${...@...}"),
-    ("echo ${!x*}", "${!...}"),
-    ("echo $RANDOM", "a variable that bash computes"),
-    ("exec > out", "exec"),
-    ("cat <> a.txt", "the redirection <>"),
-    ("echo a >&-", "a closed stream"),
-    ("set -o noclobber", "set -o noclobber"),
-    ("set -C", "set -C"),
-    ("declare -a x", "declare -a"),
-    ("read -t 1 x", "read -t"),
-    ("cat /proc/version", "/proc/version"),
-    ("cat < /dev/tcp/host/80", "/dev/tcp/host/80"),
-    ("ls --color=never", "ls --color"),
-    ("while true; do :; done", "more than 10000 steps"),
-    ("f() { f; }; f", "more than 40 nested calls"),
-    ("echo x > f; { cat f; echo y; } >> f; cat f >> f", "cat of its own output file"),
-    ("(" * 400 + "true" + ")" * 400, "nesting this deep"),
+NOT_KNOWN = [
+    "sleep 1 &",
+    "a=(1 2)",
+    "a[1]=2",
+    "echo ${a[1]}",
+    "diff <(ls) <(ls sub)",
+    "echo $[1+1]",
+    "f() { make; }; f",
+    "case a in a) echo;; esac",
+    "for ((i=0;i<3;i++)); do true; done",
+    "echo $RANDOM $$",
+    "time true",
+    "exec > out",
+    "cat <> a.txt",
+    "echo a >&-",
+    "set -euo pipefail",
+    "eval ls",
+    "command -v python3",
+    "command ls",
+    "echo a | (( 1 ))",
+    "[[ a && b ]]",
+    "[[ a '=' b ]]",
+    "[[ '-f' b ]]",
+    "echo ${x/a/b}",
+    "x=(1)",
+    "IFS=, read a b < a.txt",
+    "while true; do break; done",
+    "sed 's/a*/x/g' a.txt",
+    "x=find; $x .",
+    "echo $((1+1))",
+    "echo `pwd`",
+    "echo {a,b}",
+    "echo ${x%.txt} ${x:-$(make)}",
+    "read x < a.txt",
+    "grep -r one .",
+    "grep -E 'a{2}' a.txt",
+    "cp -r sub new",
+    "echo a > new | cat",
+    "cat nope | head -n 1",
+    "echo a | grep -o 'a\\|ab'",
+    "tail -n 0 a.txt",
+    "wc a.txt nope",
+    "read x y <<< 'a\\b c'",
+    "{ echo a; echo b; } | true",
+    "declare -a x",
+    "trap 'echo x' EXIT",
+    "cat /proc/version",
+    "cat < /dev/tcp/host/80",
+    "ls -l",
+    "ls /",
+    "ls --color=never",
+    "echo )",
+    "cd nope\ncd nope",
+    "while true; do :; done",
+    "echo x > f; { cat f; echo y; } >> f",
+    "cat a.txt | tee a.txt",
+    "ls | tee new",
+    "{ rm x; } > x",
+    "sort < a.txt > a.txt",
+    "echo a >&2 | echo b",
+    "LC_ALL=de_DE.UTF-8 sort a.txt",
+    "(" * 400 + "true" + ")" * 400,
 ]
 
 
-@pytest.mark.parametrize(("line", "what"), UNSUPPORTED)
-def test_what_this_shell_does_not_know_is_refused(line, what, shell):
-    """Never done wrongly."""
-    with pytest.raises(UnsupportedSyntax) as caught:
-        shell.run(line)
+@pytest.mark.parametrize("line", NOT_KNOWN)
+def test_what_only_real_bash_answers_exactly_is_not_known(line, shell, files):
+    """And nothing of it has happened."""
+    with pytest.raises(NotKnown) as caught:
+        shell.run(f"mkdir d; cd d; echo x > ../made; cd ..; {line}")
 
-    assert caught.value.what == what
+    assert caught.value.command.endswith(line)
+    assert caught.value.what
+    assert list(files) == ["/workspace/a.txt", "/workspace/sub/c.txt"]
+    assert not files.is_dir("/workspace/d")
 
 
-@pytest.mark.parametrize("line", ["echo x > made\nsleep 1 &", "echo x > made; diff <(ls) a.txt", "echo x > made; a=(1)"])
-def test_syntax_is_refused_before_anything_happens(line, shell, files):
-    """Also where it stands behind other lines."""
-    with pytest.raises(UnsupportedSyntax):
-        shell.run(line)
+def test_session_can_go_on_where_another_shell_stopped(shell):
+    """In its directory, with its exported variables."""
+    shell.resume("/workspace/sub", {**shell.variables, "X": "1"})
 
-    assert "made" not in files
+    assert said(shell, "pwd; echo $X; cat c.txt") == ("/workspace/sub\n1\nthree\n", 0)
+    assert shell.variables["X"] == "1"
+
+
+@pytest.mark.parametrize("name", ["POSIXLY_CORRECT", "GREP_OPTIONS", "BASH_ENV", "LC_ALL"])
+def test_variables_that_change_commands_make_every_line_not_known(name, shell):
+    """Such as those that a real line exported."""
+    shell.resume("/workspace", {**shell.variables, name: "tr_TR"})
+
+    with pytest.raises(NotKnown):
+        shell.run("ls")
+
+
+def test_program_of_the_users_own_path_is_not_known(shell, files):
+    """It comes before the system's program."""
+    files["bin/cat"] = "echo mine\n"
+
+    with pytest.raises(NotKnown):
+        shell.run("export PATH=/workspace/bin:$PATH; cat a.txt")
+    assert said(shell, "export PATH=/workspace/bin:$PATH; wc -l a.txt") == ("2 a.txt\n", 0)
 
 
 def test_messages_name_command_and_construct(shell):
     """For those who use the shell alone."""
     with pytest.raises(UnknownCommand) as unknown:
         shell.run("make -j 4")
-    with pytest.raises(UnsupportedSyntax) as unsupported:
-        shell.run("a=(1)")
+    with pytest.raises(NotKnown) as not_known:
+        shell.run("sleep 1 &")
 
-    assert (str(unknown.value), str(unsupported.value)) == ("make: command not found", "an array in a=(1)")
-
-
-def test_files_that_vanish_take_their_output_along(shell, files):
-    """A file that is removed or replaced while it is written."""
-    shell.run("{ echo 1; rm -f x; echo 2; } > x; { echo 1; rm -f x; echo 2; } >> x; { echo 1; mv y z; echo 2; } > y")
-
-    assert {path: files[path] for path in files if path < "/workspace/s" or path > "/workspace/t"} == {
-        "/workspace/a.txt": "one\ntwo\n",
-        "/workspace/z": "1\n",
-    }
+    assert (str(unknown.value), str(not_known.value)) == ("make: command not found", "& (a background job) in sleep 1 &")

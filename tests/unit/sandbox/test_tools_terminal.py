@@ -443,7 +443,7 @@ def test_fault_of_a_background_command(sandbox):
 
 def test_command_that_is_not_there_ends_its_session(ask):
     """Where commands may be missing."""
-    sandbox = FakeSandbox(unscripted="not found")
+    sandbox = FakeSandbox(unscripted="not found", real_tools="never")
     session = start(sandbox, "pytest -q")["session_id"]
 
     result = ask(sandbox, "process", action="wait", session_id=session)

@@ -76,7 +76,7 @@ def answering(gives: list[tuple[str, str | None]]) -> Iterator[None]:
         name, _, said = error.removeprefix(RAISED).partition(": ")
         raise type(name, (Exception,), {})(said)
 
-    with mock.patch.multiple(agent_loop, handle_function_call=handle, open_sandbox=lambda _task_id: None):
+    with mock.patch.multiple(agent_loop, handle_function_call=handle, in_sandbox=contextlib.nullcontext):
         yield
 
 

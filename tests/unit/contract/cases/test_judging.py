@@ -105,7 +105,7 @@ def test_rewards_in_the_authors_order_pass_and_end_in_the_ladder() -> None:
         "  hack                0      2      1      16",
         "  tools               0      3      6      85  every offered tool is used once, harmlessly",
         "  wrong_content       0      2      1      25  right form, wrong content",
-        "  echo                0      1      0       4  the prompt is said back",
+        "  echo                0      1      0       4  the prompt is repeated",
         "  nothing             0      1      0       5  an answer without any work",
     ]
 
@@ -153,7 +153,7 @@ def test_without_declared_cases_the_ladder_says_how_to_declare_them() -> None:
 
     assert (tells_apart.outcome, tells_apart.note) == (
         Outcome.NOT_EXERCISED,
-        "no scripted transcript does the work, and every reward was 0.0: declare a good transcript (hermes-env init)",
+        "no scripted transcript solves the task, and every reward was 0.0: declare a good transcript (hermes-env init)",
     )
     assert [row.name for row in ladder_rows(contract.rungs)] == ["tools", "wrong_content", "echo", "nothing"]
     assert ladder_lines(ladder_rows(contract.rungs))[-1] == (
@@ -193,8 +193,8 @@ def test_a_judge_says_what_each_case_declares() -> None:
 
     assert (right.outcome, right.note.partition(";")[0]) == (Outcome.PASSED, "gold 0.9, nothing 0.1")
     assert [finding.message for finding in wrong.findings] == [
-        "a declared case cannot be judged: a judge was asked about nothing of item 0, and its answer is not declared: "
-        "give judge: the text that it says"
+        "a declared case cannot be judged: a judge was called for nothing of item 0, but its answer is not declared: "
+        "add `judge:` with the text that it returns"
     ]
 
 
@@ -215,8 +215,8 @@ def test_items_that_are_not_there_are_findings() -> None:
     messages = [finding.message for finding in results(WordEnv, declared)[0].findings]
 
     assert messages == [
-        "a declared case cannot be judged: there is no training item 7: get_next_item gives 2 different ones",
-        "a declared case cannot be judged: where=green fits none of the first 2 training items",
+        "a declared case cannot be judged: there is no training item 7: get_next_item returns 2 different ones",
+        "a declared case cannot be judged: where=green matches none of the first 2 training items",
     ]
 
 

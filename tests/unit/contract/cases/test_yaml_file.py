@@ -109,10 +109,10 @@ WRONG = {
     "gap: 1": "1: a file of cases needs the field 'items'.\n  fix       items: [{index: 0, gold: [{say: done}]}]",
     "items: []": "1: 'items' needs at least one entry.",
     "items: [{gold: [{say: x}]}]": (
-        "1: an entry of 'items' has one of 'index', 'item' and 'where', which say whose it is; got none of them."
+        "1: an entry of 'items' has one of 'index', 'item' and 'where', which select its items; got none of them."
     ),
     "items: [{index: 0, item: 1, gold: [{say: x}]}]": (
-        "1: an entry of 'items' has one of 'index', 'item' and 'where', which say whose it is; got 'index' and 'item'."
+        "1: an entry of 'items' has one of 'index', 'item' and 'where', which select its items; got 'index' and 'item'."
     ),
     "items: [{index: 0}]": "1: an entry of 'items' has no case.\n  known     gold, near_miss, nothing, hack, others",
     "items: [{index: -1, gold: [{say: x}]}]": "1: 'index' is the number of a training item, from 0; got int -1.",
@@ -128,13 +128,13 @@ WRONG = {
         "1: 'sya' is not a step.\n  known     say, sampled, call, fail, hang, garbage, empty_choices, think"
     ),
     "items: [{index: 0, others: {Bad Name: [{say: x}]}}]": (
-        "1: 'Bad Name' cannot name a case: take lower-case letters, digits and _, such as wrong_place"
+        "1: 'Bad Name' cannot name a case: use lower-case letters, digits and _, such as wrong_place"
     ),
-    "items: [{index: 0, others: {gold: [{say: x}]}}]": "1: 'gold' stands beside 'others', not in it.",
+    "items: [{index: 0, others: {gold: [{say: x}]}}]": "1: 'gold' must be next to 'others', not inside it.",
     "items: [{index: 0, commands: [{output: x}], gold: [{say: x}]}]": (
         "1: an entry of 'commands' has 'on' (the exact command) or 'on_matches' (a pattern)."
     ),
-    "gap: -1\nitems: [{index: 0, gold: [{say: x}]}]": "1: the gap between rewards is a number from 0 up, such as 0.2; got -1",
+    "gap: -1\nitems: [{index: 0, gold: [{say: x}]}]": "1: the gap between rewards must be a number of at least 0, such as 0.2; got -1",
     "order: [gold, neer]\nitems: [{index: 0, gold: [{say: x}]}]": (
         "1: the order names 'neer', which is not a case.\n  known     near_miss, echo, wrong_content, nothing, gold, hack, tools"
     ),

@@ -1,0 +1,100 @@
+"""What becomes of a group in which rollouts failed: it is trained without them, or not at all; every loss is counted and logged.
+
+Place in the flow: `HermesAgentBaseEnv.collect_trajectories` joins the attempts of a group with `joined`; `handle_send_to_api` asks
+`may_be_sent` and `sent_of` about every group, also about those that an environment builds itself. ``counts`` are the environment's.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from environments import scoring, trainer_groups
+from environments.rollout_attempts import Attempt
+from environments.rollout_end import RolloutEnd
+from environments.sampling_params import sampling_params
+
+__all__ = ["drop_group", "joined", "may_be_sent", "sent_of"]
+
+logger = logging.getLogger(__name__)
+
+Group = dict[str, Any]
+
+
+def drop_group(counts: Counter[str], reason: str, count: str = "train/groups_dropped") -> None:
+    """Count and log that a group is not trained."""
+    counts[count] += 1
+    logger.warning("A group is not trained: %s; counted in %s", reason, count)
+
+
+def joined(attempts: Sequence[Attempt], config: Any, counts: Counter[str]) -> Group | None:
+    """Join the rollouts of a group; None when it is dropped.
+
+    A group in which all rollouts failed is returned without a label. Raises: the first error when all of them raised.
+    """
+    items = [attempt.item for attempt in attempts if attempt.item is not None]
+    if without := sum(attempt.item is None and not attempt.has_failed for attempt in attempts):
+        logger.warning("%d of %d rollouts of a group returned no item; the group is dropped", without, len(attempts))
+        counts["train/groups_dropped"] += 1
+        return None
+    failed = [attempt for attempt in attempts if attempt.item is None or trainer_groups.is_failed_item(attempt.item)]
+    ends = ", ".join(sorted({str(attempt.end) for attempt in failed}))
+    if len(failed) == len(attempts):
+        drop_group(counts, f"all of its rollouts failed ({ends})")
+        if not items:
+            if error := next((attempt.error for attempt in attempts if attempt.error), None):
+                raise error
+            return None
+    elif failed and _takes_the_group(failed, config):
+        drop_group(counts, f"{len(failed)} of its {len(attempts)} rollouts failed ({ends})")
+        return None
+    elif failed:
+        counts["train/rollouts_masked"] += len(failed)
+        logger.warning("%d of %d rollouts of a group failed (%s); it goes on without them", len(failed), len(attempts), ends)
+    return scoring.group_of(
+        [attempt.item or scoring.absent_item(items[0], attempt.end or RolloutEnd.ENVIRONMENT_FAILED) for attempt in attempts]
+    )
+
+
+def _takes_the_group(failed: Sequence[Attempt], config: Any) -> bool:
+    by_reward = config.reward_errors == "drop_group" and any(made.end is RolloutEnd.REWARD_FAILED for made in failed)
+    return config.failed_rollouts == "drop_group" or by_reward
+
+
+def may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
+    """Return whether every score of a group was earned.
+
+    Rows that are left out get the mean of the others, and the group gets the sampling parameters if it names none.
+    """
+    if not all(name in group for name in scoring.PER_ITEM):
+        return True  # atroposlib refuses it, and says so
+    if not trainer_groups.is_scored(group):
+        drop_group(counts, f"its scores are not all finite numbers: {str(group['scores'])[:200]}", "train/groups_without_score")
+        return False
+    rows = range(len(group["scores"]))
+    is_dropped = config.failed_rollouts == "drop_group" and trainer_groups.has_failed_rollout(group)
+    if is_dropped or (rows and all(scoring.is_left_out(group, row) for row in rows)):
+        drop_group(counts, "it has rollouts that failed", "train/groups_not_sent")
+        return False
+    scoring.neutral_scores(group)
+    trainer_groups.tell_sampling(group, sampling_params(config.agent_temperature, config.extra_body))
+    if config.ensure_scores_are_not_same and len(set(group["scores"])) == 1:
+        counts["train/groups_of_equal_scores"] += 1
+    if len(group["tokens"]) != group["group_overrides"].get("group_size", config.group_size):
+        counts["train/groups_of_wrong_size"] += 1
+    return True
+
+
+def sent_of(group: Group, config: Any, counts: Counter[str]) -> list[Group]:
+    """Return the groups to send for one; none if it has no label."""
+    if not all(name in group for name in scoring.PER_ITEM):
+        return [group]
+    parts = trainer_groups.groups_to_send(group, config.group_size, split_rollouts=config.split_rollouts)
+    if not parts:
+        drop_group(counts, "it has no label to train on", "train/groups_without_labels")
+    elif config.split_rollouts != "keep" and (unsent := len(group["tokens"]) - len(parts[0]["tokens"])):
+        counts["train/split_sequences_not_sent"] += unsent
+        logger.info("%d sequences of split rollouts are not sent (split_rollouts=%s)", unsent, config.split_rollouts)
+    return parts

@@ -1,0 +1,354 @@
+"""The requests that OpenAI, vLLM and SGLang refuse, with the status and the body of their answers.
+
+Place in the flow: `MockModel` checks each request before it looks for a turn. A real server would never answer such a request, so
+neither does the mock.
+Source: OpenAI's API reference and error messages; ``example_trainer/vllm_api_server.py`` of atroposlib 0.4.0, which passes all fields
+to vLLM's ``SamplingParams``; SGLang 0.5.23, ``srt/entrypoints/http_server.py`` and ``srt/sampling/sampling_params.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pytest_hermes_env.errors import UnexpectedRequest
+from pytest_hermes_env.inference.wire import error_body
+
+if TYPE_CHECKING:
+    from pytest_hermes_env.types import JsonObject
+
+__all__ = ["Refusal", "chat_refusal", "completion_refusal", "generate_refusal", "openai_refusal"]
+
+BAD_REQUEST, SERVER_ERROR = 400, 500
+ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+OPENAI_LIMITS: Mapping[str, tuple[float, float | None, type]] = {
+    "temperature": (0, 2, float),
+    "top_p": (0, 1, float),
+    "presence_penalty": (-2, 2, float),
+    "frequency_penalty": (-2, 2, float),
+    "max_tokens": (1, None, int),
+    "max_completion_tokens": (1, None, int),
+    "top_logprobs": (0, 20, int),
+}
+VLLM_FIELDS = frozenset(
+    [
+        "n",
+        "best_of",
+        "presence_penalty",
+        "frequency_penalty",
+        "repetition_penalty",
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "stop",
+        "stop_token_ids",
+        "ignore_eos",
+        "max_tokens",
+        "min_tokens",
+        "logprobs",
+        "prompt_logprobs",
+        "flat_logprobs",
+        "logprob_token_ids",
+        "detokenize",
+        "skip_special_tokens",
+        "spaces_between_special_tokens",
+        "include_stop_str_in_output",
+        "output_kind",
+        "truncate_prompt_tokens",
+        "structured_outputs",
+        "guided_decoding",
+        "logit_bias",
+        "logits_processors",
+        "allowed_token_ids",
+        "extra_args",
+        "bad_words",
+        "skip_reading_prefix_cache",
+        "thinking_token_budget",
+    ]
+)
+"""The fields of vLLM's ``SamplingParams``, of all its versions."""
+VLLM_ENVELOPE = frozenset({"prompt", "stream"})
+SGLANG_FIELDS = [
+    "max_new_tokens",
+    "stop",
+    "stop_token_ids",
+    "stop_regex",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "min_new_tokens",
+    "n",
+    "json_schema",
+    "regex",
+    "ebnf",
+    "structural_tag",
+    "ignore_eos",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "no_stop_trim",
+    "stream_interval",
+    "logit_bias",
+    "sampling_seed",
+    "custom_params",
+    "beam_width",
+    "watermark",
+    "choice",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """The answer with which ``server`` refuses a request, and how to correct the request."""
+
+    server: str
+    status: int
+    body: JsonObject | str
+    message: str
+    fix: str
+
+    def error(self, path: str) -> UnexpectedRequest:
+        """Return the error of the mock model for this request."""
+        return UnexpectedRequest(
+            f"the request to {path} is one that {self.server} refuses.\n"
+            f"  answer    {self.status}: {self.message}\n"
+            f"  fix       {self.fix}"
+        )
+
+
+def openai_refusal(message: str, *, param: str, fix: str, code: str | None = None) -> Refusal:
+    """Return the refusal of OpenAI, in the format of its errors."""
+    body = error_body(message, kind="invalid_request_error", param=param, code=code)
+    return Refusal(server="OpenAI", status=BAD_REQUEST, body=body, message=message, fix=fix)
+
+
+def completion_refusal(body: Mapping[str, object]) -> Refusal | None:
+    """Return why OpenAI refuses a text completion, or None."""
+    return next(_bad_numbers(body), None)
+
+
+def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
+    """Return why OpenAI refuses a chat request, or None. Messages that are no objects are not checked here."""
+    messages = body.get("messages")
+    are_messages = isinstance(messages, list) and all(
+        isinstance(one, dict) and isinstance(one.get("role"), str) for one in messages
+    )
+    found = _bad_messages(messages) if isinstance(messages, list) and are_messages else iter(())
+    return next(found, None) or next(_bad_numbers(body), None)
+
+
+def generate_refusal(body: Mapping[str, object]) -> Refusal | None:
+    """Return why vLLM or SGLang refuses a request to ``/generate``, or None."""
+    if "prompt" in body:
+        reason = _vllm_reason(body)
+        return None if reason is None else _vllm_refusal(reason)
+    sampling = body.get("sampling_params")
+    if not isinstance(sampling, dict):
+        return None
+    unknown = next((name for name in sampling if name not in SGLANG_FIELDS), None)
+    if unknown is not None:
+        message = f"unknown field `{unknown}`, expected one of {', '.join(f'`{name}`' for name in SGLANG_FIELDS)}"
+        return _sglang_refusal(message, body={"error": message}, fix=f"remove {unknown!r} from 'sampling_params'")
+    reason = _sampling_reason(sampling)
+    if reason is None:
+        return None
+    return _sglang_refusal(reason, body={"error": {"message": reason}}, fix="correct 'sampling_params'")
+
+
+def _vllm_refusal(reason: str) -> Refusal:
+    # The server does not catch the exception of SamplingParams, so its answer names no cause.
+    body = "Internal Server Error"
+    return Refusal(
+        server="vLLM",
+        status=SERVER_ERROR,
+        body=body,
+        message=f"{body} ({reason})",
+        fix="send fields that vLLM's SamplingParams takes",
+    )
+
+
+def _sglang_refusal(message: str, *, body: JsonObject, fix: str) -> Refusal:
+    return Refusal(server="SGLang", status=BAD_REQUEST, body=body, message=message, fix=fix)
+
+
+def _vllm_reason(body: Mapping[str, object]) -> str | None:
+    unknown = next((name for name in body if name not in VLLM_FIELDS | VLLM_ENVELOPE), None)
+    if unknown is not None:
+        return f"TypeError: Unexpected keyword argument '{unknown}'"
+    limit = body.get("max_tokens")
+    if type(limit) is int and limit < 1:
+        return f"ValueError: max_tokens must be at least 1, got {limit}."
+    reason = _sampling_reason(body)
+    return None if reason is None else f"ValueError: {reason}"
+
+
+def _sampling_reason(fields: Mapping[str, object]) -> str | None:
+    """Return what the sampling parameters of vLLM and of SGLang both refuse."""
+
+    def lies(name: str, low: float, high: float = float("inf"), *, is_open: bool = False) -> bool:
+        value = fields.get(name)
+        if value is None:
+            return True
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and (low < value if is_open else low <= value) and value <= high  # type: ignore[operator]
+
+    rules = (
+        (lies("temperature", 0), "temperature", "must be a non-negative finite number"),
+        (lies("top_p", 0, 1, is_open=True), "top_p", "must be in (0, 1]"),
+        (lies("min_p", 0, 1), "min_p", "must be in [0, 1]"),
+        (lies("top_k", -1), "top_k", "must be -1 (disable) or at least 1"),
+        (lies("frequency_penalty", -2, 2), "frequency_penalty", "must be in [-2, 2]"),
+        (lies("presence_penalty", -2, 2), "presence_penalty", "must be in [-2, 2]"),
+        (lies("repetition_penalty", 0, is_open=True), "repetition_penalty", "must be above 0"),
+        (lies("min_tokens", 0), "min_tokens", "must be at least 0"),
+        (lies("min_new_tokens", 0), "min_new_tokens", "must be at least 0"),
+    )
+    return next((f"{name} {rule}, got {fields[name]}." for is_fine, name, rule in rules if not is_fine), None)
+
+
+def _bad_numbers(body: Mapping[str, object]) -> Iterator[Refusal]:
+    for name, (low, high, kind) in OPENAI_LIMITS.items():
+        value = body.get(name)
+        if value is None:
+            continue
+        word = "decimal" if kind is float else "integer"
+        fix = f"send {name!r} as {'a number' if kind is float else 'an integer'} from {low:g}" + (
+            "" if high is None else f" to {high:g}"
+        )
+        if isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else int):
+            message = f"Invalid type for '{name}': expected {_a(word)}, but got {_a(_json_type(value))} instead."
+            yield openai_refusal(message, param=name, code="invalid_type", fix=fix)
+        elif not value >= low:  # also NaN
+            message = f"Invalid '{name}': {word} below minimum value. Expected a value >= {low:g}, but got {value} instead."
+            yield openai_refusal(message, param=name, code=f"{word}_below_min_value", fix=fix)
+        elif high is not None and value > high:
+            message = f"Invalid '{name}': {word} above maximum value. Expected a value <= {high:g}, but got {value} instead."
+            yield openai_refusal(message, param=name, code=f"{word}_above_max_value", fix=fix)
+
+
+def _bad_messages(messages: Sequence[Mapping[str, object]]) -> Iterator[Refusal]:
+    """Yield what is wrong with the messages: their roles and contents, then calls without results and results without calls."""
+    for place, message in enumerate(messages):
+        yield from _bad_message(place, message)
+    known: list[object] = []
+    waiting: list[object] = []
+    for place, message in enumerate(messages):
+        if message["role"] != "tool":
+            if waiting:
+                yield _unanswered(waiting, f"messages.[{place}].role")
+            calls = message.get("tool_calls")
+            waiting = [one.get("id") for one in calls if isinstance(one, dict)] if isinstance(calls, list) else []
+            known = list(waiting)
+            continue
+        call_id = message.get("tool_call_id")
+        if call_id in waiting:
+            waiting.remove(call_id)
+        elif call_id in known:
+            yield openai_refusal(
+                f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{place}]",
+                param=f"messages.[{place}].tool_call_id",
+                fix="send one result for each tool call",
+            )
+        elif known:
+            yield openai_refusal(
+                f"Invalid parameter: 'tool_call_id' of '{call_id}' not found in 'tool_calls' of previous message.",
+                param=f"messages.[{place}].tool_call_id",
+                fix="give each tool message the id of a call in the assistant message before it",
+            )
+        else:
+            yield openai_refusal(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+                param=f"messages.[{place}].role",
+                fix="keep the assistant message with the calls right before their results",
+            )
+    if waiting:
+        yield _unanswered(waiting, f"messages.[{len(messages)}].role")
+
+
+def _unanswered(ids: Sequence[object], param: str) -> Refusal:
+    return openai_refusal(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        f"The following tool_call_ids did not have response messages: {', '.join(map(str, ids))}",
+        param=param,
+        fix="append a tool message for every call before the next request, also for calls that failed",
+    )
+
+
+def _bad_message(place: int, message: Mapping[str, object]) -> Iterator[Refusal]:
+    where, role, calls = f"messages[{place}]", message["role"], message.get("tool_calls")
+    if role not in ROLES:
+        listed = f"{', '.join(repr(one) for one in ROLES[:-1])}, and {ROLES[-1]!r}"
+        yield openai_refusal(
+            f"Invalid value: '{role}'. Supported values are: {listed}.",
+            param=f"{where}.role",
+            code="invalid_value",
+            fix="use one of these roles",
+        )
+    if role == "tool" and not isinstance(message.get("tool_call_id"), str):
+        yield _missing(f"{where}.tool_call_id")
+    if "content" not in message and not (role == "assistant" and calls):
+        yield _missing(f"{where}.content")
+    elif message.get("content") is None and role != "function" and not (role == "assistant" and calls):
+        yield openai_refusal(
+            "Invalid value for 'content': expected a string, got null.",
+            param=f"messages.[{place}].content",
+            fix="send an empty string, or leave the message out",
+        )
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        yield _wrong_type(f"{where}.tool_calls", "array", calls)
+        return
+    if not calls:
+        yield openai_refusal(
+            f"Invalid '{where}.tool_calls': empty array. "
+            "Expected an array with minimum length 1, but got an empty array instead.",
+            param=f"{where}.tool_calls",
+            code="empty_array",
+            fix="leave 'tool_calls' out of messages without calls",
+        )
+    for number, call in enumerate(calls):
+        yield from _bad_call(f"{where}.tool_calls[{number}]", call)
+
+
+def _bad_call(where: str, call: object) -> Iterator[Refusal]:
+    if not isinstance(call, dict):
+        yield _wrong_type(where, "object", call)
+        return
+    for name in ("id", "type", "function"):
+        if call.get(name) is None:
+            yield _missing(f"{where}.{name}")
+    function = call.get("function")
+    if not isinstance(function, dict):
+        yield _wrong_type(f"{where}.function", "object", function)
+        return
+    for name in ("name", "arguments"):
+        if function.get(name) is None:
+            yield _missing(f"{where}.function.{name}")
+        elif not isinstance(function[name], str):
+            yield _wrong_type(f"{where}.function.{name}", "string", function[name])
+
+
+def _missing(param: str) -> Refusal:
+    message = f"Missing required parameter: '{param}'."
+    return openai_refusal(message, param=param, code="missing_required_parameter", fix=f"send {param}")
+
+
+def _wrong_type(param: str, expected: str, value: object) -> Refusal:
+    message = f"Invalid type for '{param}': expected {_a(expected)}, but got {_a(_json_type(value))} instead."
+    return openai_refusal(message, param=param, code="invalid_type", fix=f"send {param} as {_a(expected)}")
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "boolean", int: "integer", float: "decimal", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _a(word: str) -> str:
+    return word if word == "null" else f"{'an' if word[0] in 'aeiou' else 'a'} {word}"

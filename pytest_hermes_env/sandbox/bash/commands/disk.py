@@ -1,0 +1,140 @@
+"""The files of the in-memory machine, as commands see them by relative paths.
+
+Paths that the tree cannot represent, such as those of the system, raise `NotExact`; so does what depends on which of several
+open descriptors or processes of a pipeline comes first.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import re
+from typing import Literal
+
+from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.not_exact import NotExact
+
+__all__ = ["Disk"]
+
+SYSTEM = re.compile(r"/(?:bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|usr|var)(?:/|$)")
+"""Directories with files of which the tree knows nothing."""
+HOSTS = re.compile(r"(/(?:home|media|mnt|opt|srv))(?:/|$)")
+"""Directories that the tree knows whole, or not at all."""
+INDIRECT = re.compile(r"(?:^|/)\.\.?(?:/|$)|//|/$")
+LONGEST = 255
+
+
+class Disk:
+    """The tree as seen from the directory ``cwd``.
+
+    ``reads`` and ``writes`` are the paths that were used since they were last emptied; a directory whose names were listed or
+    changed has a slash at its end. ``opened`` are the paths of open redirections.
+    """
+
+    def __init__(self, files: Files, cwd: str) -> None:
+        self.files = files
+        self.cwd = cwd
+        self.reads: set[str] = set()
+        self.writes: set[str] = set()
+        self.opened: list[str] = []
+
+    def path(self, name: str) -> str:
+        """Return a path absolute, as the kernel resolves it. Raises: OSError; the tree cannot represent it → NotExact."""
+        if not name:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if len(name) > LONGEST:
+            raise NotExact("a long path")
+        whole = name if name[0] == "/" else f"{self.cwd}/{name}"
+        absolute = posixpath.normpath(whole) if INDIRECT.search(whole) else whole
+        if absolute.startswith("//"):
+            absolute = absolute[1:]
+        if absolute == "/dev/null":
+            return absolute
+        if SYSTEM.match(absolute) and absolute not in self.files and not self.files.is_dir(absolute):
+            raise NotExact(absolute)
+        if (host := HOSTS.match(absolute)) and not self.files.is_dir(host[1]):
+            raise NotExact(absolute)
+        if absolute != whole:
+            self._check_steps(whole, absolute)
+        return absolute
+
+    def _check_steps(self, whole: str, absolute: str) -> None:
+        """Raise NotExact for a path with ``..`` or a slash at the end through what is no directory."""
+        steps = whole.split("/")
+        above = ["/".join(steps[:number]) or "/" for number, step in enumerate(steps) if number and step != "."]
+        if not all(self.files.is_dir(place) for place in above) or (
+            whole.endswith(("/", "/.")) and not self.files.is_dir(absolute)
+        ):
+            raise NotExact(f"the path {whole}")
+
+    # Reading
+
+    def kind(self, name: str) -> Literal["directory", "file", "device", ""]:
+        """Return what there is; ``""`` for nothing."""
+        try:
+            path = self.path(name)
+        except OSError:
+            return ""
+        self.reads.add(path)
+        if path == "/dev/null":
+            return "device"
+        return "directory" if self.files.is_dir(path) else "file" if self.files.is_file(path) else ""
+
+    def read(self, name: str) -> bytes:
+        """Return a file's content. Raises: OSError."""
+        path = self.path(name)
+        if path in self.opened:
+            raise NotExact("a file that is read while it is open")
+        self.reads.add(path)
+        return self.files.read(path)
+
+    def names(self, name: str) -> list[str]:
+        """Return the sorted names in a directory. Raises: OSError."""
+        path = self.path(name)
+        if path == "/":
+            raise NotExact("the names in /")
+        self.reads.add(f"{path}/")
+        return self.files.list_directory(path)
+
+    # Writing
+
+    def _changing(self, path: str) -> None:
+        """Note that a path is about to change. Raises: it is open → NotExact."""
+        below = f"{path}/"
+        if any(one == path or one.startswith(below) for one in self.opened):
+            raise NotExact("a change of an open file")
+        above = posixpath.dirname(path)
+        self.writes |= {path, f"{above.rstrip('/')}/"}
+        self.reads.add(above)
+
+    def write(self, name: str, data: bytes, *, append: bool = False) -> None:
+        """Write a file. Raises: OSError."""
+        path = self.path(name)
+        self._changing(path)
+        self.files.write(path, data, append=append)
+
+    def make_directory(self, name: str, *, parents: bool = False) -> None:
+        """Make a directory. Raises: OSError."""
+        path = self.path(name.rstrip("/") or "/")
+        if not self.files.is_dir(path):
+            self._changing(path)
+        self.files.make_directory(path, parents=parents)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory with all in it. Raises: OSError."""
+        path = self.path(name)
+        if f"{self.cwd}/".startswith(f"{path}/"):
+            raise NotExact("removing the working directory")
+        self._changing(path)
+        if self.files.is_dir(path):
+            self.files.remove_tree(path)
+        else:
+            self.files.remove(path)
+
+    def move(self, name: str, target: str) -> None:
+        """Move a file. Raises: OSError."""
+        source, place = self.path(name), self.path(target)
+        self._changing(source)
+        self._changing(place)
+        self.files.move(source, place)

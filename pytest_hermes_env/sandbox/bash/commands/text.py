@@ -1,0 +1,171 @@
+"""Commands about text and bytes: cat, head, tail, wc, sort, tee, base64, basename, dirname; and sleep.
+
+Source: GNU coreutils 9.1.
+"""
+
+from __future__ import annotations
+
+import base64 as codec
+import binascii
+import os
+import posixpath
+import re
+
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, lines_of, quoted, shown
+from pytest_hermes_env.sandbox.not_exact import NotExact
+
+__all__ = ["TEXT"]
+
+
+def cat(process: Process) -> int:
+    """Write files one after the other."""
+    _, names = process.options("")
+    for _, data in process.inputs(names):
+        process.write(data)
+    return process.code
+
+
+def head_or_tail(process: Process) -> int:
+    """Write the first or last lines (``-n``) or bytes (``-c``): all but the last N (``head -N``), or from one on (``tail +N``)."""
+    is_head = process.name.endswith("head")
+    if process.arguments and (old := re.fullmatch(r"-(\d+)", process.arguments[0])):
+        process.arguments = ["-n", old[1], *process.arguments[1:]]
+    options, operands = process.options("n:c:")
+    found = re.fullmatch(r"([+-]?)([1-9]\d{0,8})", options.get("c") or options.get("n", "10"))
+    if not found or ("c" in options and "n" in options) or len(operands) > 1 or operands[:1] == [""]:
+        raise NotExact(f"this {process.name}")
+    count = int(found[2])
+    at = {"+": count - 1, "-": -count}.get(found[1], count if is_head else -count)
+    part = slice(at) if is_head else slice(at, None)
+    name = "".join(operands) or "-"
+    try:
+        data = process.read(name)
+    except OSError as error:
+        return process.complain(f"cannot open {quoted(name)} for reading: {os.strerror(error.errno or 0)}")
+    process.write(data[part] if "c" in options else b"".join(lines_of(data)[part]))
+    return 0
+
+
+def wc(process: Process) -> int:
+    """Count lines (``-l``), words (``-w``) or bytes (``-c``)."""
+    options, names = process.options("lwc")
+    chosen = [letter for letter in "lwc" if letter in options]
+    if len(chosen) != 1 or "-" in names:
+        raise NotExact("this wc")
+    counts: list[tuple[int, str]] = []
+    size = 0
+    for name, data in process.inputs(names):
+        counts.append((_count(chosen[0], data), name))
+        size += len(data)
+    if len(names) <= 1:
+        process.write("".join(f"{count}{f' {name}' if names else ''}\n" for count, name in counts))
+        return process.code
+    if process.code:
+        raise NotExact("wc of files of which some do not exist")
+    counts.append((sum(count for count, _ in counts), "total"))
+    width = len(str(size))
+    process.write("".join(f"{count:{width}d} {name}\n" for count, name in counts))
+    return 0
+
+
+def _count(letter: str, data: bytes) -> int:
+    if letter == "w":
+        if re.search(rb"[^\t-\r -~]", data):
+            raise NotExact("wc -w of what is not plain text")
+        return len(data.split())
+    return data.count(b"\n") if letter == "l" else len(data)
+
+
+def sort(process: Process) -> int:
+    """Sort lines; by whole numbers (``-n``), backwards (``-r``), each once (``-u``)."""
+    options, operands = process.options("nru")
+    lines: list[bytes] = []
+    for name in operands or ("-",):
+        try:
+            lines += [line.removesuffix(b"\n") for line in lines_of(process.read(name))]
+        except OSError as error:
+            return process.complain(f"cannot read: {shown(name)}: {os.strerror(error.errno or 0)}", code=2)
+    lines = list(dict.fromkeys(lines)) if "u" in options else lines
+    lines.sort(reverse="r" in options)
+    if "n" in options:
+        numbers = {line: _number(line) for line in lines}
+        if "u" in options and len(set(numbers.values())) < len(numbers):
+            raise NotExact("sort -nu of equal numbers")
+        lines.sort(key=numbers.__getitem__, reverse="r" in options)
+    process.write(b"".join([line + b"\n" for line in lines]))
+    return 0
+
+
+def _number(line: bytes) -> int:
+    found = re.match(rb"[ \t]*(-?\d{1,15})?(?![-.\d])", line)
+    if found is None:
+        raise NotExact("sort -n of these numbers")
+    return int(found[1] or 0)
+
+
+def tee(process: Process) -> int:
+    """Write standard input to a file, and on; ``-a`` appends."""
+    options, operands = process.options("a")
+    data = process.streams.source.take()
+    process.write(data)
+    for name in operands:
+        try:
+            process.disk.write(name, data, append="a" in options)
+        except OSError:
+            raise NotExact(f"tee to {name}") from None
+    return 0
+
+
+def base64(process: Process) -> int:
+    """Encode standard input in lines of 76 characters, or decode it with ``-d``."""
+    options, operands = process.options("d")
+    if operands:
+        raise NotExact("base64 of a file")
+    data = process.streams.source.take()
+    try:
+        process.write(codec.b64decode(data.replace(b"\n", b""), validate=True) if "d" in options else codec.encodebytes(data))
+    except binascii.Error:
+        raise NotExact("base64 -d of what is no base64") from None
+    return 0
+
+
+def basename(process: Process) -> int:
+    """Write the last part of a path, without a suffix when one is given."""
+    _, names = process.options("")
+    if not 1 <= len(names) <= 2 or not names[0]:  # noqa: PLR2004 - the path and a suffix
+        raise NotExact("this basename")
+    base = posixpath.basename(names[0].rstrip("/")) or "/"
+    process.write(f"{base if base == names[-1] else base.removesuffix(names[1] if names[1:] else '')}\n")
+    return 0
+
+
+def dirname(process: Process) -> int:
+    """Write paths without their last part."""
+    _, names = process.options("")
+    if not names or not all(names) or any("//" in name for name in names):
+        raise NotExact("this dirname")
+    for name in names:
+        process.write((posixpath.dirname(name.rstrip("/")) or ("/" if name.startswith("/") else ".")) + "\n")
+    return 0
+
+
+def sleep(process: Process) -> int:
+    """Do nothing: nothing happens meanwhile."""
+    if len(process.arguments) != 1 or not re.fullmatch(r"\d{1,4}(\.\d+)?s?", process.arguments[0]):
+        raise NotExact("this sleep")
+    return 0
+
+
+TEXT: dict[str, Program] = {
+    "base64": base64,
+    "basename": basename,
+    "cat": cat,
+    "dirname": dirname,
+    "head": head_or_tail,
+    "sleep": sleep,
+    "sort": sort,
+    "tail": head_or_tail,
+    "tee": tee,
+    "wc": wc,
+}
+"""Name → program."""

@@ -1,0 +1,158 @@
+"""Commands that change or list the tree: ls, mkdir, rm, cp, mv, touch, chmod.
+
+Source: GNU coreutils 9.1.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Sequence
+
+from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, quoted
+from pytest_hermes_env.sandbox.not_exact import NotExact
+
+__all__ = ["TREE"]
+
+
+def _operands(process: Process, letters: str) -> tuple[dict[str, str], Sequence[str]]:
+    options, operands = process.options(letters)
+    if not all(operands) or not (operands or "f" in options):
+        raise NotExact(f"{process.name} without an operand")
+    return options, operands
+
+
+def ls(process: Process) -> int:
+    """List files, or one directory (``-a``: with hidden names; ``-d``: itself), one name per line, sorted by bytes."""
+    options, operands = process.options("a1d")
+    files: list[str] = []
+    names: list[str] = []
+    for name in operands or ["."]:
+        if process.disk.kind(name) == "directory" and "d" not in options:
+            if len(operands) > 1:
+                raise NotExact("ls of several directories")
+            names = process.disk.names(name)
+            names = [".", "..", *names] if "a" in options else [one for one in names if not one.startswith(".")]
+        elif process.disk.kind(name):
+            files.append(name)
+        else:
+            process.complain(f"cannot access {quoted(name)}: {_reason(process, name)}", code=2)
+    files.sort(key=lambda name: name.encode(errors="surrogateescape"))
+    process.write("".join([f"{name}\n" for name in files + names]))
+    return process.code
+
+
+def _reason(process: Process, name: str) -> str:
+    """Return why there is nothing under a name."""
+    try:
+        process.disk.read(name)
+    except OSError as error:
+        return os.strerror(error.errno or 0)
+    raise NotExact(name)
+
+
+def mkdir(process: Process) -> int:
+    """Make directories; ``-p`` with their parents, and content with those that exist."""
+    options, operands = _operands(process, "p")
+    for name in operands:
+        try:
+            process.disk.make_directory(name, parents="p" in options)
+        except OSError:
+            raise NotExact(f"mkdir of {name}") from None
+    return 0
+
+
+def rm(process: Process) -> int:
+    """Remove files; ``-r`` also directories, ``-f`` without a word about what is not there."""
+    options, operands = _operands(process, "rRf")
+    disk = process.disk
+    for name in operands:
+        is_directory = disk.kind(name) == "directory"
+        is_known = name.rstrip("/").rpartition("/")[2] not in {"", ".", ".."} and not name.startswith("/dev/")
+        if not is_known or (is_directory and not {"r", "R"} & options.keys()):
+            raise NotExact(f"rm of {name}")
+        if is_directory or disk.kind(name) == "file":
+            disk.remove(name)
+        elif "f" not in options or _reason(process, name) != "No such file or directory":
+            raise NotExact(f"rm of {name}, which is not there")
+    return 0
+
+
+def cp(process: Process) -> int:
+    """Copy files."""
+    for source, target in _files_to_targets(process):
+        if process.disk.files.is_executable(process.disk.path(source)):
+            raise NotExact("cp of a file that may be executed")
+        process.disk.write(target, process.disk.read(source))
+    return 0
+
+
+def mv(process: Process) -> int:
+    """Move files."""
+    for source, target in _files_to_targets(process):
+        if process.disk.kind(target) == "file":
+            process.disk.remove(target)
+        process.disk.move(source, target)
+    return 0
+
+
+def _files_to_targets(process: Process) -> Iterator[tuple[str, str]]:
+    """Yield every file with its target; a directory as target takes the files in.
+
+    Raises: a source is no file, a target is a directory or in none, two files have one target → NotExact.
+    """
+    _, operands = _operands(process, "f")
+    *names, target_name = operands or ("",)
+    disk = process.disk
+    into = disk.kind(target_name) == "directory"
+    if not names or (len(names) > 1 and not into):
+        raise NotExact(f"{process.name} to {target_name}")
+    places = set()
+    for name in names:
+        target = f"{target_name.rstrip('/')}/{posixpath.basename(name)}" if into else target_name
+        above = posixpath.dirname(target) or "."
+        if (
+            (disk.kind(name), disk.kind(above)) != ("file", "directory")
+            or disk.kind(target) not in {"file", ""}
+            or target.endswith("/")
+        ):
+            raise NotExact(f"{process.name} of {name} to {target}")
+        place = disk.path(target)
+        if place in places or place == disk.path(name):
+            raise NotExact(f"{process.name} of {name} to {target}")
+        places.add(place)
+        yield name, target
+
+
+def touch(process: Process) -> int:
+    """Make empty files, or mark existing ones as changed."""
+    for name in _operands(process, "")[1]:
+        if process.disk.kind(name) == "directory":
+            continue
+        try:
+            process.disk.write(name, b"", append=True)
+        except OSError:
+            raise NotExact(f"touch of {name}") from None
+    return 0
+
+
+def chmod(process: Process) -> int:
+    """Make files executable (``+x``)."""
+    mode, *names = process.arguments or ("",)
+    if mode != "+x" or not names or any(process.disk.kind(name) != "file" for name in names):
+        raise NotExact(f"chmod {mode}")
+    for name in names:
+        process.disk.files.set_executable(process.disk.path(name), True)
+    return 0
+
+
+TREE: dict[str, Program] = {
+    "chmod": chmod,
+    "cp": cp,
+    "ls": ls,
+    "mkdir": mkdir,
+    "mv": mv,
+    "rm": rm,
+    "touch": touch,
+}
+"""Name → program."""

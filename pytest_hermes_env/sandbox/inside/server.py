@@ -1,0 +1,369 @@
+"""The first process of a cell: runs command lines that the test process asks for, and ends the cell when its input ends.
+
+A message is eight bytes with its length, a line of JSON, and bytes that the JSON refers to by their place. Requests come on
+standard input, one answer to each goes to standard output.
+
+Place in the flow: `cell.Cell` starts it with `inside.init` or bubblewrap; `real_shell.RealShell` asks it. In the cell of a local
+sandbox it has no requests: commands join that cell, and it keeps their limits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import kernel
+from .tree import Tree
+
+__all__ = ["main", "receive", "send"]
+
+SCRATCH = "/run"
+NOTICE = "/run/limit"
+"""Where a limit that was hit is written: commands that joined the cell are told by it."""
+MOST_OUTPUT = 32 << 20
+"""Most bytes of output of one line."""
+MOST_DESCRIPTORS = 65536
+MOST_EXPORTS = 1 << 20
+GRACE_S = 1.0
+"""Seconds between SIGTERM and SIGKILL, as hermes waits."""
+CHECK_S = 0.02
+"""Seconds between two checks of the limits while something runs."""
+IDLE_S = 0.1
+"""Seconds between two looks whether something runs."""
+COUNT_S = 0.5
+"""Seconds between two counts of the bytes in the sandbox's directory, at least."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(kw_only=True)
+class Job:
+    """A running shell, its output so far, and its exit code once it ended. ``given``: its standard input, -1 without one."""
+
+    process: int
+    output: int
+    given: int = -1
+    text: bytearray = field(default_factory=bytearray)
+    exit_code: int | None = None
+
+
+def main() -> None:
+    """Serve until standard input ends; then the kernel kills every process in the cell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # from inside, the first process can then not be interrupted either
+    os.umask(0o022)
+    kernel.give_up_rights()
+    _Server().serve()
+
+
+class _Server:
+    def __init__(self) -> None:
+        self._limits: dict[str, int] = {}
+        self._bash = "/usr/bin/bash" if os.path.exists("/usr/bin/bash") else "/bin/bash"
+        self._tree = Tree("/")
+        self._jobs: dict[int, Job] = {}
+        self._lines = 0
+        self._hit = ""
+        self._directory = ""
+        self._has_processes = False
+        self._next_check = self._next_count = 0.0
+
+    def serve(self) -> None:
+        send(1, {"ready": True}, [])
+        while True:
+            self._attend(None)
+            try:
+                request, blobs = receive(0)
+                answer, answered = getattr(self, f"_{request['do']}")(request, blobs)
+            except EOFError:
+                return
+            except OSError as error:
+                answer, answered = {"error": str(error)}, []
+            send(1, answer, answered)
+
+    def _begin(self, request: Mapping[str, Any], _: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        self._limits = request["limits"]
+        self._directory = request["directory"]
+        self._tree.most_bytes = self._limits["disk_bytes"]
+        if request["has_tree"]:
+            self._tree.begin()
+        return {}, []
+
+    def _run(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        self._tree.apply(request["changed"], blobs)
+        self._lines += 1
+        mark = f"{SCRATCH}/{self._lines}-{os.urandom(8).hex()}"
+        job = self._start_job(_script(request["command"], request["cwd"], mark), request, blobs[request["stdin"]])
+        timed_out = self._wait(job, time.monotonic() + request["timeout"])
+        self._drain(job)
+        os.close(job.output)
+        self._check_limits()
+        changed, contents, read = self._tree.changes()
+        if self._tree.is_cut:
+            self._hit = f"disk: at most {self._limits['disk_bytes']} bytes"
+        limit, self._hit = self._hit, ""
+        cwd, exports = _take(f"{mark}.cwd"), _take(f"{mark}.exports")
+        answer = {"exit_code": job.exit_code, "timed_out": timed_out, "limit": limit, "changed": changed, "read": read}
+        return answer, [*contents, bytes(job.text), cwd, exports]
+
+    def _start(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        self._tree.apply(request["changed"], blobs)
+        job = self._start_job(request["command"], request, None)
+        self._jobs[job.process] = job
+        return {"process": job.process}, []
+
+    def _poll(self, request: Mapping[str, Any], _: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        job = self._jobs[request["process"]]
+        self._attend(0)
+        return {"exit_code": job.exit_code}, [bytes(job.text)]
+
+    def _write(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        job = self._jobs[request["process"]]
+        if blobs[0]:
+            os.set_blocking(job.given, False)
+            os.write(job.given, blobs[0])
+        elif job.given >= 0:
+            os.close(job.given)
+            job.given = -1
+        return {}, []
+
+    def _kill(self, request: Mapping[str, Any], _: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        job = self._jobs[request["process"]]
+        self._end(job)
+        return {"exit_code": job.exit_code}, [bytes(job.text)]
+
+    def _start_job(self, script: str, request: Mapping[str, Any], given: bytes | None) -> Job:
+        """Start bash. ``given`` is its standard input; None: a pipe."""
+        readable, output = os.pipe()
+        if given is None:
+            source, feed = os.pipe()
+        else:
+            source, feed = (os.memfd_create("input") if given else os.open("/dev/null", os.O_RDONLY)), -1
+            if given:
+                os.write(source, given)
+                os.lseek(source, 0, os.SEEK_SET)
+        process = os.fork()
+        if process == 0:
+            self._become_bash(script, request, source, output)
+        os.close(source)
+        os.close(output)
+        os.set_blocking(readable, False)
+        return Job(process=process, output=readable, given=feed)
+
+    def _become_bash(self, script: str, request: Mapping[str, Any], source: int, output: int) -> None:
+        try:
+            os.setsid()
+            for number, place in ((source, 0), (output, 1), (output, 2)):
+                os.dup2(number, place)
+            os.closerange(3, MOST_DESCRIPTORS)
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            kernel.limit_resources(self._limits)
+            with contextlib.suppress(OSError):
+                os.chdir(request["cwd"])
+            os.execve(self._bash, [self._bash, *request["options"], script], request["variables"])  # noqa: S606
+        except BaseException as error:  # noqa: BLE001 - whatever it is, this is a copy of the first process
+            with contextlib.suppress(OSError):
+                os.write(2, f"{self._bash}: {error}\n".encode(errors="surrogateescape"))
+        finally:
+            os._exit(126)
+
+    def _wait(self, job: Job, deadline: float) -> bool:
+        """Wait for the end of a job; return whether it had to be ended because the time was over."""
+        while job.exit_code is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._end(job)
+                return True
+            self._attend(min(left, CHECK_S), job)
+            if len(job.text) > MOST_OUTPUT:
+                self._hit = f"output: a line may write {MOST_OUTPUT} bytes"
+                self._end(job)
+        return False
+
+    def _end(self, job: Job) -> None:
+        """End the process group of a job as hermes does: SIGTERM, and SIGKILL for what is left."""
+        for number, seconds in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, GRACE_S)):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.process, number)
+            until = time.monotonic() + seconds
+            while (job.exit_code is None or _is_group_alive(job.process)) and time.monotonic() < until:
+                self._attend(0.01, job)
+
+    def _attend(self, seconds: float | None, own: Job | None = None) -> None:
+        """Wait for a request, at most so long, or with ``own`` for something of a job; reap, read output and keep the limits."""
+        while True:
+            watched = {job.output: job for job in ([own] if own else []) + list(self._jobs.values()) if job.output >= 0}
+            poll = select.poll()
+            for descriptor in watched:
+                poll.register(descriptor, select.POLLIN)
+            ended = -1
+            if own is None:
+                poll.register(0, select.POLLIN)
+            elif own.exit_code is None:
+                with contextlib.suppress(ProcessLookupError):
+                    ended = os.pidfd_open(own.process)
+                    poll.register(ended, select.POLLIN)
+            patience = seconds if seconds is not None else CHECK_S if watched or self._has_processes else IDLE_S
+            ready = [descriptor for descriptor, _ in poll.poll(patience * 1000)]
+            if ended >= 0:
+                os.close(ended)
+            for descriptor in ready:
+                if descriptor in watched:
+                    self._drain(watched[descriptor])
+            self._reap(own)
+            if time.monotonic() >= self._next_check:
+                self._check_limits()
+            if seconds is not None or 0 in ready:
+                return
+
+    def _reap(self, own: Job | None) -> None:
+        jobs = {**self._jobs, **({own.process: own} if own else {})}
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                if found[0] in jobs:
+                    code = os.waitstatus_to_exitcode(found[1])
+                    jobs[found[0]].exit_code = code
+
+    def _drain(self, job: Job) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while len(job.text) <= MOST_OUTPUT:
+                part = os.read(job.output, 1 << 16)
+                if not part and job.process in self._jobs:
+                    os.close(job.output)
+                    job.output = -1
+                if not part:
+                    return
+                job.text += part
+
+    def _check_limits(self) -> None:
+        """Kill every process in the cell but this one if together they use too much."""
+        count, memory = _usage()
+        self._has_processes = count > 0
+        self._next_check = time.monotonic() + CHECK_S
+        if not self._limits:
+            return
+        hit = ""
+        if count > self._limits["processes"]:
+            hit = f"processes: at most {self._limits['processes']} at a time"
+        elif memory > self._limits["memory_bytes"]:
+            hit = f"memory: at most {self._limits['memory_bytes']} bytes"
+        elif count and self._directory and self._is_disk_full():
+            hit = f"disk: at most {self._limits['disk_bytes']} bytes"
+        if hit:
+            self._hit = hit
+            self._tell_and_kill()
+
+    def _is_disk_full(self) -> bool:
+        """Return whether the directory of the sandbox has too much in it. A large one is not counted all the time."""
+        begun = time.monotonic()
+        if begun < self._next_count:
+            return False
+        used = _bytes_in(self._directory)
+        self._next_count = begun + max(COUNT_S, 20 * (time.monotonic() - begun))
+        return used > self._limits["disk_bytes"]
+
+    def _tell_and_kill(self) -> None:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        with contextlib.suppress(OSError), open(os.open(NOTICE, flags, 0o644), "w", encoding="utf-8") as notice:
+            notice.write(f"\n{self._hit}")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+
+
+def _usage() -> tuple[int, int]:
+    """Return how many processes there are besides this one, and how many bytes of memory they have together."""
+    count = memory = 0
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and entry != "1":
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/statm", "rb") as file:
+                _, resident, shared, *_ = file.read().split()
+                count += int(resident) > 0  # a dead one that nobody reaped has none
+                memory += (int(resident) - int(shared)) * PAGE
+    return count, memory
+
+
+def _bytes_in(directory: str) -> int:
+    used = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):
+                used += os.lstat(f"{place}/{name}").st_blocks * 512
+    return used
+
+
+def _is_group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _script(command: str, cwd: str, mark: str) -> str:
+    """Return a line as hermes' local environment gives it to bash: errors then name line 3."""
+    return "\n".join((
+        ":",
+        f"builtin cd -- {_quoted(cwd)} || exit 126",
+        f"eval {_quoted(command)}",
+        "__hermes_ec=$?",
+        "umask 077",
+        f"{{ export -p > {mark}.exports; }} 2>/dev/null || true",
+        f"{{ pwd -P > {mark}.cwd; }} 2>/dev/null || true",
+        "exit $__hermes_ec",
+    ))  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _take(path: str) -> bytes:
+    """Return what the wrapper wrote, empty if the line ended the shell, and remove it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        content = os.read(descriptor, MOST_EXPORTS)
+        os.unlink(path)
+    except OSError:  # the line put something else there
+        content = b""
+    os.close(descriptor)
+    return content
+
+
+def send(descriptor: int, message: Mapping[str, Any], blobs: list[bytes]) -> None:
+    """Write a message."""
+    head = json.dumps({"message": message, "sizes": [len(blob) for blob in blobs]}).encode()
+    content = b"".join((len(head).to_bytes(8), head, *blobs))
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def receive(descriptor: int) -> tuple[dict[str, Any], list[bytes]]:
+    """Read a message. Raises: the other side ended → EOFError."""
+    head = json.loads(_exactly(descriptor, int.from_bytes(_exactly(descriptor, 8))))
+    return head["message"], [_exactly(descriptor, size) for size in head["sizes"]]
+
+
+def _exactly(descriptor: int, size: int) -> bytes:
+    parts, left = [], size
+    while left:
+        part = os.read(descriptor, min(left, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+if __name__ == "__main__":
+    sys.exit("a part of a cell: run by pytest_hermes_env.sandbox.cell")

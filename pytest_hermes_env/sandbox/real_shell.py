@@ -1,0 +1,236 @@
+"""A real bash over the files of an in-memory machine, in a cell of its own that stays warm between the lines.
+
+Place in the flow: the terminal of a `FakeSandbox` runs here what the in-memory shell does not know. Only what differs between the two
+trees goes over, in both directions.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pytest_hermes_env.errors import EnvironmentSetupError
+from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
+from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
+
+__all__ = ["Entry", "Ran", "RealShell", "exported"]
+
+TIMED_OUT = 124
+NOISE = (b"cannot set terminal process group", b"no job control in this shell")
+_EXPORT = re.compile(r"""declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'))?\n""", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "E": "\x1b"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One path of the tree. ``target``: of a link. ``changed_ns``: the time of its last change, 0 for now."""
+
+    kind: Literal["file", "directory", "link"]
+    data: bytes = b""
+    target: str = ""
+    mode: int = 0o644
+    changed_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What a line did. ``changed`` maps each path to its new state, None if it is gone; ``read`` has the files that it read.
+
+    ``variables`` are the exported ones after the line. ``limit``: the limit that was hit, in plain words; empty if none.
+    """
+
+    output: bytes
+    exit_code: int
+    cwd: str
+    variables: Mapping[str, str]
+    changed: Mapping[str, Entry | None]
+    read: frozenset[str]
+    timed_out: bool = False
+    limit: str = ""
+
+
+class RealShell:
+    """One warm cell. It starts at the first line and ends, with every process in it, at `close`. Thread-safe."""
+
+    def __init__(self, *, confinement: Confinement | None = None, limits: Limits | None = None) -> None:
+        """Use ``confinement``, by default the best one that works here."""
+        self._confinement = confinement or available()
+        self._limits = limits or Limits()
+        self._lock = threading.Lock()
+        self._cell: Cell | None = None
+
+    def run(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        variables: Mapping[str, str],
+        changed: Mapping[str, Entry | None],
+        timeout: float,
+        stdin: bytes = b"",
+    ) -> Ran:
+        """Write ``changed``, run a line in bash, and return what it did.
+
+        Raises: the cell cannot start, or cannot have a path of ``changed`` → EnvironmentSetupError.
+        """
+        entries, blobs = _packed(changed)
+        request = {"do": "run", "command": command, "cwd": cwd, "timeout": timeout, "stdin": len(blobs), "options": ["-c"]}
+        answer, answered = self._ask({**request, "changed": entries, "variables": _given(variables, cwd)}, [*blobs, stdin])
+        *contents, output, after, exports = answered
+        return Ran(
+            output=output,
+            exit_code=_exit_code(answer),
+            cwd=after.decode(errors="surrogateescape").removesuffix("\n") or cwd,
+            variables=exported(exports.decode(errors="surrogateescape")) if exports else dict(variables),
+            changed={path: entry and _unpacked(entry, contents) for path, entry in answer["changed"].items()},
+            read=frozenset(answer["read"]),
+            timed_out=answer["timed_out"],
+            limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
+        )
+
+    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Entry | None]) -> int:
+        """Start a line in the background and return its process id."""
+        entries, blobs = _packed(changed)
+        request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "changed": entries}
+        return int(self._ask({**request, "variables": _given(variables, cwd)}, blobs)[0]["process"])
+
+    def poll(self, process: int) -> tuple[bytes, int | None]:
+        """Return all output of a background process so far, and its exit code, None while it runs."""
+        answer, blobs = self._ask({"do": "poll", "process": process}, [])
+        return _without_noise(blobs[0]), None if answer["exit_code"] is None else _exit_code(answer)
+
+    def write(self, process: int, data: bytes) -> None:
+        """Write to the standard input of a background process; no bytes end it."""
+        self._ask({"do": "write", "process": process}, [data])
+
+    def kill(self, process: int) -> None:
+        """End a background process and its process group."""
+        self._ask({"do": "kill", "process": process}, [])
+
+    def close(self) -> None:
+        """Kill every process in the cell. The next line would start another one."""
+        with self._lock:
+            cell, self._cell = self._cell, None
+            if cell is not None:
+                cell.stop()
+
+    def _ask(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
+        with self._lock:
+            try:
+                if self._cell is None:
+                    self._cell = self._started()
+                answer, answered = self._cell.ask(request, blobs)
+            except (CellError, EOFError, OSError) as error:
+                raise EnvironmentSetupError(_no_shell(str(error) or "its first process ended")) from error
+        if "error" in answer:
+            raise EnvironmentSetupError(_no_path(answer["error"]))
+        return answer, answered
+
+    def _started(self) -> Cell:
+        library = inner_library()
+        plan = CellPlan(
+            steps=real_view(self._limits),
+            user=0,
+            interpreter=inner_interpreter(),
+            variables={"LD_LIBRARY_PATH": library} if library else {},
+            limits=self._limits,
+            has_tree=True,
+        )
+        cell = self._confinement.cell(plan)
+        if cell is None:
+            raise CellError(self._confinement.reason)
+        cell.start()
+        return cell
+
+
+def _given(variables: Mapping[str, str], cwd: str) -> dict[str, str]:
+    """Return the variables that bash starts with: it counts ``SHLVL`` up itself."""
+    level = variables.get("SHLVL", "")
+    lowered = {"SHLVL": str(int(level) - 1)} if level.isdecimal() else {}
+    return {**variables, **lowered, "PWD": cwd}
+
+
+def _packed(changed: Mapping[str, Entry | None]) -> tuple[dict[str, Any], list[bytes]]:
+    entries: dict[str, Any] = {}
+    blobs: list[bytes] = []
+    for path, entry in changed.items():
+        entries[path] = entry and {**asdict(entry), "data": len(blobs)}
+        if entry is not None:
+            blobs.append(entry.data)
+    return entries, blobs
+
+
+def _unpacked(entry: Mapping[str, Any], contents: list[bytes]) -> Entry:
+    return Entry(**{**entry, "data": contents[entry["data"]] if "data" in entry else b""})
+
+
+def _exit_code(answer: Mapping[str, Any]) -> int:
+    """Return the exit code as hermes has it: the timeout's, or of bash; a signal is negative."""
+    return TIMED_OUT if answer.get("timed_out") else int(answer["exit_code"])
+
+
+def _without_noise(output: bytes) -> bytes:
+    """Return the output of an interactive shell without its warnings that it has no terminal, as hermes does."""
+    lines = output.split(b"\n")
+    while any(noise in lines[0] for noise in NOISE):
+        lines.pop(0)
+    return b"\n".join(lines)
+
+
+def exported(text: str) -> dict[str, str]:
+    """Return the variables that bash's ``export -p`` lists."""
+    found = {}
+    for name, value in _EXPORT.findall(text):
+        if value.startswith("$"):
+            bytewise = _ESCAPE.sub(_meaning, value[2:-1])
+            found[name] = bytewise.encode(errors="surrogateescape").decode(errors="surrogateescape")
+        elif value:
+            found[name] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL)
+    return found
+
+
+def _meaning(escape: re.Match[str]) -> str:
+    """Return what an escape means between ``$'`` and ``'``."""
+    code = escape[1]
+    return bytes([int(code, 8) & 255]).decode(errors="surrogateescape") if code[0].isdecimal() else _LETTERS.get(code, code)
+
+
+def _limit_of(exit_code: int, output: bytes, limits: Limits) -> str:
+    """Return the limit that the kernel enforced, as far as the exit code and the output tell; empty if none."""
+    tail = output[-2000:]
+    if exit_code in {-signal.SIGXCPU, 128 + signal.SIGXCPU} or b"CPU time limit exceeded" in tail:
+        return f"CPU time: at most {limits.cpu_s} s for each process"
+    if exit_code == 0:
+        return ""
+    if exit_code in {-signal.SIGXFSZ, 128 + signal.SIGXFSZ} or b"No space left on device" in tail or b"File too large" in tail:
+        return f"disk: at most {limits.disk_bytes} bytes"
+    if b"fork: " in tail or b"can't start new thread" in tail or b"BlockingIOError" in tail:
+        return f"processes: at most {limits.processes} at a time"
+    if b"MemoryError" in tail or b"Cannot allocate memory" in tail or b"memory exhausted" in tail:
+        return f"memory: at most {limits.memory_bytes} bytes"
+    return ""
+
+
+def _no_shell(reason: str) -> str:
+    return (
+        "the in-memory machine has no real shell for a command line.\n"
+        "  expected  a confined cell, in which real bash runs\n"
+        f"  seen      {reason}\n"
+        '  fix       see "How commands are confined" in docs/reference/local-sandbox.md'
+    )
+
+
+def _no_path(reason: str) -> str:
+    return (
+        "a file of the in-memory machine cannot exist where real bash runs.\n"
+        "  expected  paths outside /usr, /bin, /lib, /sbin, /dev and /proc, which are the machine's programs and devices\n"
+        f"  seen      {reason}\n"
+        "  fix       put the file elsewhere, for example below /root or /workspace"
+    )

@@ -1,0 +1,61 @@
+"""Arguments of a call through a FakeToolContext are converted as hermes converts them."""
+
+from __future__ import annotations
+
+import model_tools
+import pytest
+from tools.registry import registry
+
+from pytest_hermes_env.sandbox.coercion import TYPES, coerced
+from pytest_hermes_env.sandbox.context import FakeToolContext
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+
+VALUES = [
+    "10",
+    "2.0",
+    "2.5",
+    "x",
+    "",
+    "nan",
+    "inf",
+    " true ",
+    "False",
+    "null",
+    5,
+    2.5,
+    True,
+    None,
+    ["a"],
+    "[]",
+    "[1]",
+    '["a"]',
+    "https://a.example",
+]
+
+
+@pytest.mark.parametrize("tool", TYPES)
+def test_types_are_those_of_hermes(tool):
+    """Every argument that is not text is listed."""
+    properties = registry.get_schema(tool)["parameters"]["properties"]
+
+    assert TYPES[tool] == {name: kind["type"] for name, kind in properties.items() if kind.get("type") != "string"}
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, types in TYPES.items() for name in types])
+def test_value_is_converted_as_hermes_does(tool, name, value):
+    """Numbers and booleans in text, one value for a list; nonsense stays."""
+    expected = model_tools.coerce_tool_args(tool, {name: value})[name]
+
+    seen = coerced(tool, {name: value})[name]
+
+    assert (type(seen), seen) == (type(expected), expected)
+
+
+def test_call_of_a_tool_is_converted():
+    """A text that says false is not true."""
+    sandbox = FakeSandbox()
+
+    answer = FakeToolContext(sandbox).call_tool("terminal", {"command": "echo hi", "background": "false", "timeout": "10"})
+
+    assert answer == '{"output": "hi", "exit_code": 0, "error": null}'

@@ -1,0 +1,291 @@
+"""What the in-memory shell does not know runs in real bash over the same files: who wrote and read them stays known."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.errors import UnexpectedToolCall, UsageError
+from pytest_hermes_env.sandbox import real_lines
+from pytest_hermes_env.sandbox.confinement import UNCONFINED
+from pytest_hermes_env.sandbox.context import FakeToolContext
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.files import FileRead
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def machine(namespaces: None) -> Iterator[FakeSandbox]:
+    """A machine with real tools."""
+    sandbox = FakeSandbox({"task.md": "sort\n", "check.py": "print(open('answer.txt').read().strip() == '42')\n"})
+    yield sandbox
+    sandbox.close()
+
+
+@pytest.fixture
+def terminal(ask: Ask) -> Ask:
+    """``terminal(machine, command, ...)``: the result of a line."""
+    return lambda machine, command, **arguments: ask(machine, "terminal", command=command, **arguments)
+
+
+def children() -> set[int]:
+    """The processes that this one started and that run."""
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/children", encoding="ascii") as file:
+            found |= {int(child) for child in file.read().split()}
+    return found
+
+
+def test_common_line_starts_no_process(machine, terminal):
+    """Only the first real line does."""
+    before = children()
+    terminal(machine, "echo 42 > answer.txt && cat answer.txt | wc -l")
+    common = children()
+    terminal(machine, "python3 -c 'print(1)'")
+
+    assert common == before
+    assert len(children() - before) >= 1
+
+
+def test_lines_of_both_shells_share_files_directory_and_variables(machine, terminal):
+    """In both directions."""
+    terminal(machine, "mkdir -p d && cd d && export GREETING='hi there' && echo one > a.txt")
+    real = terminal(machine, "awk '{print $1, ENVIRON[\"GREETING\"]}' a.txt > b.txt; export MORE=x; cd ..; pwd")
+    after = terminal(machine, 'cat d/b.txt; echo "$MORE"; pwd')
+
+    assert (real["output"], after["output"]) == ("/workspace", "one hi there\nx\n/workspace")
+    assert machine.files["d/b.txt"] == "one hi there\n"
+
+
+def test_real_lines_read_and_write_for_whoever_acts(machine):
+    """A file that a real line wrote belongs to its party, and one that it only moved to whoever wrote it."""
+    with machine.acting_as("agent"):
+        machine.call("terminal", {"command": "python3 -c \"open('answer.txt', 'w').write('42')\""})
+        machine.call("write_file", {"path": "notes.txt", "content": "by the agent"})
+    ctx = FakeToolContext(machine)
+    verdict = ctx.terminal("python3 check.py; find . -name notes.txt -exec mv {} moved.txt \\;; awk 1 task.md > copy.md")
+
+    assert verdict["output"] == "True"
+    assert {path: machine.files.made_for(path) for path in ("answer.txt", "moved.txt", "copy.md", "task.md")} == {
+        "answer.txt": "agent",
+        "moved.txt": "agent",
+        "copy.md": "verifier",
+        "task.md": "environment",
+    }
+    assert machine.files.written_by("answer.txt") == "terminal"
+    assert FileRead(path="/workspace/answer.txt", reader="verifier", written_by="agent") in machine.files.reads
+    assert FileRead(path="/workspace/task.md", reader="verifier", written_by="environment") in machine.files.reads
+
+
+def test_tools_follow_the_links_that_real_lines_leave(machine, terminal, ask):
+    """Reading, patching and writing through a link change the file that it leads to."""
+    terminal(machine, "mkdir real && ln -s real link && echo one > real/a.txt && ln -s a.txt real/l.txt")
+    read = ask(machine, "read_file", path="link/l.txt")
+    patched = ask(machine, "patch", mode="replace", path="link/l.txt", old_string="one", new_string="two")
+    ask(machine, "write_file", path="link/new.txt", content="new\n")
+    listed = terminal(machine, "ls link; readlink link real/l.txt; cat real/l.txt")
+
+    assert read["content"] == "1|one\n2|"
+    assert patched["files_modified"] == ["/workspace/real/a.txt"]
+    assert listed["output"] == "a.txt\nl.txt\nnew.txt\nreal\na.txt\ntwo"
+
+
+def test_each_rollout_has_files_and_a_cell_of_its_own(machine, terminal):
+    """What one writes, another does not see."""
+    terminal(machine, "python3 -c \"open('shared.txt', 'w').write('x')\"")
+    one, two = machine.sandbox_of("one"), machine.sandbox_of("two")
+    terminal(one, "python3 -c \"open('mine.txt', 'w').write('x')\"")
+
+    assert "mine.txt" in terminal(one, "ls")["output"]
+    assert (
+        terminal(two, "python3 -c 'import os; print(sorted(os.listdir()))'")["output"]
+        == "['check.py', 'shared.txt', 'task.md']"
+    )
+
+
+def test_time_limit_is_that_of_hermes(machine, terminal):
+    """The line is ended, and what it wrote before stays."""
+    result = terminal(
+        machine, "python3 -c \"open('a', 'w').write('x'); print('out', flush=True); import time; time.sleep(60)\"", timeout=1
+    )
+
+    assert result == {"output": "out\n\n[Command timed out after 1s]", "exit_code": 124, "error": None}
+    assert machine.files["a"] == "x"
+
+
+def test_limit_that_was_hit_is_in_the_result(machine, terminal):
+    """In plain words."""
+    result = terminal(machine, "python3 -c \"print(len(b'x' * (1 << 40)))\"")
+
+    assert result["exit_code"] != 0
+    assert "[memory: at most" in result["output"]
+
+
+def test_background_process_really_runs(machine, terminal, ask):
+    """It is polled, killed, and its files arrive in the name of the party that started it."""
+    with machine.acting_as("agent"):
+        program = "import time; open('started', 'w').write('x'); print('up', flush=True); time.sleep(600)"
+        started = terminal(machine, f'python3 -c "{program}"', background=True)
+    session = started["session_id"]
+    while "up" not in ask(machine, "process", action="poll", session_id=session)["output_preview"]:
+        pass
+    killed = ask(machine, "process", action="kill", session_id=session)
+
+    assert (killed["status"], killed["output"]) == ("killed", "up\n")
+    assert machine.files.made_for("started") == "agent"
+    assert ask(machine, "process", action="poll", session_id=session)["exit_code"] == -15
+
+
+def test_waiting_ends_with_the_process(machine, terminal, ask):
+    """With its output and its exit code."""
+    session = terminal(machine, "python3 -c 'print(\"done\"); raise SystemExit(3)'", background=True)["session_id"]
+
+    waited = ask(machine, "process", action="wait", session_id=session, timeout=60)
+
+    assert (waited["status"], waited["exit_code"], waited["output"]) == ("exited", 3, "done\n")
+
+
+def test_release_ends_processes_and_the_next_line_has_a_new_cell(machine, terminal):
+    """The files stay."""
+    before = children()
+    terminal(machine, "python3 -c \"open('a', 'w').write('kept')\"")
+    terminal(machine, "python3 -c 'import time; time.sleep(600)'", background=True)
+    machine.release()
+
+    assert children() - before == set()
+    assert terminal(machine, "awk 1 a")["output"] == "kept"
+
+
+def test_forgotten_machine_leaves_no_process(namespaces, terminal):
+    """A test need not close a machine."""
+    before = children()
+    terminal(FakeSandbox(), "python3 -c 'print(1)'")
+    gc.collect()
+
+    assert children() - before == set()
+
+
+def test_idle_cells_are_closed_when_there_are_many(machine, terminal, monkeypatch):
+    """A machine whose cell was closed works on in another one; a background process keeps its cell."""
+    monkeypatch.setattr(real_lines, "MOST_CELLS", 2)
+    before = children()
+    rollouts = [machine.sandbox_of(f"rollout {number}") for number in range(4)]
+    for rollout in rollouts:
+        terminal(rollout, "awk 'BEGIN {print 1}' > a")
+
+    assert len(children() - before) <= 2
+    assert [terminal(rollout, "awk 1 a")["output"] for rollout in rollouts] == ["1"] * 4
+
+
+def test_scripted_command_in_a_line_for_real_bash_is_refused(machine, terminal):
+    """Real bash cannot ask the script, and must not run what was scripted."""
+    machine.on("pytest -q", output="1 passed")
+
+    with pytest.raises(UnexpectedToolCall) as caught:
+        terminal(machine, "cd /tmp && pytest -q 2>&1 | awk '{print $1}'")
+
+    assert "\n  real bash cannot ask the script for `pytest -q`\n" in str(caught.value)
+    assert terminal(machine, "pytest -q | tail -n 1")["output"] == "1 passed"
+
+
+def test_command_that_is_nowhere_is_refused(machine):
+    """As before: nobody scripted it, and it is not installed."""
+    with pytest.raises(UnexpectedToolCall) as caught:
+        machine.call("terminal", {"command": "surely_no_such_command --flag"})
+
+    assert str(caught.value) == (
+        "the sandbox was asked to run a command that is neither scripted, nor built in, nor installed.\n"
+        "  command   surely_no_such_command --flag\n"
+        "  scripted  nothing\n"
+        "  fix       sandbox.on('surely_no_such_command --flag', output='...')"
+    )
+
+
+def test_command_that_is_nowhere_may_be_not_found(namespaces, terminal):
+    """Then it is bash's own answer, and remembered."""
+    sandbox = FakeSandbox(unscripted="not found")
+
+    result = terminal(sandbox, "surely_no_such_command --flag")
+
+    assert (result["exit_code"], result["output"]) == (127, "/usr/bin/bash: line 3: surely_no_such_command: command not found")
+    assert sandbox.not_found == ("surely_no_such_command --flag",)
+
+
+def test_line_that_hermes_never_runs_is_not_run(machine, terminal):
+    """Neither in memory nor for real."""
+    result = terminal(machine, "rm -rf / --no-preserve-root")
+
+    assert (result["status"], result["exit_code"]) == ("blocked", -1)
+    assert result["error"].startswith("BLOCKED (hardline): recursive delete of root filesystem.")
+    assert "task.md" in machine.files
+
+
+@pytest.fixture
+def unconfinable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that cannot confine commands."""
+    monkeypatch.setattr(real_lines, "available", lambda: UNCONFINED)
+
+
+def test_line_is_refused_where_commands_cannot_be_confined(unconfinable, ask):
+    """With the line and the way out; common lines go on."""
+    sandbox = FakeSandbox(unscripted="not found")
+
+    refused = ask(sandbox, "terminal", command="python3 -m pytest -q")
+    ask(sandbox, "terminal", command="echo common")
+
+    assert (refused["exit_code"], refused["output"]) == (127, "/usr/bin/bash: line 3: python3: command not found")
+    assert [str(line) for line in sandbox.refused] == [
+        "`python3 -m pytest -q`, and real bash cannot be confined on this machine (not asked for): --hermes-real-tools=always, "
+        "which runs it without confinement"
+    ]
+    assert sandbox.is_confined
+
+
+def test_refusal_names_the_way_out(unconfinable, ask):
+    """Where commands must not be missing."""
+    with pytest.raises(UnexpectedToolCall) as caught:
+        ask(FakeSandbox(), "terminal", command="cat <(echo a)")
+
+    assert "  real bash cannot be confined on this machine (not asked for)\n" in str(caught.value)
+    assert str(caught.value).endswith(", or --hermes-real-tools=always, which runs it without confinement")
+
+
+def test_machine_with_unconfined_tools_says_so(unconfinable):
+    """A live model does not get it unasked."""
+    sandbox = FakeSandbox(real_tools="always")
+
+    assert (sandbox.is_confined, sandbox.description) == (False, "an in-memory machine whose real tools are not confined")
+
+
+def test_lines_run_unconfined_where_that_is_asked_for(unconfinable, terminal, ask):
+    """Over the same files, with the paths of the machine in the line and in its output."""
+    sandbox = FakeSandbox({"check.py": "print(open('answer.txt').read().strip() == '42')\n"}, real_tools="always")
+    wrote = terminal(
+        sandbox, "cd /tmp && python3 -c \"open('/workspace/answer.txt', 'w').write('42')\" && pwd && export X=/tmp/x"
+    )
+    checked = terminal(sandbox, "cd /workspace && python3 check.py; awk 'BEGIN {print ENVIRON[\"X\"]}'; echo $HOME")
+    session = terminal(sandbox, "python3 -c 'print(\"done\")'", background=True)["session_id"]
+    waited = ask(sandbox, "process", action="wait", session_id=session, timeout=60)
+    sandbox.close()
+
+    assert (wrote["output"], checked["output"], waited["output"]) == ("/tmp", "True\n/tmp/x\n/root", "done\n")
+    assert (sandbox.files["answer.txt"], sandbox.cwd) == ("42", "/workspace")
+
+
+def test_use_of_real_tools_is_checked():
+    """A misspelling is refused."""
+    with pytest.raises(UsageError) as caught:
+        FakeSandbox(real_tools="sometimes")
+
+    assert str(caught.value) == (
+        "FakeSandbox has no such use of real tools.\n"
+        "  expected  'never', 'confined' or 'always'\n"
+        "  seen      'sometimes'\n"
+        "  fix       FakeSandbox(real_tools='never')"
+    )
