@@ -177,12 +177,11 @@ def _called(func: ast.expr) -> tuple[ast.expr, list[ast.expr], list[ast.keyword]
 
 
 def _attribute(node: ast.Call) -> ast.expr | None:
-    """Return ``self.name`` for ``getattr(self, "name")``, which has no default to guard it."""
+    """Return ``self.name`` for ``getattr(self, "name")``, which has no default to guard it; the same for ``super()``."""
     match node:
-        case ast.Call(
-            func=ast.Name(id="getattr"), args=[ast.Name(id="self") as owner, ast.Constant(value=str(name))], keywords=[]
-        ):
-            return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), node)
+        case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str(name))], keywords=[]):
+            if ast.unparse(owner) in {"self", "super()"}:
+                return ast.copy_location(ast.Attribute(value=owner, attr=name, ctx=ast.Load()), node)
     return None
 
 
