@@ -6,8 +6,11 @@ Place in the flow: a file is rewritten once, when it is parsed; every node keeps
 from __future__ import annotations
 
 import ast
+import collections
 import copy
 from collections.abc import Mapping
+
+from pytest_hermes_env.source.layer_names import INHERITED_METHODS
 
 __all__ = ["normalise"]
 
@@ -27,9 +30,11 @@ def normalise(tree: ast.Module) -> None:
             _call_directly(node)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            methods = {item.name: item for item in node.body if isinstance(item, _Function)}
-            for method in methods.values():
-                _take_in(method, methods)
+            named = collections.Counter(item.attr for item in ast.walk(node) if isinstance(item, ast.Attribute))
+            methods = [item for item in node.body if isinstance(item, _Function)]
+            own = {item.name: item for item in methods if named[item.name] == 1 and item.name not in INHERITED_METHODS}
+            for method in methods:
+                _take_in(method, own)
 
 
 class _Expressions(ast.NodeTransformer):
@@ -282,8 +287,8 @@ def _entry(item: ast.stmt, name: str) -> tuple[ast.expr | None, ast.Call, bool] 
 
 
 def _take_in(method: _Function, methods: Mapping[str, _Function]) -> None:
-    """Give a method that only passes its parameters on the body of what it calls: a function inside of it, or another method."""
-    for _ in range(len(methods)):
+    """Give a method that only passes its parameters on the body of what it calls: a function inside of it, or a helper of its own."""
+    for _ in range(len(methods) + 1):
         called = _passed_to(method)
         if called is None:
             return

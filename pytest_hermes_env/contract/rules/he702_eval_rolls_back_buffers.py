@@ -392,4 +392,11 @@ def _lost(evidence: Evidence) -> list[str]:
     return [f"self.{name}" for name in sorted(lost)]
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.ERROR,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+    rollouts_decide=False,
+)
