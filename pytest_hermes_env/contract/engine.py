@@ -10,8 +10,10 @@ import dataclasses
 import functools
 import inspect
 import linecache
+import os
 import time
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +24,11 @@ from pytest_hermes_env.contract.reachable_lines import lines_reached
 from pytest_hermes_env.contract.reproduction import reproduction_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.statement_at import was_run
 from pytest_hermes_env.contract.verdict import Outcome, Verdict, one_per_place
 from pytest_hermes_env.layer import layer_of
 from pytest_hermes_env.rollout.cases import Cases, Rung
+from pytest_hermes_env.rollout.lines_run import Line, recording_lines
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import ClassSource, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -77,6 +81,8 @@ class ClassContract:
         self._failure: Exception | None = None
         self._rules = rules
         self._declared = cases
+        self._read: dict[str, Verdict] = {}
+        self._lines_run: set[Line] = set()
 
     @functools.cached_property
     def cases(self) -> Cases | None:
@@ -100,7 +106,8 @@ class ClassContract:
             asked = frozenset(names)
             try:
                 # what other rules will ask for is played at the same time
-                return self._collector.collect(asked | self._wanted() if asked else ())
+                with recording_lines(self._files_with_errors, self._lines_run):
+                    return self._collector.collect(asked | self._wanted() if asked else ())
             except Exception as error:
                 self._failure = error  # told once: every other rule is not played
                 raise
@@ -130,6 +137,15 @@ class ClassContract:
         """Return the scenarios that the rules to come will ask for."""
         return frozenset(name for rule in self._rules() for name in rule.scenarios)
 
+    @functools.cached_property
+    def _files_with_errors(self) -> frozenset[str]:
+        """The files in which the source shows an error that rollouts might not confirm."""
+        found: set[str] = set()
+        for rule in self._rules():
+            if rule.dynamic is not None and rule.rollouts_decide and (verdict := self._static(rule)) is not None:
+                found |= {os.path.realpath(item.path) for item in verdict.findings if rule.severity_of(item) is Severity.ERROR}
+        return frozenset(found)
+
     @property
     def rungs(self) -> tuple[Rung, ...]:
         """What the cases earned; empty when they were not played."""
@@ -148,7 +164,7 @@ class ClassContract:
         start = time.perf_counter()
         static = self._static(rule)
         dynamic = self._dynamic(rule)
-        result = joined(rule, static, dynamic)
+        result = joined(rule, static, dynamic, self._lines_run)
         shown = dynamic.findings if dynamic is not None else ()
         findings = self._with_a_test(rule, result.findings, shown)
         return dataclasses.replace(result, findings=findings, seconds=time.perf_counter() - start)
@@ -172,13 +188,21 @@ class ClassContract:
             return None
         if self.source is None:
             return Verdict.undecided("the class has no source file that could be read")
-        return rule.static(self.source)
+        if rule.id not in self._read:
+            self._read[rule.id] = rule.static(self.source)
+        return self._read[rule.id]
 
 
-def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleResult:
-    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so."""
+def joined(
+    rule: Rule, static: Verdict | None, dynamic: Verdict | None, lines_run: AbstractSet[Line] = frozenset()
+) -> RuleResult:
+    """Return one result: a violation seen by either half fails; a law has passed only when the half that ran rollouts says so.
+
+    ``lines_run`` are the lines that the rollouts ran: an error in the source that they reached and did not confirm is a warning.
+    """
     halves = [half for half in (static, dynamic) if half is not None]
-    findings = _merged(rule, static.findings if static else (), dynamic)
+    read = [_weighed(rule, finding, dynamic, lines_run) for finding in static.findings] if static else []
+    findings = _merged(rule, read, dynamic)
     if findings:
         notes = "; ".join(half.note for half in halves if half.note)
         return RuleResult(rule=rule, outcome=Outcome.FAILED, note=notes, findings=findings)
@@ -194,20 +218,19 @@ def joined(rule: Rule, static: Verdict | None, dynamic: Verdict | None) -> RuleR
     return RuleResult(rule=rule, outcome=dynamic.outcome, note=note, is_excused=dynamic.is_excused, because=dynamic.because)
 
 
-def _merged(rule: Rule, static: tuple[Finding, ...], dynamic: Verdict | None) -> tuple[Finding, ...]:
-    """Join what both halves found, one finding per place; each from the source says what the rollouts had to say about it.
+def _merged(rule: Rule, static: list[Finding], dynamic: Verdict | None) -> tuple[Finding, ...]:
+    """Join what both halves found, one finding per place.
 
     The source shows the line where a rollout often shows only the method that it happened in: such a finding says nothing more
     beside one from the source in that method, or in one that it calls, which then names the scenario that confirmed it.
     """
     seen = dynamic.findings if dynamic is not None else ()
-    shown = [_weighed(finding, dynamic) for finding in static]
     more = [
         dataclasses.replace(finding, is_confirmed=True)
         for finding in seen
         if not (_is_definition(finding) and any(_holds(finding, item) for item in static))
     ]
-    return tuple(sorted(one_per_place([*shown, *more]), key=functools.partial(rank, rule)))
+    return tuple(sorted(one_per_place([*static, *more]), key=functools.partial(rank, rule)))
 
 
 def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
@@ -215,12 +238,17 @@ def rank(rule: Rule, finding: Finding) -> tuple[int, bool]:
     return list(Severity).index(rule.severity_of(finding)), not finding.is_confirmed
 
 
-def _weighed(finding: Finding, dynamic: Verdict | None) -> Finding:
+def _weighed(rule: Rule, finding: Finding, dynamic: Verdict | None, lines_run: AbstractSet[Line]) -> Finding:
     """Return a finding from the source with what the rollouts said: they confirmed it, did not, or did not check it."""
     if dynamic is None:
         return dataclasses.replace(finding, confirmation="not checked in rollouts: this rule reads the source only")
     if dynamic.outcome is Outcome.PASSED:
-        return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
+        if not rule.rollouts_decide or rule.severity_of(finding) is not Severity.ERROR:
+            return dataclasses.replace(finding, confirmation=f"not confirmed: {dynamic.note}")
+        if not was_run(finding.path, finding.line, lines_run):
+            return dataclasses.replace(finding, confirmation="not checked in rollouts: no rollout ran this line")
+        confirmation = f"not confirmed, therefore a warning: the rollouts ran this line, and {dynamic.note}"
+        return dataclasses.replace(finding, confirmation=confirmation, severity=Severity.WARNING)
     if dynamic.outcome is not Outcome.FAILED:
         return dataclasses.replace(finding, confirmation=f"not checked in rollouts: {dynamic.note}")
     same = next((item for item in dynamic.findings if _holds(item, finding)), None)

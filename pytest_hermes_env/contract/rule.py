@@ -34,7 +34,8 @@ class Rule:
     """One law: how serious a violation is, and the two halves that can see one.
 
     ``scenarios`` names the scenarios whose evidence the dynamic half reads. ``doc`` is the docstring of the rule's module, which begins with its id and name.
-    ``former_names`` select the rule like its name.
+    ``former_names`` select the rule like its name. ``rollouts_decide``: an error in the source that rollouts reached and did not
+    confirm is a warning; False where rollouts see only some of the violations that the source shows, such as a race.
     """
 
     doc: str
@@ -43,6 +44,7 @@ class Rule:
     dynamic: DynamicHalf | None = None
     scenarios: tuple[str, ...] = ()
     former_names: tuple[str, ...] = ()
+    rollouts_decide: bool = True
 
     @cached_property
     def id(self) -> str:

@@ -18,7 +18,14 @@ from __future__ import annotations
 
 from pytest_hermes_env.source.calls import MUTATORS
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, External, class_of, resolve
-from pytest_hermes_env.source.configs import ConfigField, config_calls, config_class, config_fields, is_layer_config
+from pytest_hermes_env.source.configs import (
+    ConfigField,
+    config_calls,
+    config_class,
+    config_fields,
+    is_handed_on,
+    is_layer_config,
+)
 from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, constant_value
 from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_abstract_bases
 from pytest_hermes_env.source.finding import finding_at, sorted_findings
@@ -26,6 +33,7 @@ from pytest_hermes_env.source.flow import data_flow
 from pytest_hermes_env.source.frames import Access, Call, Change, Frame, calls_in, calls_layer, constructs
 from pytest_hermes_env.source.functions import Function
 from pytest_hermes_env.source.installed import (
+    base_names,
     installed_config_fields,
     installed_distributions,
     installed_tools,
@@ -34,6 +42,7 @@ from pytest_hermes_env.source.installed import (
 from pytest_hermes_env.source.layer_names import (
     LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
+    LAYER_ENV,
     LAYER_EVALUATION,
     LAYER_LOOP,
     LAYER_ROLLOUTS,
@@ -52,6 +61,7 @@ __all__ = [
     "DICTS",
     "LAYER_AGENT_ROLLOUT",
     "LAYER_CONTEXT",
+    "LAYER_ENV",
     "LAYER_EVALUATION",
     "LAYER_LOOP",
     "LAYER_ROLLOUTS",
@@ -80,6 +90,7 @@ __all__ = [
     "Values",
     "argument",
     "argument_origins",
+    "base_names",
     "bindings",
     "calls_in",
     "calls_layer",
@@ -96,6 +107,7 @@ __all__ = [
     "installed_distributions",
     "installed_tools",
     "installed_toolsets",
+    "is_handed_on",
     "is_layer_config",
     "keyword",
     "last_name",

@@ -118,6 +118,18 @@ def config_calls(frames: Iterable[Frame]) -> Iterator[Call]:
             yield call
 
 
+def is_handed_on(made: Call, frames: Iterable[Frame]) -> bool:
+    """Return whether what a call makes is given to another call than that of a list, or a method of it is called."""
+    return any(
+        value.node is made.node
+        for call in calls_in(frames)
+        if call.name not in {"append", "extend", "insert"}
+        for values in (call.receiver, *call.every_argument)
+        for value in values
+        if value.kind is Kind.INSTANCE
+    )
+
+
 def _describes(word: ast.keyword) -> bool:
     """Return whether a keyword of Field is a description that is not empty, or ``**`` keywords that cannot be read."""
     is_empty = isinstance(word.value, ast.Constant) and not word.value.value

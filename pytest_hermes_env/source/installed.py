@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import glob
 import importlib.util
+import itertools
 import os
 import re
 from typing import TYPE_CHECKING
@@ -67,6 +69,29 @@ def installed_config_fields() -> frozenset[str]:
     ]
     found = {name for file in files for name in _fields_in(_read(file))}
     return frozenset(found | _LAYER_FIELDS) if found else frozenset()
+
+
+@functools.lru_cache(maxsize=8)
+def base_names(layer: str = "") -> frozenset[str]:
+    """Return the names of methods and attributes in the files of Atropos and of the layer in a folder; empty if one is missing.
+
+    By default the installed layer.
+    """
+    folders = [layer] if layer else folders_of("environments")
+    files = [glob.glob(os.path.join(folder, "*.py")) for folder in folders]
+    files += [glob.glob(os.path.join(folder, "envs", "*.py")) for folder in folders_of("atroposlib")]
+    if not folders or not folders_of("atroposlib"):
+        return frozenset()
+    found: set[str] = set()
+    for file in itertools.chain.from_iterable(files):
+        for node in ast.walk(_parsed(_read(file))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.AnnAssign | ast.Assign):
+                found |= {name for name, _ in named_values(node)}
+    return frozenset(found)
 
 
 def _matches_in_tools(pattern: re.Pattern[bytes]) -> Iterator[str]:

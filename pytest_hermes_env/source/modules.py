@@ -6,6 +6,7 @@ A file that cannot be read or parsed becomes a `FileProblem`; no content of a fi
 from __future__ import annotations
 
 import ast
+import contextlib
 import errno
 import os
 import stat
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
+from pytest_hermes_env.source.normal_form import normalise
 from pytest_hermes_env.source.syntax import flat_statements, named_values
 
 if TYPE_CHECKING:
@@ -258,6 +260,8 @@ class SourceTree:
             return FileProblem(path=path, message=f"the file does not parse: {error}")
         except (RecursionError, MemoryError):
             return FileProblem(path=path, message="the file does not parse: it nests too deeply")
+        with contextlib.suppress(RecursionError):  # the rest stays as it is written: each rewriting keeps the meaning
+            normalise(tree)
         return Module(path=path, file=file, tree=tree, text=text, reader=self)
 
 

@@ -21,6 +21,8 @@ _MODULES = (
     "he110_import_is_quiet",
     "he111_file_parses",
     "he112_config_fields_are_read",
+    "he113_config_fields_exist",
+    "he114_base_is_real",
     "he201_setup_works_offline",
     "he202_items_never_run_out",
     "he203_eval_is_held_out",

@@ -36,6 +36,7 @@ from pytest_hermes_env.source import (
     constructs,
     data_flow,
     finding_at,
+    is_handed_on,
     keyword,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -64,7 +65,7 @@ def static(source: ClassSource) -> Verdict:
     findings: list[Finding] = []
     doubts: list[int] = []
     for call in calls:
-        faults, is_open = _faults(call)
+        faults, is_open = ([], True) if is_handed_on(call, frames) else _faults(call)
         findings += [finding_at(call.function, call.node, fault) for fault in faults]
         doubts += [call.node.lineno] if is_open and not faults else []
     doubt = f"the server configuration on line {doubts[0]} is computed at run time" if doubts else ""

@@ -37,6 +37,7 @@ from pytest_hermes_env.source import (
     finding_at,
     installed_distributions,
     installed_toolsets,
+    is_handed_on,
     keyword,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -62,6 +63,8 @@ def static(source: ClassSource) -> Verdict:
     doubts: list[str] = []
     for call in calls:
         fault, node, doubt = _fault(source, call, later)
+        if fault == _NEITHER and is_handed_on(call, frames):
+            fault, doubt = "", f"what is made on line {call.node.lineno} is handed on, and may be given toolsets there"
         if fault:
             findings.append(finding_at(call.function, node, fault))
         elif doubt:

@@ -50,6 +50,9 @@ _OF_PARSING = frozenset(
 """What a handler may catch without catching anything that a client raises."""
 
 
+_PLAIN = frozenset({"staticmethod", "classmethod", "property", "cached_property", "override"})
+
+
 def static(source: ClassSource) -> Verdict:
     """Look at each question to a model that compute_reward leads to: a try with a handler is around it."""
     start = data_flow(source).method("compute_reward")
@@ -75,6 +78,9 @@ def static(source: ClassSource) -> Verdict:
         for call in frame.calls
         if _is_question(call) and not _is_guarded(call.function, call.node)
     ]
+    decorated = next((frame.function for frame in frames if frame.function.decorators - _PLAIN), None)
+    if findings and decorated is not None:
+        return Verdict.undecided(f"line {decorated.node.lineno}: a decorator of {decorated.name} may catch what a judge raises")
     what = "call of a judge is" if len(asked) == 1 else "calls of a judge are"
     return Verdict.of_source(findings, f"{len(asked)} {what} inside a try")
 

@@ -111,13 +111,19 @@ def _leak_in_evaluate(source: ClassSource) -> Finding | Doubt | None:
         return None
     if any(_RELEASES.search(getattr(access.node, "attr", "")) for frame in frames for access in frame.reads):
         return None
-    doubt = next(unresolved_calls(frames), None)
+    doubt = next((call for call in calls if _makes_manager(call)), None) or next(unresolved_calls(frames), None)
     if doubt is not None:
         return Doubt(
             line=doubt.node.lineno, reason=f"{doubt.name}(...) may clean up after the loop, but its code cannot be read"
         )
     message = "evaluate runs a HermesAgentLoop and never cleans up: the sandbox of its rollouts is never released"
     return finding_at(loops[0].function, loops[0].node, message)
+
+
+def _makes_manager(call: Call) -> bool:
+    """Return whether a call makes an object of a class with an end of its own for a with statement."""
+    made = [value.target for value in call.callee if isinstance(value.target, ClassSource)]
+    return any({"__exit__", "__aexit__"} & item.methods.keys() for item in made)
 
 
 def _check(source: ClassSource, frame: Frame, opened: ast.AST, node: ast.AST, depth: int) -> Finding | Doubt | None:

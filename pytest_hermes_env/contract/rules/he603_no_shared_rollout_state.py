@@ -27,7 +27,17 @@ from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.journal import Crossed
-from pytest_hermes_env.source import Change, ClassSource, Frame, Function, Kind, data_flow, finding_at, sorted_findings
+from pytest_hermes_env.source import (
+    Change,
+    ClassSource,
+    Frame,
+    Function,
+    Kind,
+    data_flow,
+    finding_at,
+    last_name,
+    sorted_findings,
+)
 from pytest_hermes_env.source.finding import Finding, Severity
 
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
@@ -129,6 +139,11 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
             if isinstance(target, ast.Name) and target.id in shared:
                 message = f"{function.name} stores data of one rollout in the global {target.id}, which all rollouts share"
                 yield finding_at(function, node, message)
+            if isinstance(target, ast.Subscript) and _is_module_dict(function, target):
+                message = (
+                    f"{function.name} keeps what belongs to one rollout in {ast.unparse(target)}, which all rollouts share"
+                )
+                yield finding_at(function, node, message)
             if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
                 message = f"{function.name} stores data of one rollout in os.environ, which all rollouts share"
                 yield finding_at(function, node, message)
@@ -136,6 +151,16 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
             message = f"{function.name} changes the working directory, which all rollouts share"
             yield finding_at(call.function, call.node, message)
+
+
+def _is_module_dict(function: Function, target: ast.Subscript) -> bool:
+    """Tell whether a constant key of a dict of the module is set: one place for all rollouts, and no cache by item."""
+    if not isinstance(target.value, ast.Name) or not isinstance(target.slice, ast.Constant):
+        return False
+    name = target.value.id
+    is_local = name in function.positional or any(name in _stored_in(node) for node in function.own_nodes())
+    bound = [item.node for item in function.module.names.get(name, ()) if not item.module]
+    return not is_local and any(isinstance(node, ast.Dict) or last_name(node) in {"dict", "defaultdict"} for node in bound)
 
 
 SCENARIOS = ("concurrent_groups",)
@@ -179,4 +204,5 @@ RULE = Rule(
     dynamic=dynamic,
     scenarios=SCENARIOS,
     former_names=("rollouts-do-not-meet",),
+    rollouts_decide=False,
 )

@@ -66,6 +66,7 @@ _MODE = re.compile(
     re.IGNORECASE,
 )
 _REGISTERS = frozenset({"callback", "push_async_callback"})
+_TAKES_OUT = frozenset({"delete", "pop", "remove", "discard"})
 _REFILLS = frozenset({"extend", "update", "add", "append", "part", "extendleft"})
 
 
@@ -97,7 +98,12 @@ class _Reach:
     @cached_property
     def kept(self) -> frozenset[str]:
         """Attributes that training changes in place."""
-        changes = (change for frame in self.training for change in frame.changes if _adds_to(change))
+        changes = (
+            change
+            for frame in self.training
+            for change in frame.changes
+            if _adds_to(change) and not _is_taken_out(frame, change)
+        )
         return frozenset(change.attribute for change in changes if not _NO_BUFFER.search(change.attribute))
 
     @cached_property
@@ -252,6 +258,14 @@ def _adds_to(change: Change) -> bool:
     )
 
 
+def _is_taken_out(frame: Frame, change: Change) -> bool:
+    """Whether a finally of the same function takes out what a change puts in: state of one rollout, and no buffer."""
+    return any(
+        other.attribute == change.attribute and other.how in _TAKES_OUT and frame.function.finally_of(other.node) is not None
+        for other in frame.changes
+    )
+
+
 def _grows(frame: Frame, change: Change) -> bool:
     """Whether a change in evaluate's own code adds to the buffer and does not put it back."""
     if change.how in {"set", "slice", "clear", "delete", "pop", "popleft", "popitem", "remove", "discard"}:
@@ -378,4 +392,11 @@ def _lost(evidence: Evidence) -> list[str]:
     return [f"self.{name}" for name in sorted(lost)]
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=SCENARIOS)
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.ERROR,
+    static=static,
+    dynamic=dynamic,
+    scenarios=SCENARIOS,
+    rollouts_decide=False,
+)

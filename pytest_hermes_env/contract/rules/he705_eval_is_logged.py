@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rollout_blocks import without_evaluate
 from pytest_hermes_env.contract.rule import Rule
@@ -68,6 +69,9 @@ def static(source: ClassSource) -> Verdict:
         doubt = next(unresolved_calls(frames), None)
         if doubt is not None:
             return Verdict.undecided(f"line {doubt.node.lineno}: {doubt.name}(...) calls code that cannot be read")
+        handed = next((node for frame in frames for node in _handed_on(frame.function.node)), None)
+        if handed is not None:
+            return Verdict.undecided(f"line {handed.lineno} passes evaluate_log on")
         return Verdict.failed(
             [finding_at(start.function, start.function.node, "evaluate logs nothing: it never awaits evaluate_log")]
         )
@@ -76,9 +80,23 @@ def static(source: ClassSource) -> Verdict:
     return Verdict.of_source(findings, "evaluate awaits evaluate_log with metrics and samples")
 
 
+def _handed_on(function: ast.AST) -> Iterator[ast.expr]:
+    """Yield where evaluate_log is named, but not called."""
+    called = {node.func for node in ast.walk(function) if isinstance(node, ast.Call)}
+    for node in ast.walk(function):
+        if (isinstance(node, ast.Attribute) and node.attr == "evaluate_log" and node not in called) or (
+            isinstance(node, ast.Constant) and node.value == "evaluate_log"
+        ):
+            yield node
+
+
 def _check(call: Call, frame: Frame, frames: tuple[Frame, ...]) -> Iterator[Finding]:
     function, node = call.function, call.node
-    if isinstance(function.parents.get(node), ast.Expr):
+    if (
+        function.is_async
+        and not is_awaited(function, node)
+        and not isinstance(function.parents.get(node), ast.Return | ast.Lambda)
+    ):
         yield finding_at(function, node, f"{function.name} calls evaluate_log without awaiting it: nothing is logged")
     metrics, samples = argument(node, 0, "metrics"), argument(node, _SAMPLES, "samples")
     if metrics is None and not may_be_unpacked(call, "metrics"):

@@ -21,6 +21,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.contract.awaited_calls import is_awaited
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
@@ -33,7 +34,6 @@ from pytest_hermes_env.source import (
     Kind,
     data_flow,
     finding_at,
-    last_name,
     may_be,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-_STARTS = frozenset({"create_task", "ensure_future", "run_coroutine_threadsafe"})
 """Functions that start a coroutine without waiting for it."""
 _ADDS = frozenset({"update", "setdefault"})
 _NOT_YET = frozenset({False})
@@ -68,10 +67,15 @@ def _check(source: ClassSource, function: Function) -> Iterator[Finding]:
         yield finding_at(function, function.node, "wandb_log never calls super().wandb_log: nothing reaches wandb")
         return
     for node, call in supers.items():
-        if function.is_async and not _is_awaited(function, node):
+        if function.is_async and not is_awaited(function, node):
             yield finding_at(function, node, "super().wandb_log(...) is not awaited: it never runs")
         elif not _gives_metrics(call):
             yield finding_at(function, node, "super().wandb_log() is called without the metrics: they are lost")
+        elif lost := _lost_copy(function, node):
+            message = (
+                f"super().wandb_log() is given its parameter, and not {lost}, which holds the metrics: they are lost after None"
+            )
+            yield finding_at(function, node, message)
     walk = _Walk(logs=frozenset({*supers, *helpers}), metrics=_metrics_of(supers))
     end = walk.block(function.node.body, _NOT_YET)
     for returned in walk.early:
@@ -98,29 +102,36 @@ def _helper_logs(source: ClassSource, frame: Frame, target: Frame) -> bool:
     )
 
 
-def _is_awaited(function: Function, node: ast.AST) -> bool:
-    """Whether the coroutine is awaited, or handed to something that awaits it."""
-    parent = function.parents[node]
-    if isinstance(parent, ast.Call) and last_name(parent.func) in _STARTS:
-        return _is_awaited(function, parent)
-    if isinstance(parent, (ast.Await, ast.Call, ast.Starred, ast.List, ast.Tuple)):
-        return True
-    if isinstance(parent, (ast.Assign, ast.NamedExpr, ast.AnnAssign)):
-        targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-        names = {item.id for item in targets if isinstance(item, ast.Name)}
-        return any(
-            isinstance(other, ast.Await) and isinstance(other.value, ast.Name) and other.value.id in names
-            for other in function.own_nodes()
-        )
-    return False
-
-
 def _gives_metrics(call: Call) -> bool:
     given = list(call.node.args)
     if not may_be(call.receiver, Kind.SUPER):
         given = given[1:]
     values = given + [word.value for word in call.node.keywords]
     return any(not (isinstance(item, ast.Constant) and item.value is None) for item in values)
+
+
+def _lost_copy(function: Function, node: ast.Call) -> str:
+    """Return the local name that the metrics go to, where the parameter is sent, which may be None or another dict."""
+    given = [item.id for item in (*node.args, *(word.value for word in node.keywords)) if isinstance(item, ast.Name)]
+    parameter = next((name for name in function.positional[1:2] if given == [name]), "")
+    nodes = list(function.own_nodes())
+    if not parameter or any(
+        isinstance(item, ast.Name) and item.id == parameter and isinstance(item.ctx, ast.Store) for item in nodes
+    ):
+        return ""
+    copies = [
+        item.targets[0].id
+        for item in nodes
+        if isinstance(item, ast.Assign)
+        and isinstance(item.targets[0], ast.Name)
+        and any(isinstance(part, ast.Name) and part.id == parameter for part in ast.walk(item.value))
+    ]
+    filled = {
+        item.value.id
+        for item in nodes
+        if isinstance(item, ast.Subscript) and isinstance(item.ctx, ast.Store) and isinstance(item.value, ast.Name)
+    }
+    return next((name for name in copies if name in filled), "")
 
 
 def _metrics_of(supers: dict[ast.Call, Call]) -> frozenset[str]:
@@ -251,4 +262,11 @@ def _cause(run: Scenario) -> str:
     return "super().wandb_log(...) is not awaited" if forgotten else "super().wandb_log(...) was not reached"
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=(*SCENARIOS, "wandb_log_empty"))
+RULE = Rule(
+    doc=__doc__,
+    severity=Severity.ERROR,
+    static=static,
+    dynamic=dynamic,
+    scenarios=(*SCENARIOS, "wandb_log_empty"),
+    rollouts_decide=False,
+)

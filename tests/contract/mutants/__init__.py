@@ -10,6 +10,7 @@ from . import (
     of_items,
     of_judges,
     of_logging,
+    of_names,
     of_play,
     of_results,
     of_rewards,
@@ -33,6 +34,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_terminal_tasks.MUTANTS,
     *of_token_mode.MUTANTS,
     *of_play.MUTANTS,
+    *of_names.MUTANTS,
 )
 
 REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS

@@ -103,9 +103,8 @@ def test_a_rollout_that_is_entered_passes(judge, rule, body):
 def test_a_rollout_without_a_temperature_samples_like_training(judge, body):
     warm = body.replace(", temperature=0.0", "")
     function = warm[: warm.index("# <- here")].rpartition("def ")[2].partition("(")[0]
-    name = "rollout_of" if "rollout_of(" in warm else "agent_rollout"
 
-    message = f"{function} calls {name} without a temperature: it samples at agent_temperature = 1.0"
+    message = f"{function} calls agent_rollout without a temperature: it samples at agent_temperature = 1.0"
     check(judge, "HE703", broken("warm", env(warm), message))
 
 
@@ -136,7 +135,7 @@ TEMPERATURES = (
             "    async with self.agent_rollout(1, **options) as rollout:\n        pass\n"
         ),
     ),
-    open_(
+    sound(
         "a partial that fixes it",
         env(
             "async def evaluate(self):\n"

@@ -241,7 +241,7 @@ class Stats:
     total: int = 0
 
 
-class TestsEnv(HermesAgentBaseEnv[dict]):
+class TestsEnv(HermesAgentBaseEnv):
     name: str = "tests"
 
     @classmethod

@@ -109,6 +109,15 @@ BROKEN = (
 
 SOUND = (
     Case(
+        name="a partial",
+        source="""
+    async def evaluate(self):
+        make = partial(HermesAgentLoop, temperature=0.0)
+        agent = make(self.server, self.tools, self.names)
+        await agent.run([])
+        """,
+    ),
+    Case(
         name="zero by position, in a nested function",
         source="""
     async def evaluate(self):
@@ -168,15 +177,6 @@ UNDECIDED = (
         source="""
     async def evaluate(self):
         agent = HermesAgentLoop(self.server, self.tools, self.names, **self.settings())
-        await agent.run([])
-        """,
-    ),
-    Case(
-        name="a partial",
-        source="""
-    async def evaluate(self):
-        make = partial(HermesAgentLoop, temperature=0.0)
-        agent = make(self.server, self.tools, self.names)
         await agent.run([])
         """,
     ),

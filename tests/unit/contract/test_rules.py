@@ -12,6 +12,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 
 FOLDER = Path(rules.__file__).parent
 RULES_MAY_IMPORT = {
+    "pytest_hermes_env.contract.awaited_calls",
     "pytest_hermes_env.contract.evidence",
     "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",

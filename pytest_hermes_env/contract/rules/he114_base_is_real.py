@@ -1,0 +1,145 @@
+"""HE114 base-is-real
+The base class is the layer's own, and what is called on `self` and `super()` exists.
+
+What: The base is not subscripted, and no empty class takes its place where the layer cannot be imported. Each method
+that is called on `self` or `super()` is the environment's, the layer's or Atropos' own.
+
+Why: `HermesAgentBaseEnv` is not generic: `HermesAgentBaseEnv[Config]` raises a TypeError at import. An empty class in
+an `except ImportError` lets the import pass, and every method of the layer is missing later. A misspelt method raises
+an AttributeError in the middle of a run, which Atropos logs and goes on.
+
+Fix: `class Env(HermesAgentBaseEnv)` with `env_config_cls = Config`; let the ImportError be raised; call the method that
+the base has.
+
+Source: `environments.hermes_base_env`, `HermesAgentBaseEnv`; atroposlib 0.4.0, `envs/base.py`, `BaseEnv`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+from collections.abc import Iterator
+
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.source import (
+    LAYER_ENV,
+    ClassKind,
+    ClassSource,
+    External,
+    Function,
+    Module,
+    base_names,
+    finding_at,
+    resolve,
+)
+from pytest_hermes_env.source.finding import Finding, Severity
+
+_OPEN = frozenset({"__getattr__", "__getattribute__", "__dict__", "setattr"})
+
+
+def static(source: ClassSource) -> Verdict:
+    """Look at the bases, at what else may stand in their place, and at the methods that are called."""
+    findings = [finding for item in source.readable for finding in _of_bases(item)]
+    if doubt := _doubt(source):
+        return Verdict.of_source(findings, "", doubt=doubt)
+    known = _known(source)
+    for item in source.readable:
+        for function in item.own_methods.values():
+            findings += _calls(function, known)
+    return Verdict.of_source(findings, "the base is the layer's, and every method that is called on it exists")
+
+
+def _of_bases(source: ClassSource) -> Iterator[Finding]:
+    for base in source.node.bases:
+        inner = base.value if isinstance(base, ast.Subscript) else base
+        target = resolve(source.module, inner)
+        if not isinstance(target, External) or target.last != LAYER_ENV:
+            continue
+        if isinstance(base, ast.Subscript):
+            yield finding_at(source, base, f"{LAYER_ENV} is not generic: {ast.unparse(base)} raises a TypeError at import")
+        for module, stub in _stubs(source.module, inner.id) if isinstance(inner, ast.Name) else ():
+            message = f"{ast.unparse(inner)} is an empty class where the layer cannot be imported: nothing says so"
+            line, column = module.place(stub)
+            yield Finding(message=message, path=module.path, line=line, column=column)
+
+
+def _stubs(module: Module, name: str) -> Iterator[tuple[Module, ast.stmt]]:
+    """Yield what stands for ``name`` where its import fails, in a file and in those that it imports the name from."""
+    sources = [module, *(found for item in module.names.get(name, ()) if (found := module.imported(item.module)) is not None)]
+    for source in dict.fromkeys(sources):
+        for handler in ast.walk(source.tree):
+            if isinstance(handler, ast.ExceptHandler):
+                yield from ((source, node) for node in handler.body if _is_stub(node, name))
+
+
+def _is_stub(node: ast.stmt, name: str) -> bool:
+    """Return whether a statement binds ``name`` to a class that works without the layer in appearance only."""
+    if isinstance(node, ast.ClassDef):
+        return node.name == name and not any(isinstance(part, ast.Raise) for part in ast.walk(node))
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == "object" and any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
+
+
+def _doubt(source: ClassSource) -> str:
+    """Return why it is not known which methods there are; empty if it is."""
+    if source.class_kind is not ClassKind.HERMES or source.unreadable:
+        return f"{next(iter(source.unreadable), 'the base')} cannot be read: it may have any method"
+    if not base_names(_layer(source)):
+        return "Atropos or the layer is not installed here: their methods are not known"
+    words = {word for module in source.modules for word in _words(module.tree)}
+    return f"{', '.join(sorted(words & _OPEN))} may add any method" if words & _OPEN else ""
+
+
+def _layer(source: ClassSource) -> str:
+    """Return the folder of the layer that belongs to the same project; empty where it is the installed one."""
+    dotted = [base.dotted.rpartition(".")[0] for base in source.external if base.last == LAYER_ENV]
+    found = [layer for name in dotted if name for item in source.modules if (layer := item.imported(name)) is not None]
+    return os.path.dirname(found[0].file) if found else ""
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name
+
+
+def _known(source: ClassSource) -> frozenset[str]:
+    """Return the names that an instance may have: methods, attributes that anything sets, and names that texts mention."""
+    found = set(base_names(_layer(source))) | set(dir(object))
+    for module in (item.module for item in source.readable):
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                found.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    for item in source.readable:
+        found |= item.own_methods.keys() | item.own_attributes.keys()
+        found |= {
+            node.target.id for node in item.node.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        }
+        found |= {node.name for node in item.node.body if isinstance(node, ast.ClassDef)}
+    return frozenset(found)
+
+
+def _calls(function: Function, known: frozenset[str]) -> Iterator[Finding]:
+    """Yield the calls of methods that nothing defines."""
+    if function.is_static or not function.positional:
+        return
+    for node in ast.walk(function.node):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr in known:
+            continue
+        receiver = ast.unparse(node.func.value) if isinstance(node.func.value, ast.Name | ast.Call) else ""
+        if receiver in {function.positional[0], "super()"}:
+            near = difflib.get_close_matches(node.func.attr, known, n=1, cutoff=0.75)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            yield finding_at(function, node, f"{function.name} calls {receiver}.{node.func.attr}, which does not exist{hint}")
+
+
+RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static)

@@ -1,0 +1,85 @@
+"""The same program in other clothes gets the same verdict: no new error on a sound environment, no "passed" on a broken one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_hermes_env.contract.catalogue import find_rule
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.rules import ALL_RULES
+from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.source import ClassSource, read_class
+from pytest_hermes_env.source.finding import Severity
+
+from .mutants import MUTANTS, Mutant
+from .mutants.mutant import CLASSES
+from .refactorings import TRANSFORMATIONS, Trees, refactor
+
+Transformation = Callable[[Trees], None]
+
+READABLE = tuple(mutant for mutant in MUTANTS if find_rule(mutant.rule).static is not None and mutant.rule != "HE111")
+
+SAMPLED = 40
+"""One in so many mutants is tried with each refactoring, others with the next; all with ``--all-rules``."""
+
+
+def source_of(mutant: Mutant, directory: Path, transformation: Transformation | None = None) -> ClassSource | None:
+    """Write an environment, refactored, and return its class; None where there is none, or nothing to refactor."""
+    directory.mkdir()
+    file = Path(mutant.write(directory).rpartition(":")[0])
+    if transformation is not None and not refactor(file.parent, transformation):
+        return None
+    return read_class(file, CLASSES[mutant.env])
+
+
+def read(rule: Rule, source: ClassSource) -> Verdict:
+    """Return what the source alone shows."""
+    assert rule.static is not None
+    return rule.static(source)
+
+
+def errors_of(source: ClassSource) -> dict[str, list[str]]:
+    """Return the errors that the source alone shows."""
+    found: dict[str, list[str]] = {}
+    for rule in ALL_RULES:
+        findings = read(rule, source).findings if rule.static is not None else ()
+        errors = [finding for finding in findings if rule.severity_of(finding) is Severity.ERROR]
+        if errors:
+            found[rule.id] = [f"{Path(finding.path).name}:{finding.line}: {finding.message}" for finding in errors]
+    return found
+
+
+def missed(mutants: tuple[Mutant, ...], transformation: Transformation, directory: Path) -> list[str]:
+    """Return the mutants that the source shows only as long as they are not refactored."""
+    found = []
+    for mutant in mutants:
+        rule = find_rule(mutant.rule)
+        plain = source_of(mutant, directory / "plain" / mutant.id)
+        if plain is None or read(rule, plain).outcome is not Outcome.FAILED:
+            continue
+        changed = source_of(mutant, directory / "changed" / mutant.id, transformation)
+        if changed is not None and read(rule, changed).outcome is Outcome.PASSED:
+            found.append(mutant.id)
+    return found
+
+
+@pytest.mark.parametrize("env", CLASSES)
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS, ids=lambda transformation: transformation.__name__)
+def test_a_refactoring_brings_no_error(transformation: Transformation, env: str, tmp_path: Path) -> None:
+    """A sound environment stays sound, whatever it wears."""
+    source = source_of(Mutant(rule="", name=transformation.__name__, env=env, changes=()), tmp_path / env, transformation)
+
+    assert source is None or errors_of(source) == {}
+
+
+@pytest.mark.parametrize("number", range(len(TRANSFORMATIONS)), ids=lambda number: TRANSFORMATIONS[number].__name__)
+def test_a_refactoring_hides_no_mutant(number: int, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """What the source showed it shows, or says that it cannot decide."""
+    mutants = READABLE if pytestconfig.getoption("all_rules") else READABLE[number % SAMPLED :: SAMPLED]
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "changed").mkdir()
+
+    assert missed(mutants, TRANSFORMATIONS[number], tmp_path) == []

@@ -1,0 +1,86 @@
+"""One verdict from two halves: rollouts that reached a line and saw nothing there turn an error in the source into a warning."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pytest_hermes_env.contract.engine import joined
+from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.statement_at import was_run
+from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.source.finding import Finding, Severity
+
+SOURCE = """class Env:
+    name = "x"
+    if name:
+        other = 1
+
+    def method(self, flag):
+        if flag:
+            return call(
+                1,
+            )
+        return 2
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "env.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "run", "expected"),
+    [
+        (2, set(), True),
+        (4, set(), False),
+        (6, {11}, True),
+        (6, {6}, False),
+        (7, {7}, True),
+        (7, {8}, False),
+        (9, {8}, True),
+        (9, {7, 11}, False),
+        (99, {7}, False),
+    ],
+)
+def test_a_statement_was_run(path, line, run, expected):
+    assert was_run(path, line, {(os.path.realpath(path), number) for number in run}) is expected
+
+
+def rule(*, decide: bool = True) -> Rule:
+    return Rule(
+        doc="HE999 a-law\nIt holds.",
+        severity=Severity.ERROR,
+        static=Verdict.passed,
+        dynamic=Verdict.passed,
+        rollouts_decide=decide,
+    )
+
+
+def weight(path, dynamic, run, *, decide=True):
+    static = Verdict.failed([Finding(message="broken", path=path, line=11)])
+    judged = rule(decide=decide)
+    result = joined(judged, static, dynamic, {(os.path.realpath(path), number) for number in run})
+    return [(judged.severity_of(finding).value, finding.confirmation.partition(":")[0]) for finding in result.findings]
+
+
+def test_an_error_that_the_rollouts_reached_and_did_not_confirm_is_a_warning(path):
+    passed = Verdict.passed("6 rollouts were seen")
+
+    assert weight(path, passed, {11}) == [("warning", "not confirmed, therefore a warning")]
+
+
+def test_an_error_on_a_line_that_no_rollout_ran_stays_one(path):
+    assert weight(path, Verdict.passed("6 rollouts were seen"), {7}) == [("error", "not checked in rollouts")]
+
+
+def test_an_error_of_a_rule_that_was_not_exercised_stays_one(path):
+    assert weight(path, Verdict.not_exercised("nothing was played"), {11}) == [("error", "not checked in rollouts")]
+
+
+def test_rollouts_that_see_only_some_violations_do_not_decide(path):
+    assert weight(path, Verdict.passed("6 rollouts were seen"), {11}, decide=False) == [("error", "not confirmed")]
