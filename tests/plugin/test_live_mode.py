@@ -235,7 +235,7 @@ def test_a_limit_fails_the_test_that_would_go_over(pytester: pytest.Pytester, pr
             "BudgetSpent: a call was not made because --hermes-max-calls 1 is reached.",
             "  spent     1 call, *",
             "  fix       raise --hermes-max-calls, or run fewer tests",
-            "  refused   1 call of this test",
+            "  refused   2 calls of this test",
             "*= live inference =*",
             "    1 *test_one",
             "    1 *all (limit: 1 calls)",
@@ -289,20 +289,23 @@ def test_a_temporary_failure_is_retried_and_counted(pytester: pytest.Pytester) -
     )
 
 
-def test_a_permanent_failure_costs_three_requests(pytester: pytest.Pytester) -> None:
-    """Not twenty-seven, as with atroposlib's own retries; a test without any answer fails, unless its marker has may_fail."""
+def test_a_permanent_failure_costs_three_requests_per_attempt(pytester: pytest.Pytester) -> None:
+    """Not twenty-seven, as with atroposlib's own retries; a test without any answer fails, unless its marker has may_fail.
+
+    A rollout whose model failed is run again once.
+    """
     gone: Said = (503, {"error": {"message": "gone"}}, {"retry-after-ms": "1"})
     two = ONE + ONE.replace("test_one", "test_two").replace("hermes_live", "hermes_live(may_fail=True)")
     with HandMade(lambda _: gone) as server:
         result = run(pytester, two, *chosen(server.base_url))
 
     result.assert_outcomes(passed=2, errors=1)
-    assert len(server.bodies) == 6
+    assert len(server.bodies) == 12
     result.stdout.fnmatch_lines(
         [
             "LiveModeError: the real server answered no call of this test, so the test says nothing about a model.",
-            "  seen      3 failed calls: 503 (3)",
-            "failed calls: 6 - 503 (6)",
+            "  seen      6 failed calls: 503 (6)",
+            "failed calls: 12 - 503 (12)",
         ]
     )
 

@@ -69,13 +69,13 @@ def test_restored():
 
 
 def test_a_failing_server_costs_one_request(pytester: pytest.Pytester) -> None:
-    """The three layers of retries are off: a 500 causes exactly one request."""
+    """The three layers of retries below a rollout are off: a 500 causes exactly one request in each attempt."""
     result = run(
         pytester,
         """
 def test_once(make_env, mock_server):
     mock_server.add([fail(500)])
-    env = make_env(TerminalTestEnv, server=mock_server, group_size=1)
+    env = make_env(TerminalTestEnv, server=mock_server, group_size=1, rollout_retries=0)
 
     async def collect():
         await env.setup()

@@ -49,7 +49,7 @@ def test_a_line_that_cannot_be_read_is_no_exception() -> None:
         line = describe(world)
 
     assert answer == {
-        "output": "/usr/bin/bash: line 3: this ${...}: not available on this machine",
+        "output": "/usr/bin/bash: line 3: the expansion ${lines[0]: not available on this machine",
         "exit_code": 127,
         "error": None,
     }

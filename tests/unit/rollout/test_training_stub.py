@@ -121,4 +121,4 @@ def test_only_a_stub_makes_an_evaluation(env_class: type, method: str) -> None:
     """Code that gives nothing whatever the data are; neither an empty list nor an error that is caught."""
     why = why_nothing_is_trained(env_class, HermesAgentBaseEnv)
 
-    assert why == (f"{method} gives nothing by its own code, so the class is an evaluation" if method else "")
+    assert why == (f"{method} returns nothing by its own code, so the class is an evaluation" if method else "")
