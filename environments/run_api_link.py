@@ -61,6 +61,10 @@ class RunApiLink:
         self._is_delivering = False
         self._was_refused = False
 
+    def __deepcopy__(self, _memo: dict[int, Any]) -> RunApiLink:
+        """Return the link itself: a copy of an environment's attributes belongs to the same environment."""
+        return self
+
     async def send(self, payload: Any) -> None:
         """Send a group or a list of groups; keep it for `deliver` if run-api does not acknowledge it."""
         self._waiting.append(_Delivery(payload=payload))

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_hermes_env.errors import BadTarget, shorten
-from pytest_hermes_env.garbage import no_garbage_collection
+from pytest_hermes_env.garbage_collection import no_garbage_collection
 
 __all__ = ["Layer", "Target", "find_class", "layer_of"]
 

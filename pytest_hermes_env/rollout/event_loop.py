@@ -21,7 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from pytest_hermes_env.garbage import no_garbage_collection
+from pytest_hermes_env.garbage_collection import no_garbage_collection
 from pytest_hermes_env.rollout.journal import Blocked, Place, current_journal
 from pytest_hermes_env.rollout.raised import CANCELLATIONS, CANCELLED_S, Hung, is_interrupt
 

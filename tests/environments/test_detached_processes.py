@@ -55,6 +55,7 @@ KINDS = {
 def rollout(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], ToolContext]]:
     """``rollout()`` is the ToolContext of another rollout on the local backend."""
     monkeypatch.setenv("TERMINAL_ENV", "local")
+    monkeypatch.setattr(isolation, "_open", {})  # rollouts that another test never closed may own a stray, too
     contexts: list[ToolContext] = []
 
     def new() -> ToolContext:
@@ -167,6 +168,7 @@ def test_tool_that_ends_after_its_rollout_opens_no_shared_session(rollout, monke
 ROLLOUT_OF_ITS_OWN = """\
 import sys, time
 from environments.isolation import sandbox_directory
+from environments import isolation
 from environments.tool_context import ToolContext
 ctx = ToolContext("a-rollout")
 print(ctx.terminal(sys.argv[1])["output"].split()[-1], sandbox_directory("a-rollout"), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from importlib import metadata
@@ -76,9 +77,9 @@ def test_the_public_names_are_these() -> None:
         "hang",
         "item_cases",
     ]
-    names += ["sampled", "say", "think", "token_view", "turn", "unoffered"]
+    names += ["sampled", "say", "think", "token_view", "train_steps", "turn", "unoffered"]
 
-    found = [name for name in names if getattr(pytest_hermes_env, name) is not None]
+    found = [name for name in names if not inspect.ismodule(getattr(pytest_hermes_env, name))]
 
     assert (pytest_hermes_env.__all__, found) == (names, names)
 

@@ -27,6 +27,7 @@ ALLOWED = {
     "usage, whitespace, whitespace_split, commenters": "settings of argparse and shlex objects that the kit creates",
     "pre_tokenizer, decoder, post_processor, http_protocol_class": "settings of tokenizers and uvicorn objects that the kit creates",
     "stream, exchange, call": "of one response, request or error that is on its way through the kit",
+    "func, orelse": "of a syntax tree that the kit parsed",
     "row_factory": "a setting of a database connection that the kit opens",
     "use_wandb, max_agent_turns": "settings of the environment under test, restored at the end of a scenario",
     "_hermes_env_number": "the kit's own mark on a ToolContext",

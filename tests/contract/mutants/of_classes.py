@@ -18,6 +18,7 @@ MUTANTS = (
             ("    def format_prompt(self,", "    def format_promt(self,"),
             ("self.format_prompt(book)", "self.format_promt(book)"),
         ),
+        follow_up="HE206",
     ),
     Mutant(
         rule="HE101",

@@ -92,9 +92,9 @@ def collect(
     builder = EnvironmentBuilder(seam=lambda: seam, watch=session.watch.watch)
 
     async def run() -> dict[int, Any]:
-        env = builder.build(NoteEnv, server=server, group_size=size, enabled_toolsets=["terminal"])
+        env = builder.build(NoteEnv, server=server, group_size=size, enabled_toolsets=["terminal"], rollout_retries=0)
         groups = await asyncio.gather(*(env.collect_trajectories({"id": number}) for number in ids))
-        return {number: group["scores"] for number, (group, _) in zip(ids, groups, strict=True)}
+        return {number: group and group["scores"] for number, (group, _) in zip(ids, groups, strict=True)}
 
     with seam:
         try:

@@ -65,8 +65,8 @@ BROKEN = (
         class Env(HermesAgentBaseEnv):
             @classmethod
             def config_init(cls):
-                config = HermesAgentEnvConfig()
-                return config  # <- here
+                config = HermesAgentEnvConfig()  # <- here
+                return config
         """,
         message="config_init returns one value, a HermesAgentEnvConfig; the list of server configs is missing",
     ),

@@ -35,8 +35,8 @@ CASES = (
     broken("a dict", env('return {"q": item}  # <- here'), "format_prompt must return a string, but returns a dict"),
     broken(
         "a tuple behind a name",
-        env("pair = (item, 1)\nreturn pair  # <- here"),
-        "format_prompt returns something other than a string",
+        env("pair = (item, 1)  # <- here\nreturn pair"),
+        "format_prompt must return a string, but returns a tuple",
     ),
     broken("a number", env("return 3  # <- here"), "format_prompt must return a string, but returns 3"),
     broken("an entry is set", env('item["seen"] = True  # <- here\nreturn item["q"]'), CHANGED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tracemalloc
 
 import httpx
@@ -53,8 +54,10 @@ def test_memory_is_flat_once_the_journal_is_full() -> None:
     tracemalloc.start()
     try:
         asyncio.run(send(server, range(JOURNAL_LIMIT)))
+        gc.collect()
         before, _ = tracemalloc.get_traced_memory()
         asyncio.run(send(server, range(JOURNAL_LIMIT, 2 * JOURNAL_LIMIT)))
+        gc.collect()
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -255,7 +255,7 @@ def test_the_default_context_is_an_empty_machine() -> None:
         async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
             assert ctx.write_file("a.txt", "42").get("error") is None
             assert ctx.terminal("ls")["output"].split() == ["a.txt"]
-            self.codes.add(ctx.terminal("pytest -q")["exit_code"])
+            self.codes.add(ctx.terminal("no-such-program -q")["exit_code"])
             return 0.0
 
     env = Verifying()

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from pytest_hermes_env.garbage import no_garbage_collection
+from pytest_hermes_env.garbage_collection import no_garbage_collection
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
