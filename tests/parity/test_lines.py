@@ -31,6 +31,7 @@ SESSIONS = 6
 WORLDS = {"fake": fake, "local": local}
 
 UNSTABLE = {
+    "echo $(": "bash 5.2 now and then crashes here",
     "$(": "bash 5.2 now and then crashes here",
     "echo $(ls": "bash 5.2 now and then crashes here",
     "echo $(ls\n": "bash 5.2 now and then crashes here",
