@@ -229,7 +229,7 @@ class HermesAgentBaseEnv(BaseEnv):
         self._tool_error_buffer: list[str] = []
         self._reward_errors = 0
         self._counts: Counter[str] = Counter()
-        self._run_api = RunApiLink(self, self._add_to_count)
+        self._hermes_run_api = RunApiLink(self, self._add_to_count)
 
     # ------------------------------------------------------------------ implemented by the environment
 
@@ -676,17 +676,17 @@ class HermesAgentBaseEnv(BaseEnv):
 
     async def get_status(self) -> None:
         """Read run-api's status, and send what it has not acknowledged; if it was restarted, register again before."""
-        await self._run_api.ensure_registered()
+        await self._hermes_run_api.ensure_registered()
         try:
             await super().get_status()
         except RetryError:
-            await self._run_api.ensure_registered()  # it ended in between
+            await self._hermes_run_api.ensure_registered()  # it ended in between
             await super().get_status()
-        await self._run_api.deliver()
+        await self._hermes_run_api.deliver()
 
     async def _send_scored_data_to_api(self, scored_data: Any) -> None:
         """Send groups to run-api; those that it does not acknowledge are kept and sent again by `get_status`."""
-        await self._run_api.send(scored_data)
+        await self._hermes_run_api.send(scored_data)
 
     def _warn_if_too_long(self, group: dict[str, Any]) -> None:
         """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""

@@ -19,7 +19,7 @@ DEEP = 6
 Snapshot = dict[str, Any]
 """Attribute name -> a frozen picture of its value."""
 
-_IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers", "jsonl_writer", "_counts", "_run_api"})
+_IGNORED = frozenset({"server", "tokenizer", "config", "workers", "eval_workers", "jsonl_writer", "_hermes_run_api"})
 
 
 def snapshot(env: Any) -> Snapshot:

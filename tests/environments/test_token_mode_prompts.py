@@ -279,9 +279,11 @@ def test_template_that_takes_one_call_per_turn_sees_text_of_parallel_calls():
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_usual_templates_pass_the_check(template):
+def test_usual_templates_pass_the_check(template, caplog):
     """Those of the model families show tools and results."""
     ChatTemplate(AutoTokenizer.from_pretrained(shared_tokenizer(template))).check()
+
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("jinja", [ALTERNATING], ids=["alternating"])

@@ -199,6 +199,8 @@ def test_worker_that_takes_too_long_is_cancelled(make_env, train_steps):
 
     asyncio.run(asyncio.wait_for(until_released(), 60))
 
+    assert (released[0], bool(ended)) == ("0", True)
+
 
 @pytest.mark.hermes_allow_leftovers
 def test_checkpoint_is_saved_and_loaded(make_env, run_api, trainer, tmp_path):

@@ -39,3 +39,10 @@ def test_growth_is_told_by_place() -> None:
         ("by", "len()"): 1.0,
         ("by", "'terminal'", "len()"): 1.0,
     }
+
+
+def test_only_atropos_and_the_layer_s_link_are_left_out() -> None:
+    """Whatever an author may call a buffer is seen: a name that is ignored would hide every fault of it."""
+    names = ["_counts", "counts", "_run_api", "_buffer", "rewards", "_metrics", "_stats"]
+
+    assert sorted(snapshot(SimpleNamespace(server=1, _hermes_run_api=[1], **{name: [1.0] for name in names}))) == sorted(names)
