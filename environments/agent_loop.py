@@ -25,6 +25,7 @@ from environments.encodable_text import encodable, encodable_arguments, encodabl
 from environments.hermes_modules import explain_shadowing
 from environments.isolation import in_sandbox, result_storage
 from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
+from environments.thoughts import split_thought
 from environments.tool_call_parsers import get_parser
 
 try:
@@ -184,6 +185,17 @@ def _extract_reasoning_from_message(message: Any) -> str | None:
     return next((text for text in candidates if isinstance(text, str) and text), None)
 
 
+def _read_text(message: Any) -> tuple[str | None, str]:
+    """Return reasoning and content; a thought that the server left at the start of the text is reasoning."""
+    reasoning = _extract_reasoning_from_message(message)
+    content = message_text(_read(message, "content"))
+    if reasoning is None:
+        thought, content = split_thought(content)
+        reasoning = thought.strip() or None
+    reasoning = None if reasoning is None else encodable(reasoning, "The model's reasoning")
+    return reasoning, encodable(content, "The model's reply")
+
+
 def _read(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
 
@@ -312,10 +324,9 @@ class HermesAgentLoop:
         choice = await self._ask(result.messages, turn)
         if choice is None:
             return RolloutEnd.MODEL_FAILED
-        reasoning = _extract_reasoning_from_message(choice.message)
-        reasoning = encodable(reasoning, "The model's reasoning") if reasoning else reasoning
+        reasoning, content = _read_text(choice.message)
         result.reasoning_per_turn.append(reasoning)
-        content, calls = self._read_answer(choice.message)
+        content, calls = self._read_calls(choice.message, content)
         result.messages.append(_assistant_message(content, calls, reasoning))
         reason = getattr(choice, "finish_reason", NO_REASON)
         if cut := end_of_reply(reason):
@@ -357,9 +368,8 @@ class HermesAgentLoop:
         if end.is_failure:
             self.failure = RuntimeError(text)
 
-    def _read_answer(self, message: Any) -> tuple[str, list[_Call]]:
+    def _read_calls(self, message: Any, content: str) -> tuple[str, list[_Call]]:
         """Return content and tool calls; calls that the server left in the text are parsed."""
-        content = encodable(message_text(_read(message, "content")), "The model's reply")
         calls = _as_list(_read(message, "tool_calls"))
         if not calls and self.tool_schemas and "<tool_call>" in content:
             parsed_content, parsed_calls = get_parser("hermes").parse(content)

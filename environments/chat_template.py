@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from environments.tool_call_parsers.marked_text import EVERY_THINK_TAG
+from environments.thoughts import THINK_TAGS
 
 __all__ = ["ChatTemplate", "TemplateProblem"]
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 Message = dict[str, Any]
 Tools = list[dict[str, Any]] | None
 
-_THINK_TAGS = frozenset(tag for pair in EVERY_THINK_TAG for tag in pair)
+_THINK_TAGS = frozenset([*THINK_TAGS, *THINK_TAGS.values()]) - {"<|end_message|>"}  # which ends every message of Inkling
 
 
 class TemplateProblem(ValueError):

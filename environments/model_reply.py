@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from environments.chat_template import ChatTemplate
+from environments.thoughts import split_thought
 from environments.tool_call_parsers import get_parser, list_parsers
-from environments.tool_call_parsers.marked_text import EVERY_THINK_TAG, one_of
 from environments.vllm_parser import VLLM_PREFIX, VllmProblem, VllmToolCallParser
 
-__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name", "opens_thought"]
+__all__ = ["ModelReply", "ReplyReader", "check_parser", "check_parser_name"]
 
 Tools = list[dict[str, Any]] | None
 
-_THINK_OPENINGS = tuple(opening for opening, _ in EVERY_THINK_TAG)
-_THINK_CLOSING = one_of([closing for _, closing in EVERY_THINK_TAG])
 _FALLBACK_TAG, _FALLBACK_PARSER = "<tool_call>", "hermes"
 
 
@@ -44,14 +42,14 @@ class ReplyReader:
         specials = sorted(template.special_tokens, key=len, reverse=True)
         self._specials = re.compile("|".join(map(re.escape, specials))) if specials else None
 
-    def read(self, text: str, *, end: str, tools: Tools, is_thinking: bool) -> ModelReply:
+    def read(self, text: str, *, end: str, tools: Tools, opened: str | None = None) -> ModelReply:
         """Return the message in ``text``.
 
         ``end`` is the token that ended it. ``tools`` are the offered tools: if there are none, no text is a call.
-        ``is_thinking`` means that the prompt already opened the reply's think block, as the templates of some models do.
+        ``opened`` is the think tag with which the prompt opened the reply, as the templates of some models do.
         """
         spoken = text[: len(text) - len(end)]
-        reasoning, rest = _split_reasoning(spoken, is_thinking=is_thinking)
+        reasoning, rest = split_thought(spoken, opened)
         content, calls = self._calls(rest, rest + end, tools) if tools else (rest, [])
         return ModelReply(content=self._plain(content), calls=calls, reasoning=self._plain(reasoning).strip() or None)
 
@@ -75,27 +73,6 @@ class ReplyReader:
     def _plain(self, text: str) -> str:
         """Return the text without special tokens."""
         return self._specials.sub("", text) if self._specials is not None else text
-
-
-def opens_thought(prompt: str) -> bool:
-    """Return whether a prompt ends with the opening of the reply's think block."""
-    return prompt.rstrip().endswith(_THINK_OPENINGS)
-
-
-def _split_reasoning(text: str, *, is_thinking: bool) -> tuple[str, str]:
-    """Return the content of the think block at the start of a reply, and the text after it; an unclosed block extends to the end.
-
-    A block ends with the closing tag of its family; the prompt does not tell which family opened it, so then any tag closes.
-    """
-    start = text.lstrip()
-    for opening, closing in EVERY_THINK_TAG:
-        if start.startswith(opening):
-            reasoning, _, rest = start[len(opening) :].partition(closing)
-            return reasoning, rest.lstrip()
-    if not is_thinking:
-        return "", text
-    reasoning, *rests = _THINK_CLOSING.split(text, maxsplit=1)
-    return reasoning, "".join(rests).lstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

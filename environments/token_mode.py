@@ -29,9 +29,10 @@ from tenacity import RetryError
 from environments.answer_checks import CheckedServer, TokenModeError
 from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.encodable_text import encodable, encodable_arguments
-from environments.model_reply import ModelReply, ReplyReader, opens_thought
+from environments.model_reply import ModelReply, ReplyReader
 from environments.rollout_end import end_of_reply
 from environments.scoring import INCOMPLETE
+from environments.thoughts import opened_thought
 
 __all__ = ["HistoryRendering", "RolloutServer", "TokenMode", "TokenModeError", "TokenServerManager"]
 
@@ -212,8 +213,8 @@ class RolloutServer(ManagedServer):
         sampled = self._sampled[-len(response.choices) :]
         self._sampled.clear()
         for choice, seen in zip(response.choices, sampled, strict=True):
-            is_thinking = opens_thought(seen.prompt)
-            reply = _encodable(self._reader.read(seen.text, end=seen.end, tools=tools, is_thinking=is_thinking))
+            opened = opened_thought(seen.prompt)
+            reply = _encodable(self._reader.read(seen.text, end=seen.end, tools=tools, opened=opened))
             message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
             turn = _Turn(asked=asked, tools=kwargs.get("tools"), reply=_fingerprint(message), **vars(seen))
             self._turns.append(turn)

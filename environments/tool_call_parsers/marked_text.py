@@ -16,25 +16,10 @@ from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMe
 from environments.tool_call_parsers.interface import ParseResult
 from environments.tool_call_parsers.json_extent import CUT_OFF
 
-__all__ = ["EVERY_THINK_TAG", "THINK_TAGS", "Reading", "end_of_call", "find_calls", "no_call", "one_of"]
+__all__ = ["THINK_TAGS", "Reading", "end_of_call", "find_calls", "no_call", "one_of"]
 
 THINK_TAGS = (("<think>", "</think>"),)
 """The tags around a thought, as (opening, closing)."""
-
-EVERY_THINK_TAG = (
-    *THINK_TAGS,
-    ("[THINK]", "[/THINK]"),  # Mistral
-    ("<longcat_think>", "</longcat_think>"),
-    ("<seed:think>", "</seed:think>"),  # Seed-OSS
-    ("<thought>", "</thought>"),  # EXAONE
-    ("<thinking>", "</thinking>"),
-    ("<mm:think>", "</mm:think>"),  # MiniMax M3
-    ("<ifm|think>", "</ifm|think>"),  # K2 Think
-    ("◁think▷", "◁/think▷"),  # Kimi-VL
-    ("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
-    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Command A
-)
-"""The tags of all known families, which mark a thought at the start of a reply."""
 
 
 @dataclass(frozen=True, kw_only=True)
