@@ -250,7 +250,7 @@ def test_raw_tool_call_text_is_parsed(fake, ran):
 @pytest.mark.parametrize(
     "text",
     [
-        '<think>I could <tool_call>{"name": "look", "arguments": {}}</tool_call></think> No.',
+        'I <think>could <tool_call>{"name": "look", "arguments": {}}</tool_call></think> No.',
         "<tool_call>not json</tool_call>",
         "the tag <tool_call> means a call",
     ],
