@@ -205,7 +205,12 @@ def _section(value: object, name: str) -> dict[str, Any]:
 
 def _warn_unknown(given: Iterable[object], known: Collection[str], where: str) -> None:
     if unknown := sorted(str(name) for name in given if name not in known):
-        warnings.warn(f"{where} has unknown fields: {unknown}", stacklevel=2)
+        rows = ", ".join(f"{name!r}{_hint(difflib.get_close_matches(name, known, n=1))}" for name in unknown)
+        warnings.warn(f"{where} has unknown fields, which have no effect: {rows}", stacklevel=2)
+
+
+def _hint(near: Sequence[str]) -> str:
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 # ---------------------------------------------------------------------- configurations

@@ -10,6 +10,7 @@ nats, 1.0 where masked. A group holds a list of each, one row per rollout; a rol
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import math
@@ -92,12 +93,15 @@ _NUMPY_BOOLS = frozenset({"bool", "bool_"})
 
 
 def as_reward(value: object, source: str = "compute_reward") -> float:
-    """Return ``value``, which ``source`` returned, as a float.
+    """Return ``value``, which ``source`` returned, as a float; a bool is 1.0 or 0.0, with a warning, once for each ``source``.
 
-    Raises: ValueError for anything that is not a reward: None, a bool, text, NaN, infinity.
+    Raises: ValueError for anything that is not a reward: None, text, NaN, infinity.
     """
     what = f"{type(value).__name__} {str(value)[:80]!r}"
-    if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS or not hasattr(value, "__float__"):
+    if isinstance(value, bool) or type(value).__name__ in _NUMPY_BOOLS:
+        _warn_of_bool(source)
+        return float(bool(value))
+    if not hasattr(value, "__float__"):
         raise ValueError(f"{source} must return a number, got {what}")
     try:
         number = float(value)
@@ -106,6 +110,11 @@ def as_reward(value: object, source: str = "compute_reward") -> float:
     if not math.isfinite(number):
         raise ValueError(f"{source} must return a finite number, got {number}")
     return number
+
+
+@functools.cache
+def _warn_of_bool(source: str) -> None:
+    logger.warning("%s returned a bool, which is taken as 1.0 or 0.0: return a number (logged once)", source)
 
 
 def did_work(messages: Sequence[dict[str, Any]]) -> bool:

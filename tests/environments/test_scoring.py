@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,7 +166,6 @@ def test_finite_number_is_a_reward(number):
     ("value", "words"),
     [
         (None, "must return a number, got NoneType 'None'"),
-        (True, "must return a number, got bool 'True'"),
         ("1", "must return a number, got str '1'"),
         (float("nan"), "must return a finite number, got nan"),
         (float("-inf"), "must return a finite number, got -inf"),
@@ -176,6 +176,17 @@ def test_what_is_no_reward_is_an_error_that_shows_it(value, words):
     """The message says what came back."""
     with pytest.raises(ValueError, match=words):
         as_reward(value)
+
+
+@pytest.mark.parametrize("value", [True, False, np.bool_(True), np.False_])
+def test_a_bool_is_a_number_with_one_warning_for_each_source(value, caplog):
+    """The trainer gets 1.0 or 0.0, never a lost rollout; the author hears of it once, not in every rollout."""
+    source = f"compute_reward of {value!r} {type(value)}"
+
+    assert [as_reward(value, source) for _ in range(3)] == [float(value)] * 3
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{source} returned a bool, which is taken as 1.0 or 0.0: return a number (logged once)"
+    ]
 
 
 # ---------------------------------------------------------------------- token mode
