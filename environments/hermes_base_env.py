@@ -49,6 +49,7 @@ from environments.evaluation import (
     sample_of,
 )
 from environments.exact_tokens import exact_server_class
+from environments.hermes_modules import warn_of_leftover_package
 from environments.limits import check_number, check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
@@ -206,6 +207,7 @@ class HermesAgentBaseEnv(BaseEnv):
         Removes the variables that make hermes wait for a person's approval. Raises: ValueError for an unknown parser, and in
         token mode for a tokenizer whose chat template is missing or cannot show tool results.
         """
+        warn_of_leftover_package()
         command_line.load_dotenv_of_cwd()
         check_parser_name(config.tool_call_parser)
         _check_servers(server_configs, testing=testing)

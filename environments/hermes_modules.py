@@ -10,10 +10,13 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 import importlib.util
+import logging
 import sys
 from pathlib import Path
 
-__all__ = ["explain_shadowing", "shadowed_modules"]
+__all__ = ["explain_shadowing", "shadowed_modules", "warn_of_leftover_package"]
+
+logger = logging.getLogger(__name__)
 
 
 def shadowed_modules() -> dict[str, str]:
@@ -58,3 +61,22 @@ def explain_shadowing() -> str:
         f"A module of your project shadows one of hermes-agent's own: {rows}. "
         "Rename it, or keep its directory off sys.path: hermes-agent imports these names at the top level."
     )
+
+
+@functools.cache
+def warn_of_leftover_package() -> None:
+    """Warn, once, of an ``environments/__init__.py`` on ``sys.path``: hermes-agent's former layer left one in every folder.
+
+    This layer was imported before Python saw it. The modules of that folder cannot be imported now; in the next process it hides
+    the layer.
+    """
+    for entry in sys.path:
+        init_file = Path(entry or ".", "environments", "__init__.py")
+        if init_file.is_file():
+            logger.warning(
+                "%s makes its directory a regular package, which hides the installed package `environments`, or is hidden by it. "
+                "Delete the file: `environments` is a namespace package, so your modules and the installed ones are then found "
+                "side by side",
+                _resolved(str(init_file)),
+            )
+            return

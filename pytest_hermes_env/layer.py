@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pytest_hermes_env import leftover_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 
@@ -103,7 +104,10 @@ def find_class(text: str) -> list[type]:
     Raises: the module cannot be imported, or defines no environment → BadTarget.
     """
     target = parse_target(text)
-    with no_garbage_collection():  # it takes a fifth of the time that atroposlib and hermes need to load, and finds nothing
+    with (
+        leftover_package.leftover_explained(),
+        no_garbage_collection(),
+    ):  # it takes a fifth of the time that atroposlib and hermes need to load, and finds nothing
         module = _load_file(Path(target.module)) if target.module.endswith(".py") else _load_module(target.module)
     if target.class_name:
         found = getattr(module, target.class_name, None)
@@ -206,7 +210,7 @@ def _import_failure(what: str, error: BaseException) -> str:
 
     if isinstance(error, SyntaxError):
         return f"{what} does not parse: {error.msg} ({error.filename}, line {error.lineno})"
-    hidden = ("importlib", __file__)
+    hidden = ("importlib", __file__, leftover_package.__file__)
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not any(part in frame.filename for part in hidden)
     ]

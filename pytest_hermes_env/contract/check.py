@@ -34,6 +34,7 @@ from pytest_hermes_env.source import (
     without_abstract_bases,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
+from pytest_hermes_env.source.leftover_packages import leftover_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,7 +124,7 @@ def check_paths(
     report = StaticReport(
         files=len(readings),
         ledgers=ledgers,
-        problems=(*(reading.problem for reading in checked if reading.problem), *complaints),
+        problems=(*(reading.problem for reading in checked if reading.problem), *leftover_packages(tree.modules), *complaints),
         skipped=tuple(item for reading in checked for item in reading.skipped),
     )
     if not report.ledgers and not report.problems and not allows_none:

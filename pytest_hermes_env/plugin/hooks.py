@@ -17,7 +17,7 @@ from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
-from pytest_hermes_env.plugin.run_state import contract_of, home_of
+from pytest_hermes_env.plugin.run_state import contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
 from pytest_hermes_env.rollout.hermes_home import touched_variables
 
@@ -48,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Prepare hermes' home before a conftest imports hermes; in a mutation run, replace the environment by its mutant."""
     home_of(early_config)
+    explain_leftovers(early_config)
     if "HERMES_ENV_MUTANT" in os.environ:
         from pytest_hermes_env.contract.mutation import overlay  # noqa: PLC0415 - only in mutation runs
 

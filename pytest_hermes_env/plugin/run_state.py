@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.leftover_package import leftover_explained
 from pytest_hermes_env.rollout.hermes_home import HermesHome
 
 if TYPE_CHECKING:
     from pytest_hermes_env.contract.session import ContractSession
 
-__all__ = ["contract_of", "home_of"]
+__all__ = ["contract_of", "explain_leftovers", "home_of"]
 
 HOME = pytest.StashKey[HermesHome]()
 CONTRACT = pytest.StashKey["ContractSession"]()
@@ -24,6 +26,13 @@ def home_of(config: pytest.Config) -> HermesHome:
         config.stash[HOME] = home = HermesHome(chosen)
         config.add_cleanup(home.leave)
     return config.stash[HOME]
+
+
+def explain_leftovers(config: pytest.Config) -> None:
+    """Name a leftover ``environments/__init__.py`` in every import error of this run that it causes."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(leftover_explained())
+    config.add_cleanup(stack.close)
 
 
 def contract_of(config: pytest.Config) -> ContractSession:

@@ -201,7 +201,10 @@ def test_empty_yaml_changes_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("yaml", "words"),
     [
-        ("env: {group_sise: 3}", r"`env` has unknown fields, which have no effect: 'group_sise' \(did you mean 'group_size'\?\)$"),
+        (
+            "env: {group_sise: 3}",
+            r"`env` has unknown fields, which have no effect: 'group_sise' \(did you mean 'group_size'\?\)$",
+        ),
         ("env: {zzz: 3, max_turns: 3}", r"effect: 'max_turns' \(did you mean 'max_agent_turns'\?\), 'zzz'$"),
         (f"openai: {{api_keyy: {KEY}}}", r"`openai` has unknown fields, .* 'api_keyy' \(did you mean 'api_key'\?\)$"),
         ("enviroment: {a: 1}", r"The YAML file has unknown fields, which have no effect: 'enviroment'$"),

@@ -6,11 +6,13 @@ import json
 import textwrap
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env import leftover_package
 from pytest_hermes_env.contract.comments import WAIVERS_HOLD
 from pytest_hermes_env.contract.ledger import summarise
 from pytest_hermes_env.contract.rule_examples import examples_of
 from pytest_hermes_env.contract.rules.he111_file_parses import RULE as HE111
 from pytest_hermes_env.source.finding import Severity
+from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +73,8 @@ def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: b
 
 def problem_texts(problem: FileProblem) -> tuple[str, str]:
     """Return why a problem matters, and how to fix it."""
+    if problem.id == LEFTOVER_PACKAGE:
+        return leftover_package.WHY, leftover_package.FIX
     if problem.id == WAIVERS_HOLD:
         return WAIVERS_WHY, WAIVERS_FIX
     return HE111.section("Why"), HE111.section("Fix").replace("FILE", problem.path)

@@ -1,0 +1,51 @@
+"""Names a leftover ``environments/__init__.py`` as the cause, where an import of the environment layer fails.
+
+Every folder of hermes-agent's former layer has such a file. It makes the folder a regular package, and Python then ignores every
+other ``environments`` on its path, the installed layer too, which is a namespace package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+__all__ = ["FIX", "PACKAGE", "WHY", "leftover_explained"]
+
+PACKAGE = "environments"
+
+
+WHY = f"It makes its directory a regular package, which hides the installed package `{PACKAGE}`."
+FIX = (
+    f"Delete the file: `{PACKAGE}` is a namespace package, so your modules and the installed ones are then found side by side."
+)
+
+
+@contextlib.contextmanager
+def leftover_explained() -> Iterator[None]:
+    """Raise a ModuleNotFoundError that names the leftover file where Python would only say that there is no such module."""
+    finder = _LastFinder()
+    sys.meta_path.append(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _LastFinder:
+    """A finder that finds nothing. Python asks it last, for modules that do not exist."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        del path, target
+        package, _, module = name.partition(".")
+        init_file = getattr(sys.modules.get(PACKAGE), "__file__", None)
+        if package == PACKAGE and module and init_file and _is_elsewhere(module.partition(".")[0]):
+            # not with name=name: `from environments import X` would replace the error by its own
+            raise ModuleNotFoundError(f"{name} cannot be imported because of {init_file}. {WHY} {FIX}", name=PACKAGE)
+
+
+def _is_elsewhere(module: str) -> bool:
+    """Return whether another directory on the path has the module."""
+    places = (os.path.join(entry, PACKAGE, module) for entry in sys.path)
+    return any(os.path.isfile(f"{place}.py") or os.path.isdir(place) for place in places)
