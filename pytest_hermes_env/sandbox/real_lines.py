@@ -49,12 +49,12 @@ class Cells:
     def refusal(self) -> Refusal | None:
         """Why no line runs for real, or None."""
         if self.use == "never":
-            return Refusal(reason="is switched off: real_tools='never'", fix="--hermes-real-tools=confined")
+            return Refusal(reason="is switched off: real_tools='never'", fix=_way_out("confined"))
         if self.use == "always" or available().is_in_force:
             return None
         return Refusal(
             reason=f"cannot be confined on this machine ({available().reason})",
-            fix="--hermes-real-tools=always, which runs it without confinement",
+            fix=f"{_way_out('always')}, which runs it without confinement",
         )
 
     def open(self, lines: RealLines) -> RealShell | UnconfinedShell:
@@ -232,6 +232,10 @@ class RealLines:
             if path in self.files.nodes:
                 self.files.note_read(path)
         self._there = self._wanted()
+
+
+def _way_out(use: RealToolsUse) -> str:
+    return f"real_tools={use!r} where the test creates the sandbox, else --hermes-real-tools={use}"
 
 
 def _entry(node: Node) -> Entry:

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from environments.tool_context import ToolContext
+from pytest_hermes_env.sandbox.fake import FakeSandbox
+from pytest_hermes_env.sandbox.seam import ToolSeam
+
 NAMES = [
     "plain.txt",
     "with space.txt",
@@ -308,3 +312,19 @@ def test_search_finds_in_the_working_directory(sandbox):
     matches = sandbox.search("need.e")["matches"]
 
     assert [(Path(match["path"]).name, match["line"]) for match in matches] == [("a.txt", 2)]
+
+
+def test_directory_of_an_in_memory_machine_comes_down_without_a_real_program(tmp_path):
+    """Where nothing can be confined: every command with which the context lists and reads is in memory."""
+    machine = FakeSandbox({"out/a": "1", "out/.hidden/b c": b"\0\xff", "-x": "2"}, real_tools="never")
+    with ToolSeam(machine):
+        context = ToolContext("in-memory")
+        results = context.download_dir("out", str(tmp_path))
+        missing = context.download_dir("nope", str(tmp_path))
+
+    assert results == [{"path": ".hidden/b c", "success": True, "bytes": 2}, {"path": "a", "success": True, "bytes": 1}]
+    assert ((tmp_path / "a").read_bytes(), (tmp_path / ".hidden/b c").read_bytes()) == (b"1", b"\0\xff")
+    assert [(entry["success"], entry["error"].rpartition(": ")[2]) for entry in missing] == [
+        (False, "No such file or directory")
+    ]
+    assert machine.refused == ()

@@ -294,7 +294,7 @@ def test_a_gold_case_whose_line_is_refused_is_open(pytester: pytest.Pytester, sm
 
     result.stdout.fnmatch_lines(
         [
-            "*tools *refused: *python3*since real bash is switched off: real_tools='never': --hermes-real-tools=confined",
+            "*tools *refused: *python3*since real bash is switched off: real_tools='never': *--hermes-real-tools=confined",
             "*gold *a command line was refused: gold of item 0 runs `python3 -I -S *--hermes-real-tools=confined",
         ]
     )

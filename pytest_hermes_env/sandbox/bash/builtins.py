@@ -39,7 +39,7 @@ EQUALITIES = ["=", "==", "!="]
 def cd(process: Process) -> int:
     """Change the working directory."""
     state, disk = process.state, process.disk
-    words = process.arguments
+    words = process.arguments[process.arguments[:1] == ["--"] :]
     target = words[0] if words else state.variables.get("HOME", "")
     if len(words) > 1 or not target or target[0] == "-" or state.variables.get("CDPATH"):
         raise NotExact("this cd")

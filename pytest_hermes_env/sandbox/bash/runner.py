@@ -300,16 +300,17 @@ class Runner:
 
     def _with_assignments(self, node: syntax.Simple, words: Sequence[str], streams: Streams) -> int:
         """Run a command with variables that are set for it alone."""
-        if words[0] in {"cd", "export", "unset", "exit"}:
+        if words[0] in {"export", "unset", "exit"}:
             raise NotExact(f"{words[0]} with variables for it alone")
-        state = self.state
-        variables, exported = dict(state.variables), set(state.exported)
+        variables, exported = self.state.variables, self.state.exported
+        before = {name: (variables.get(name), name in exported) for name, _ in node.assignments}
         self._assign(node, streams)
-        state.exported |= {name for name, _ in node.assignments}
+        exported |= before.keys()
         code = self._execute(words, node.text, streams)
-        state.variables.clear()
-        state.variables.update(variables)
-        state.exported = exported
+        for name, (value, was_exported) in before.items():
+            variables.pop(name, None)
+            variables.update({} if value is None else {name: value})
+            exported -= set() if was_exported else {name}
         return code
 
     def _execute(self, words: Sequence[str], text: str, streams: Streams) -> int:

@@ -19,7 +19,8 @@ def test_what_is_not_there_is_told() -> None:
 
     assert line == (
         "an in-memory machine; not available: make (2), python3 (1); refused: `make all`, `python3 x.py`, since real bash is "
-        "switched off: real_tools='never': --hermes-real-tools=confined"
+        "switched off: real_tools='never': real_tools='confined' where the test "
+        "creates the sandbox, else --hermes-real-tools=confined"
     )
 
 

@@ -12,6 +12,8 @@ import pytest
 from pytest_hermes_env.errors import LeftoverAnswers, UnexpectedToolCall, UsageError
 from pytest_hermes_env.sandbox.fake import AnsweredCall, FakeSandbox
 
+WAY_OUT = "real_tools='confined' where the test creates the sandbox, else --hermes-real-tools=confined"
+
 
 def terminal(machine, command):
     return json.loads(machine.call("terminal", {"command": command}))
@@ -56,7 +58,7 @@ def test_unscripted_command_is_refused_with_the_nearest_scripted_ones(sandbox):
         "  line      cd /tmp && npm test -- --ci\n"
         "  scripted  npm run test, str.isdigit, make, re.compile('^cargo')\n"
         "  real bash is switched off: real_tools='never'\n"
-        "  fix       sandbox.on('npm test -- --ci', output='...'), or --hermes-real-tools=confined"
+        f"  fix       sandbox.on('npm test -- --ci', output='...'), or {WAY_OUT}"
     )
 
 
@@ -67,7 +69,7 @@ def test_unscripted_command_where_nothing_is_scripted(sandbox):
         "  command   pytest -q\n"
         "  scripted  nothing\n"
         "  real bash is switched off: real_tools='never'\n"
-        "  fix       sandbox.on('pytest -q', output='...'), or --hermes-real-tools=confined"
+        f"  fix       sandbox.on('pytest -q', output='...'), or {WAY_OUT}"
     )
 
 
@@ -77,7 +79,7 @@ def test_fix_for_a_long_command_matches_how_it_begins(sandbox):
 
     text = refused(sandbox, command)
 
-    matcher = text.partition("sandbox.on(")[2].removesuffix(", output='...'), or --hermes-real-tools=confined")
+    matcher = text.partition("sandbox.on(")[2].removesuffix(f", output='...'), or {WAY_OUT}")
     sandbox.on(eval(matcher), output="matched")
     assert matcher == f"re.compile({re.escape(command[:60])!r})"
     assert terminal(sandbox, command)["output"] == "matched"
@@ -102,7 +104,7 @@ def test_line_that_no_shell_runs_is_refused():
         "  line      cat <(echo a)\n"
         "  scripted  nothing\n"
         "  real bash is switched off: real_tools='never'\n"
-        "  fix       script the whole line: sandbox.on('cat <(echo a)', output='...'), or --hermes-real-tools=confined"
+        f"  fix       script the whole line: sandbox.on('cat <(echo a)', output='...'), or {WAY_OUT}"
     )
 
 
@@ -377,7 +379,7 @@ def test_verify_tells_all_problems_of_all_rollouts_in_one_message(sandbox):
         "     command   pytest -q\n"
         "     scripted  npm test, make\n"
         "     real bash is switched off: real_tools='never'\n"
-        "     fix       sandbox.on('pytest -q', output='...'), or --hermes-real-tools=confined\n"
+        f"     fix       sandbox.on('pytest -q', output='...'), or {WAY_OUT}\n"
         "     repeated  8 times\n"
         "\n"
         "2. LeftoverAnswers: on('make') has 1 answer, but it was never used.\n"

@@ -1,6 +1,6 @@
-"""Commands that change or list the tree: ls, mkdir, rm, cp, mv, touch, chmod.
+"""Commands that change or list the tree: ls, find, mkdir, rm, cp, mv, touch, chmod.
 
-Source: GNU coreutils 9.1.
+Source: GNU coreutils 9.1, findutils 4.9.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import posixpath
 from collections.abc import Iterator, Sequence
 
+from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.commands.process import Process, Program, quoted
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
@@ -49,6 +50,27 @@ def _reason(process: Process, name: str) -> str:
     except OSError as error:
         return os.strerror(error.errno or 0)
     raise NotExact(name)
+
+
+def find(process: Process) -> int:
+    """Write the files below a directory, a null byte after each (``find DIRECTORY -type f -print0``).
+
+    Only this form: the order is the file system's, so whoever asks for it sorts.
+    """
+    match process.arguments:
+        case [start, "-type", "f", "-print0"] if start[:1] != "-" and process.disk.kind(start) == "directory":
+            process.write("".join(f"{path}\0" for path in _files_below(process.disk, start)))
+            return 0
+    raise NotExact("this find")
+
+
+def _files_below(disk: Disk, directory: str) -> Iterator[str]:
+    for name in disk.names(directory):
+        path = f"{directory.rstrip('/')}/{name}"
+        if disk.files.is_dir(disk.path(path)):
+            yield from _files_below(disk, path)
+        else:
+            yield path
 
 
 def mkdir(process: Process) -> int:
@@ -149,6 +171,7 @@ def chmod(process: Process) -> int:
 TREE: dict[str, Program] = {
     "chmod": chmod,
     "cp": cp,
+    "find": find,
     "ls": ls,
     "mkdir": mkdir,
     "mv": mv,
