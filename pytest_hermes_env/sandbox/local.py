@@ -22,7 +22,7 @@ from pytest_hermes_env.sandbox.answers import called, wants_sandbox
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.cell_shell import check_variables, write_shell
 from pytest_hermes_env.sandbox.confinement import Confinement, available
-from pytest_hermes_env.sandbox.detached import kill_all, now, tag_descendants
+from pytest_hermes_env.sandbox.detached import kill_all, tag_descendants
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.limits import Limits
@@ -89,7 +89,7 @@ class LocalSandbox:
         self._cell: Cell | None = None
         self._shell = Path()
         self._is_kept_inside = False
-        self._started = 0.0
+        self._tag = 0
 
     @property
     def is_confined(self) -> bool:
@@ -257,8 +257,7 @@ class LocalSandbox:
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
         resources.enter_context(changed_variables(self._changes()))
-        tag_descendants()
-        self._started = now()
+        self._tag = tag_descendants()
         resources.callback(self._end_sessions)
 
     def _start_cell(self, plan: CellPlan, resources: contextlib.ExitStack) -> list[str]:
@@ -297,7 +296,7 @@ class LocalSandbox:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
         if self._cell is not None:
             self._cell.stop()
-        kill_all(str(self.root), mark=f"{MARK}={self.root}", strays_since=self._started)
+        kill_all(str(self.root), mark=f"{MARK}={self.root}", tag=self._tag)
         for task_id in sessions.sessions_in(self.root):
             sessions.close_session(task_id)
         with self._lock:

@@ -309,6 +309,18 @@ def test_process_that_detached_itself_ends_with_the_sandbox(sandbox):
     assert of_the_test is None
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="daemons without a trace are found by a limit of Linux")
+def test_daemon_without_directory_and_variables_ends_with_an_unconfined_sandbox():
+    """Only the sandbox's tag, which it inherited, tells whose it is."""
+    sleeper = f"sleep 301.{os.getpid()}"
+    with LocalSandbox(confinement=UNCONFINED) as sandbox:
+        run(sandbox, f"cd / && env -i setsid -f {sleeper}")
+        before = processes_saying(sleeper)
+    after = processes_saying(sleeper)
+
+    assert (before, after) == ([sleeper], [])
+
+
 def test_sandbox_can_be_started_again(sandbox):
     """A new directory each time."""
     first = sandbox.root
