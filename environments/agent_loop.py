@@ -8,25 +8,34 @@ Source: the interface is that of hermes-agent's former ``environments.agent_loop
 
 from __future__ import annotations
 
-import asyncio
 import concurrent.futures
 import contextlib
-import contextvars
 import json
 import logging
-import threading
 import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from environments.encodable_text import encodable, encodable_arguments, encodable_value
+from environments.chat_messages import (
+    BadArguments,
+    ModelCall,
+    as_list,
+    assistant_message,
+    attribute_of,
+    encodable_message,
+    message_text,
+    read_call,
+    read_text,
+)
+from environments.encodable_text import encodable
 from environments.hermes_modules import explain_shadowing
+from environments.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.isolation import in_sandbox, result_storage
 from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
-from environments.thoughts import split_thought
 from environments.tool_call_parsers import get_parser
+from environments.tool_results import error_of, multimodal_text
 
 try:
     with warnings.catch_warnings():
@@ -50,12 +59,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 USER_TASK_LIMIT = 500
-_EXCEPTION_MARK = "[TOOL_ERROR]"
-"""The start of an error that hermes made of an exception. Source: hermes-agent 0.19, ``model_tools._sanitize_tool_error``."""
 """Length, in characters, of the start of the first user message that tools get as the task."""
-
-INTERRUPT_GRACE_S = 5.0
-"""Seconds that a cancelled rollout waits for its running tool to notice the interrupt."""
 
 _tool_executor = concurrent.futures.ThreadPoolExecutor(max_workers=128, thread_name_prefix="hermes-tool")
 
@@ -68,81 +72,9 @@ def resize_tool_pool(max_workers: int) -> None:
     old.shutdown(wait=False)
 
 
-class ToolPoolError(RuntimeError):
-    """No tool can run: the pool takes no call, or the rollout's sandbox cannot be opened."""
-
-
-class _Worker:
-    """The thread that runs one call, so that a cancelled rollout can interrupt only that call."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread_id: int | None = None
-        self._is_cancelled = False
-
-    def run(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Run ``function`` in the current thread. Raises: CancelledError when the rollout was cancelled before the call began."""
-        with self._lock:
-            if self._is_cancelled:
-                raise concurrent.futures.CancelledError
-            self._thread_id = threading.get_ident()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            with self._lock:
-                self._thread_id = None
-                _set_interrupt(False, threading.get_ident())
-
-    def interrupt(self) -> None:
-        """Interrupt the running tool, and prevent a call that has not begun from starting."""
-        with self._lock:
-            self._is_cancelled = True
-            if self._thread_id is not None:
-                _set_interrupt(True, self._thread_id)
-
-
-def _set_interrupt(active: bool, thread_id: int) -> None:
-    from tools.interrupt import set_interrupt  # noqa: PLC0415 - hermes' module, replaced as a whole in some tests
-
-    set_interrupt(active, thread_id)
-
-
 async def run_in_tool_pool(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Run a blocking tool function in the pool. Cancelling the awaiting task interrupts the tool and waits until it has stopped.
-
-    Context variables of the caller are visible to ``function``. Raises: ToolPoolError when the pool does not run it.
-    """
-    worker = _Worker()
-    context = contextvars.copy_context()
-    try:
-        running = _tool_executor.submit(lambda: context.run(worker.run, function, *args, **kwargs))
-    except RuntimeError as error:
-        raise ToolPoolError(f"the tool pool takes no calls: {error}") from error
-    future = asyncio.wrap_future(running)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if running.cancelled() and task is not None and not task.cancelling():
-            raise ToolPoolError("the tool pool was shut down before the call began") from None
-        worker.interrupt()
-        if not running.cancel():
-            await _until_stopped(future)
-        raise
-
-
-async def _until_stopped(future: asyncio.Future[Any]) -> None:
-    """Wait until an interrupted tool has stopped, at most `INTERRUPT_GRACE_S`, even if the task is cancelled again."""
-    future.add_done_callback(
-        lambda done: done.cancelled() or done.exception()
-    )  # marks its exception as retrieved: an interrupted tool often fails
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + INTERRUPT_GRACE_S
-    while not future.done() and loop.time() < deadline:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait({future}, timeout=deadline - loop.time())
-    if not future.done():
-        logger.warning("A tool did not stop within %s s of its rollout's cancellation", INTERRUPT_GRACE_S)
+    """Run a blocking tool function in the pool; see `run_interruptibly`."""
+    return await run_interruptibly(_tool_executor, function, *args, **kwargs)
 
 
 @dataclass
@@ -172,93 +104,6 @@ class AgentResult:
     reasoning_per_turn: list[str | None] = field(default_factory=list)
     tool_errors: list[ToolError] = field(default_factory=list)
     end: RolloutEnd | None = field(default=None, compare=False, repr=False)
-
-
-def _extract_reasoning_from_message(message: Any) -> str | None:
-    """Return the reasoning text of a response message, or None.
-
-    The order of precedence is ``reasoning_content``, ``reasoning``, the first entry of ``reasoning_details`` with text. An empty
-    string, and anything that is not text, counts as absent.
-    """
-    candidates = [_read(message, "reasoning_content"), _read(message, "reasoning")]
-    candidates += [_read(detail, "text") for detail in _as_list(_read(message, "reasoning_details"))]
-    return next((text for text in candidates if isinstance(text, str) and text), None)
-
-
-def _read_text(message: Any) -> tuple[str | None, str]:
-    """Return reasoning and content; a thought that the server left at the start of the text is reasoning."""
-    reasoning = _extract_reasoning_from_message(message)
-    content = message_text(_read(message, "content"))
-    if reasoning is None:
-        thought, content = split_thought(content)
-        reasoning = thought.strip() or None
-    reasoning = None if reasoning is None else encodable(reasoning, "The model's reasoning")
-    return reasoning, encodable(content, "The model's reply")
-
-
-def _read(message: Any, name: str) -> Any:
-    return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
-
-
-def _as_list(value: Any) -> list[Any]:
-    """Return a list unchanged, and an empty list for anything else: None, or a mock that has every attribute."""
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-class BadArguments(Exception):
-    """The arguments of a tool call are not a JSON object; the message describes them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Call:
-    """A tool call as sent by the model; ``raw`` holds its arguments unchanged, as text or as an object."""
-
-    id: str
-    name: str
-    raw: Any
-
-    @property
-    def text(self) -> str:
-        """The arguments as text, for the history."""
-        if isinstance(self.raw, str):
-            return self.raw
-        return json.dumps(self.raw, ensure_ascii=False, default=str)
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments as an object; an empty text means no arguments. Raises: BadArguments."""
-        value = self.raw
-        if isinstance(value, str):
-            try:
-                value = json.loads(value) if value.strip() else {}
-            except ValueError as error:
-                raise BadArguments(str(error)) from error
-            except RecursionError as error:
-                raise BadArguments("nested too deeply") from error
-        if not isinstance(value, dict):
-            raise BadArguments(f"expected a JSON object, got {_json_type(value)}")
-        return value
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the call in the format of the history."""
-        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.text}}
-
-
-def _json_type(value: object) -> str:
-    names = {type(None): "null", list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), type(value).__name__)
-
-
-def _read_call(call: Any) -> _Call:
-    function = _read(call, "function")
-    raw = _read(function, "arguments")
-    return _Call(
-        id=encodable_value(_read(call, "id"), "The id of a tool call") or f"call_{uuid.uuid4().hex[:24]}",
-        name=encodable_value(_read(function, "name"), "The name of a tool call") or "",
-        raw=encodable_arguments(raw, _ARGUMENTS) if isinstance(raw, str) else encodable_value(raw, _ARGUMENTS),
-    )
-
-
-_ARGUMENTS = "The arguments of a tool call"
 
 
 class HermesAgentLoop:
@@ -300,7 +145,7 @@ class HermesAgentLoop:
         ``messages`` is extended in place and becomes ``result.messages``; ``result.end`` names the end.
         """
         self.failure = None
-        messages[:] = [_encodable_message(message) for message in messages]
+        messages[:] = [encodable_message(message) for message in messages]
         result = AgentResult(messages=messages)
         user_task = _user_task(messages)
         end: RolloutEnd | None = None
@@ -324,10 +169,10 @@ class HermesAgentLoop:
         choice = await self._ask(result.messages, turn)
         if choice is None:
             return RolloutEnd.MODEL_FAILED
-        reasoning, content = _read_text(choice.message)
+        reasoning, content = read_text(choice.message)
         result.reasoning_per_turn.append(reasoning)
         content, calls = self._read_calls(choice.message, content)
-        result.messages.append(_assistant_message(content, calls, reasoning))
+        result.messages.append(assistant_message(content, calls, reasoning))
         reason = getattr(choice, "finish_reason", NO_REASON)
         if cut := end_of_reply(reason):
             self._tell_incomplete(cut, reason, turn)
@@ -368,16 +213,16 @@ class HermesAgentLoop:
         if end.is_failure:
             self.failure = RuntimeError(text)
 
-    def _read_calls(self, message: Any, content: str) -> tuple[str, list[_Call]]:
+    def _read_calls(self, message: Any, content: str) -> tuple[str, list[ModelCall]]:
         """Return content and tool calls; calls that the server left in the text are parsed."""
-        calls = _as_list(_read(message, "tool_calls"))
+        calls = as_list(attribute_of(message, "tool_calls"))
         if not calls and self.tool_schemas and "<tool_call>" in content:
             parsed_content, parsed_calls = get_parser("hermes").parse(content)
             if parsed_calls:
                 content, calls = parsed_content or "", parsed_calls
-        return content, [_read_call(call) for call in calls]
+        return content, [read_call(call) for call in calls]
 
-    async def _answer(self, call: _Call, turn: int, user_task: str | None, result: AgentResult) -> dict[str, Any]:
+    async def _answer(self, call: ModelCall, turn: int, user_task: str | None, result: AgentResult) -> dict[str, Any]:
         """Run one tool call and return the tool message; an error goes to the model and into the result."""
         error = ""
         try:
@@ -386,7 +231,7 @@ class HermesAgentLoop:
                 text = json.dumps({"error": f"{error}. Available tools: {sorted(self.valid_tool_names)}"})
             else:
                 text = await self._run_tool(call.name, call.arguments(), user_task)
-                error = _error_of(text)
+                error = error_of(text)
                 text = await self._within_result_budget(text, call)
         except BadArguments as bad:
             error = f"Invalid arguments for {call.name}: {bad}"
@@ -423,9 +268,9 @@ class HermesAgentLoop:
             except Exception as error:
                 raise ToolPoolError(f"the sandbox of rollout {self.task_id} cannot be opened: {error}") from error
             answer = handle_function_call(name, arguments, task_id=self.task_id, user_task=user_task, **extra)
-        return encodable(answer if isinstance(answer, str) else _multimodal_text(answer), f"The result of {name}")
+        return encodable(answer if isinstance(answer, str) else multimodal_text(answer), f"The result of {name}")
 
-    async def _within_result_budget(self, text: str, call: _Call) -> str:
+    async def _within_result_budget(self, text: str, call: ModelCall) -> str:
         """Move a result that is too long for the conversation into the sandbox, and leave a preview."""
         if len(text) <= self.budget_config.resolve_threshold(call.name):
             return text
@@ -450,13 +295,7 @@ class HermesAgentLoop:
         )
 
 
-def _encodable_message(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message of the prompt, whose text the environment wrote."""
-    content = encodable_value(message.get("content"), "A message of the prompt")
-    return message if content == message.get("content") else {**message, "content": content}
-
-
-def _not_run(call: _Call, end: RolloutEnd, turn: int, result: AgentResult) -> dict[str, Any]:
+def _not_run(call: ModelCall, end: RolloutEnd, turn: int, result: AgentResult) -> dict[str, Any]:
     """Return the tool message of a call in an incomplete reply, and record that it did not run: it may be half of another call."""
     error = f"Not run: the reply with this call is incomplete ({end})"
     text = json.dumps({"error": error})
@@ -464,52 +303,8 @@ def _not_run(call: _Call, end: RolloutEnd, turn: int, result: AgentResult) -> di
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
-def _assistant_message(content: str, calls: list[_Call], reasoning: str | None) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": content}
-    if calls:
-        message["tool_calls"] = [call.as_dict() for call in calls]
-    if reasoning:
-        message["reasoning_content"] = reasoning
-    return message
-
-
 def _user_task(messages: list[dict[str, Any]]) -> str | None:
     for message in messages:
         if message.get("role") == "user":
             return message_text(message.get("content"))[:USER_TASK_LIMIT]
     return None
-
-
-def message_text(content: Any) -> str:
-    """Return the text of a message's content: a string unchanged, content parts joined, None as an empty text."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(part.get("text") or "" for part in content if isinstance(part, dict))
-    return ""
-
-
-def _error_of(text: str) -> str:
-    """Return the error of a failed call, '' if it did not fail.
-
-    hermes gives the result of a failed call a negative exit code, and marks the text of an exception that it turned into a result.
-    """
-    try:
-        result = json.loads(text)
-    except ValueError:
-        return ""
-    error = result.get("error") if isinstance(result, dict) else None
-    if not error:
-        return ""
-    exit_code = result.get("exit_code")
-    has_failed = isinstance(exit_code, int) and exit_code < 0
-    return str(error) if has_failed or str(error).startswith(_EXCEPTION_MARK) else ""
-
-
-def _multimodal_text(answer: Any) -> str:
-    """Return a structured tool result as text; a tool message of chat completions cannot contain images."""
-    if isinstance(answer, dict) and isinstance(answer.get("content"), list):
-        texts = [part["text"] for part in answer["content"] if isinstance(part, dict) and part.get("type") == "text"]
-        omitted = len(answer["content"]) - len(texts)
-        return "\n".join([*texts, *(["[image omitted]"] * omitted)])
-    return json.dumps(answer, ensure_ascii=False, default=str)

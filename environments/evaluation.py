@@ -1,6 +1,6 @@
 """An evaluation: runs every held-out item and converts the rollouts to samples and metrics.
 
-Place in the flow: ``HermesAgentBaseEnv.evaluate_items`` calls `run_each` with `sample_of`, which runs the agent on one item, and
+Place in the flow: `evaluation_run` calls `run_each` with `sample_of`, which runs the agent on one item, and
 `metrics_of` with all samples.
 
 A sample has ``prompt``, ``score`` and, once the agent has run, ``turns``, ``finished``, ``tool_errors`` (a count) and
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import sys
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -44,8 +43,6 @@ __all__ = [
     "run_each",
     "sample_of",
 ]
-
-logger = logging.getLogger(__name__)
 
 Sample = dict[str, Any]
 
@@ -156,8 +153,8 @@ async def sample_of(
     rollout_of: Callable[[Any, str], AbstractAsyncContextManager[AgentRollout]],
     score: Score,
     item_fields: Callable[[Any], Mapping[str, Any]] | None,
-) -> Sample:
-    """Return the sample of one item, with an ``error`` when a step of it failed."""
+) -> tuple[Sample, Exception | None]:
+    """Return the sample of one item, and the error of the step that failed, if one did."""
     sample: Sample = {"prompt": None, "score": None}
     end = RolloutEnd.ENVIRONMENT_FAILED
     try:
@@ -169,10 +166,9 @@ async def sample_of(
             sample |= {**facts, "messages": rollout.result.messages}
             end = rollout.end if rollout.end.is_failure else RolloutEnd.REWARD_FAILED
             sample |= {**await bridged(_score_fields)(score, rollout), **facts}
-    except Exception as error:
-        logger.exception("Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
-        sample |= {"score": None, "error": error_text(error), "end": end.value}
-    return sample
+    except Exception as error:  # noqa: BLE001 - logged when the item is not run again
+        return {**sample, "score": None, "error": error_text(error), "end": end.value}, error
+    return sample, None
 
 
 def _agent_facts(rollout: AgentRollout) -> Sample:

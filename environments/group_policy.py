@@ -16,7 +16,7 @@ from environments.rollout_attempts import Attempt
 from environments.rollout_end import RolloutEnd
 from environments.sampling_params import sampling_params
 
-__all__ = ["drop_group", "joined", "may_be_sent", "sent_of"]
+__all__ = ["count_if_too_long", "drop_group", "joined", "may_be_sent", "sent_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +85,22 @@ def may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
     if len(group["tokens"]) != group["group_overrides"].get("group_size", config.group_size):
         counts["train/groups_of_wrong_size"] += 1
     return True
+
+
+def count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Counter[str]) -> None:
+    """Count a group whose sequences make atroposlib drop it, and log how to fix that; atroposlib's own warning says neither."""
+    if lengths := trainer_groups.too_long(group, max_token_len):
+        counts["train/groups_too_long"] += 1
+        logger.warning(
+            "A group is dropped: its sequences of %s tokens are not shorter than the trainer's max_token_len of %d, and every "
+            "group like it will be dropped too. Raise the trainer's max_token_len, or lower max_agent_turns (%d), "
+            "max_token_length per turn (%d) or the sizes of tool results (turn_budget_chars %d)",
+            lengths,
+            max_token_len,
+            config.max_agent_turns,
+            config.max_token_length,
+            config.turn_budget_chars,
+        )
 
 
 def sent_of(group: Group, config: Any, counts: Counter[str]) -> list[Group]:

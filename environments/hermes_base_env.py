@@ -10,11 +10,9 @@ Source: the interface is that of hermes-agent's former ``environments.hermes_bas
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import os
-import time
 import uuid
 from abc import abstractmethod
 from collections import Counter
@@ -31,34 +29,24 @@ from atroposlib.type_definitions import Item
 from pydantic import Field, model_validator
 from tenacity import RetryError
 
-from environments import command_line, group_policy, rollout_text, scoring, trainer_groups
+from environments import command_line, evaluation_run, group_policy, rollout_text, scoring
 from environments.agent_loop import AgentResult, HermesAgentLoop, resize_tool_pool  # first: explains shadowed modules
 from environments.agent_rollout import AgentRollout
 from environments.answer_checks import TokenModeError
 from environments.concurrency import all_or_none, to_the_end
-from environments.evaluation import (
-    Evaluation,
-    MoreMetrics,
-    Score,
-    check_function,
-    further_metrics,
-    held_out_items,
-    item_list,
-    metrics_of,
-    run_each,
-    sample_of,
-)
+from environments.evaluation import Evaluation, MoreMetrics, Score
 from environments.exact_tokens import exact_server_class
 from environments.hermes_modules import warn_of_leftover_package
-from environments.limits import check_number, check_sampling
+from environments.limits import check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
 from environments.offered_tools import Tools, offered_tools
 from environments.rollout_attempts import Attempt, FailedRollouts, RewardErrors, last_attempt, recorded_attempt
-from environments.rollout_end import RolloutEnd, RolloutRecord, current_record
+from environments.rollout_end import RolloutEnd, RolloutRecord
 from environments.run_api_link import RunApiLink
 from environments.sampling_params import sampling_params
-from environments.scoring import SplitRollouts, TruncatedTurns, UnearnedScore
+from environments.scored_rollout import scored_rollout
+from environments.scoring import SplitRollouts, TruncatedTurns
 from environments.token_mode import HistoryRendering, TokenMode
 from environments.tool_context import ToolContext, close_context
 
@@ -322,7 +310,7 @@ class HermesAgentBaseEnv(BaseEnv):
         made, retried = await last_attempt(
             attempt,
             retries=self.config.rollout_retries,
-            is_repeated=lambda end: end is not RolloutEnd.REWARD_FAILED or self.config.reward_errors == "retry",
+            reward_errors=self.config.reward_errors,
         )
         if retried:
             self._counts["train/rollouts_retried"] += retried
@@ -362,21 +350,7 @@ class HermesAgentBaseEnv(BaseEnv):
         return made.item, []
 
     async def _scored_rollout(self, item: Item) -> tuple[dict[str, Any], list[Item]]:
-        """Run the agent and compute its reward, once. The current record gets the end."""
-        async with self.rollout_server() as server, self.agent_rollout(item, server=server) as rollout:
-            end: RolloutEnd = rollout.end
-            reward: float = UnearnedScore()
-            if not end.is_failure:
-                end, reward = await self._reward_of(rollout)
-        current_record().end = end
-        self._remember_tool_errors(rollout.result)
-        scored = scoring.described(await self._item_of(rollout, reward, server), end, rollout.generation_params)
-        logger.info("Rollout %s ended: %s, score %s", rollout.task_id, end, reward)
-        is_unscored = end.is_failure and not (end is RolloutEnd.REWARD_FAILED and self.config.reward_errors == "zero")
-        is_dropped = end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns == "drop"
-        if is_dropped:
-            self._counts["train/rollouts_left_out"] += 1
-        return (scoring.left_out(scored, end) if is_unscored or is_dropped else scored), []
+        return await scored_rollout(self, item), []
 
     @asynccontextmanager
     async def agent_rollout(
@@ -472,42 +446,6 @@ class HermesAgentBaseEnv(BaseEnv):
                     )
             yield server
 
-    async def _item_of(self, rollout: AgentRollout, reward: float, server: Any) -> dict[str, Any]:
-        """Return the rollout's item: with the sampled tokens in token mode, with placeholders in chat mode."""
-        result, policy = rollout.result, self.config.split_rollouts
-        mask_incomplete = rollout.end is RolloutEnd.CUT_BY_LENGTH and self.config.truncated_turns != "train"
-        if mask_incomplete:
-            self._counts["train/truncated_turns_masked"] += 1
-        if server is self.server or result.managed_state is None:
-            complete = scoring.without_last_reply(result.messages) if mask_incomplete else None
-            return await scoring.chat_item_beside_loop(self.tokenizer, result.messages, reward, complete=complete)
-        nodes = result.managed_state.get("nodes") or []
-        if len(nodes) > 1:
-            self._counts["train/split_rollouts"] += 1
-            self._counts["train/split_rollouts_rejected"] += policy == "reject"
-        prompt = getattr(server, "prompt_tokens", None) or self.tokenizer.encode(scoring.transcript(result.messages))
-        return scoring.token_item(
-            nodes,
-            result.messages,
-            reward,
-            rollout_id=rollout.task_id,
-            prompt_tokens=prompt,
-            split_rollouts=policy,
-            mask_incomplete=mask_incomplete,
-        )
-
-    async def _reward_of(self, rollout: AgentRollout) -> tuple[RolloutEnd, float]:
-        """Return the rollout's end and reward: 0.0 if the model returned nothing, or `compute_reward` fails."""
-        result, ctx = rollout.result, rollout.ctx
-        if not scoring.did_work(result.messages):
-            logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
-            return rollout.end, 0.0
-        try:
-            return rollout.end, scoring.as_reward(await bridged(self.compute_reward)(rollout.item, result, ctx))
-        except Exception:
-            logger.exception("compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
-            return RolloutEnd.REWARD_FAILED, 0.0
-
     def _remember_tool_errors(self, result: AgentResult) -> None:
         self._tool_error_buffer.extend(
             f"[turn {error.turn}] {error.tool_name}({error.arguments[:200]}): {error.error[:500]}"
@@ -543,8 +481,9 @@ class HermesAgentBaseEnv(BaseEnv):
     ) -> Evaluation:
         """Run the agent on every item, score the rollouts, log metrics and samples with `evaluate_log`, and return them.
 
-        An item that fails (its prompt, the tools, the model server, the score) is logged, counted in ``eval/errors`` and left out
-        of the means; the others continue. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
+        An item that fails (its prompt, the tools, the model server, the score) is run again as a rollout is (``rollout_retries``),
+        which is counted in ``eval/retries``. If it fails in every attempt, it is logged, counted in ``eval/errors`` and left out of
+        the means; the others continue. Training metrics do not change. `environments.evaluation` lists the fields of a sample.
 
         Args:
             items: The items to evaluate; `get_eval_items` by default.
@@ -562,63 +501,17 @@ class HermesAgentBaseEnv(BaseEnv):
         Raises: ValueError when there are no items; TypeError or ValueError for an argument that is none, before any item runs;
             RuntimeError when ``metrics`` failed, after the rest was logged.
         """
-        self._check_evaluation(settings, temperature)
-        for name, function, argument in (
-            ("score", score, "the rollout"),
-            ("metrics", metrics, "the samples"),
-            ("item_fields", item_fields, "the item"),
-        ):
-            check_function(name, function, argument)
-        if pass_score is not None:
-            check_number("pass_score", pass_score)
-        evaluate_item = functools.partial(
-            sample_of,
-            format_prompt=self.format_prompt,
-            rollout_of=lambda item, prompt: self.agent_rollout(item, prompt=prompt, temperature=temperature, **settings),
-            score=score or self._reward_of_rollout,
+        return await evaluation_run.evaluate_items(
+            self,
+            items,
+            score=score,
+            metrics=metrics,
             item_fields=item_fields,
+            pass_score=pass_score,
+            max_concurrent=max_concurrent,
+            temperature=temperature,
+            settings=settings,
         )
-        start_time = time.time()
-        samples = await run_each(
-            await held_out_items(self) if items is None else item_list(items, "items must be the items to evaluate"),
-            evaluate_item,
-            max_concurrent=self.config.max_eval_workers if max_concurrent is None else max_concurrent,
-        )
-        evaluation = Evaluation(
-            metrics=metrics_of(samples, pass_score=pass_score),
-            samples=samples,
-            start_time=start_time,
-            end_time=time.time(),
-        )
-        failure: Exception | None = None
-        try:
-            evaluation.metrics.update(await further_metrics(metrics, samples))
-        except Exception as error:  # noqa: BLE001 - raised below, after the log
-            failure = error
-        logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
-        generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or self.config.max_token_length}
-        await self.evaluate_log(**vars(evaluation), generation_parameters=generation)
-        if failure is not None:
-            raise RuntimeError(
-                f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
-                f"{len(samples)} items is finished and was logged, without its metrics"
-            ) from failure
-        return evaluation
-
-    def _check_evaluation(self, settings: dict[str, Any], temperature: float) -> None:
-        """Check the arguments for `agent_rollout`: a misspelt setting is not a failure of each item."""
-        if "prompt" in settings:
-            raise TypeError(
-                "evaluate_items takes no prompt: each item's is that of format_prompt. Override format_prompt(item)"
-            )
-        inspect.signature(self.agent_rollout).bind(None, **settings)
-        names = inspect.signature(check_sampling).parameters
-        check_sampling(**{name: value for name, value in settings.items() if name in names})
-        check_number("temperature", temperature)
-        check_sampling(temperature=temperature)
-
-    async def _reward_of_rollout(self, rollout: AgentRollout) -> float:
-        return scoring.as_reward(await self.compute_reward(rollout.item, rollout.result, rollout.ctx))
 
     # ------------------------------------------------------------------ logging
 
@@ -668,7 +561,7 @@ class HermesAgentBaseEnv(BaseEnv):
         groups = [group for group in groups if group is not None and group_policy.may_be_sent(group, self.config, self._counts)]
         if abort_on_any_max_length_exceeded:
             for group in groups:
-                self._warn_if_too_long(group)
+                group_policy.count_if_too_long(group, self.max_token_len, self.config, self._counts)
         if do_send_to_api:
             groups = [part for group in groups for part in group_policy.sent_of(group, self.config, self._counts)]
         is_single = len(groups) == 1 and not isinstance(scored_data, list)
@@ -689,21 +582,6 @@ class HermesAgentBaseEnv(BaseEnv):
     async def _send_scored_data_to_api(self, scored_data: Any) -> None:
         """Send groups to run-api; those that it does not acknowledge are kept and sent again by `get_status`."""
         await self._hermes_run_api.send(scored_data)
-
-    def _warn_if_too_long(self, group: dict[str, Any]) -> None:
-        """Warn which sequences make atroposlib drop a group, and how to fix that; atroposlib's own warning says neither."""
-        if lengths := trainer_groups.too_long(group, self.max_token_len):
-            self._counts["train/groups_too_long"] += 1
-            logger.warning(
-                "A group is dropped: its sequences of %s tokens are not shorter than the trainer's max_token_len of %d, and every "
-                "group like it will be dropped too. Raise the trainer's max_token_len, or lower max_agent_turns (%d), "
-                "max_token_length per turn (%d) or the sizes of tool results (turn_budget_chars %d)",
-                lengths,
-                self.max_token_len,
-                self.config.max_agent_turns,
-                self.config.max_token_length,
-                self.config.turn_budget_chars,
-            )
 
     async def process_manager(self) -> None:
         """Write ``n_groups_to_process`` groups to the JSONL file and the HTML page next to it.

@@ -60,15 +60,16 @@ def _end_of_error(error: Exception, record: RolloutRecord) -> RolloutEnd:
 
 
 async def last_attempt(
-    attempt: Callable[[], Awaitable[Attempt]], *, retries: int, is_repeated: Callable[[RolloutEnd], bool]
+    attempt: Callable[[], Awaitable[Attempt]], *, retries: int, reward_errors: RewardErrors
 ) -> tuple[Attempt, int]:
     """Return the first attempt that did not fail, or the last one, and how often the rollout was run again.
 
-    ``is_repeated`` tells which ends are worth another attempt. The record of the rollout around it gets its end.
+    A reward that failed is worth another attempt only with ``reward_errors="retry"``. The record of the rollout around it gets its end.
     """
     for number in range(retries + 1):
         made = await attempt()
-        if not made.has_failed or made.is_final or made.end is None or not is_repeated(made.end) or number == retries:
+        is_repeated = made.end is not RolloutEnd.REWARD_FAILED or reward_errors == "retry"
+        if not made.has_failed or made.is_final or not is_repeated or number == retries:
             break
         logger.warning("A rollout failed (%s)%s; it is run again", made.end, f": {made.error}" if made.error else "")
     record = current_record()

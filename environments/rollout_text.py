@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from environments.agent_loop import message_text
+from environments.chat_messages import message_text
 
 __all__ = ["render"]
 

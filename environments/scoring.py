@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from environments.agent_loop import message_text
+from environments.chat_messages import message_text
 from environments.rollout_end import RolloutEnd
 
 __all__ = [

@@ -13,11 +13,9 @@ Source: atroposlib 0.4.0, ``envs/server_handling/managed_server.py`` and ``serve
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from atroposlib.envs.server_handling.managed_server import ManagedServer, SequenceNode
@@ -31,6 +29,7 @@ from environments.chat_template import ChatTemplate, TemplateProblem
 from environments.encodable_text import encodable, encodable_arguments
 from environments.model_reply import ModelReply, ReplyReader
 from environments.rollout_end import end_of_reply
+from environments.sampled_turns import Message, Sampled, Tools, Turn, cause_of_split, fingerprint, first_difference
 from environments.scoring import INCOMPLETE
 from environments.thoughts import opened_thought
 
@@ -40,12 +39,6 @@ logger = logging.getLogger(__name__)
 
 HistoryRendering = Literal["sampled", "template"]
 """Source of the start of a prompt after the first turn: the sampled text, or the template again."""
-
-Message = dict[str, Any]
-Tools = list[dict[str, Any]] | None
-
-_CONTEXT = 40
-"""Characters shown on both sides of the position where a rollout split."""
 
 
 class TokenMode:
@@ -109,45 +102,6 @@ class TokenServerManager(ServerManager):
             yield self._mode.adopt(managed)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sampled:
-    """A sampled text with its prompt; ``end`` is the token that ended it, which may be empty."""
-
-    prompt: str
-    text: str
-    end: str
-    finish_reason: Any
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Turn(_Sampled):
-    """One sampled reply: ``asked`` and ``tools`` are its request, ``reply`` is its message in the conversation."""
-
-    asked: tuple[str, ...]
-    tools: Tools
-    reply: str
-
-    @property
-    def position(self) -> int:
-        """The index of the reply in the conversation."""
-        return len(self.asked)
-
-    @property
-    def spoken(self) -> str:
-        """The sampled text without the token that ended it."""
-        return self.text[: len(self.text) - len(self.end)]
-
-    def continued(self, rest: str) -> str:
-        """Return prompt, reply and ``rest``, without a second end of the turn.
-
-        If ``rest`` does not begin with the token that ended the reply, the sampled text stays complete.
-        """
-        start = rest.lstrip()
-        if self.end and start.startswith(self.end):
-            rest = start[len(self.end) :]
-        return self.prompt + self.text + rest
-
-
 class RolloutServer(ManagedServer):
     """A ManagedServer for one rollout: reads tool calls and reasoning, and continues the sampled text.
 
@@ -170,9 +124,9 @@ class RolloutServer(ManagedServer):
         self._mode = mode
         self._template = mode.template_of(self.tokenizer)
         self._reader = ReplyReader(self._template, self._tool_parser_name or mode.parser_name)
-        self._turns: list[_Turn] = []
+        self._turns: list[Turn] = []
         self._texts: dict[str, str] = {}
-        self._sampled: list[_Sampled] = []  # of the response that is not read yet
+        self._sampled: list[Sampled] = []  # of the response that is not read yet
         self._template_options: dict[str, Any] = {}
 
     @property
@@ -202,7 +156,7 @@ class RolloutServer(ManagedServer):
         sampling = dict(extra_body or {})
         self._template_options = sampling.pop("chat_template_kwargs", None) or {}
         tools = kwargs.get("tools") if kwargs.get("tool_choice") != "none" else None
-        asked = tuple(map(_fingerprint, messages))
+        asked = tuple(map(fingerprint, messages))
         try:
             response = await super().chat_completion(**{"messages": messages, **kwargs, **sampling})
         except TemplateProblem as error:
@@ -216,7 +170,7 @@ class RolloutServer(ManagedServer):
             opened = opened_thought(seen.prompt)
             reply = _encodable(self._reader.read(seen.text, end=seen.end, tools=tools, opened=opened))
             message = {"role": "assistant", "content": reply.content, "tool_calls": reply.calls}
-            turn = _Turn(asked=asked, tools=kwargs.get("tools"), reply=_fingerprint(message), **vars(seen))
+            turn = Turn(asked=asked, tools=kwargs.get("tools"), reply=fingerprint(message), **vars(seen))
             self._turns.append(turn)
             self._texts[turn.reply] = turn.spoken
             choice.message.content = reply.content
@@ -244,7 +198,7 @@ class RolloutServer(ManagedServer):
             self._tell_split(last or self._turns[-1], messages, tools, prompt)
         return prompt
 
-    def _prompt_after(self, turn: _Turn | None, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
+    def _prompt_after(self, turn: Turn | None, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
         if turn is None:
             return self._rendered(messages, raw, tools)
         if self._mode.history_rendering == "sampled":
@@ -255,19 +209,19 @@ class RolloutServer(ManagedServer):
         so_far = turn.prompt + turn.spoken
         return turn.continued(prompt[len(so_far) :]) if prompt.startswith(so_far) else prompt
 
-    def _turns_in(self, messages: Sequence[Message]) -> dict[int, _Turn]:
+    def _turns_in(self, messages: Sequence[Message]) -> dict[int, Turn]:
         """Return the turns that are in a conversation unchanged, by the position of their replies."""
-        prints = tuple(map(_fingerprint, messages))
+        prints = tuple(map(fingerprint, messages))
         return {turn.position: turn for turn in self._turns if prints[: turn.position + 1] == (*turn.asked, turn.reply)}
 
-    def _as_sampled(self, message: Message, turn: _Turn | None) -> Message:
+    def _as_sampled(self, message: Message, turn: Turn | None) -> Message:
         """Return a reply with the sampled text as its content, other messages unchanged.
 
         A reply is identified by its position, or by its text if earlier messages have changed.
         """
         text = turn.spoken if turn is not None else None
         if text is None and message.get("role") == "assistant":
-            text = self._texts.get(_fingerprint(message))
+            text = self._texts.get(fingerprint(message))
         return message if text is None else {"role": "assistant", "content": text}
 
     def _rendered(self, messages: Sequence[Message], raw: Sequence[Message], tools: Tools) -> str:
@@ -311,7 +265,7 @@ class RolloutServer(ManagedServer):
         text = self.tokenizer.decode(output_tokens, skip_special_tokens=False)
         reason = self.server.finish_reasons.pop(0)
         self._sampled.append(
-            _Sampled(prompt=input_text, text=text, end=self._template.end_of(text, output_tokens), finish_reason=reason)
+            Sampled(prompt=input_text, text=text, end=self._template.end_of(text, output_tokens), finish_reason=reason)
         )
         node = super()._create_sequence_node(
             input_text, parent_node, prompt_tokens, output_tokens, output_logprobs, text, finish_reason, extending_node
@@ -321,45 +275,16 @@ class RolloutServer(ManagedServer):
         node.metadata = {**(node.metadata or {}), INCOMPLETE: [*before, *own]}
         return node
 
-    # ------------------------------------------------------------------ warnings
-
-    def _tell_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
+    def _tell_split(self, turn: Turn, messages: Sequence[Message], tools: Tools, prompt: str) -> None:
         """Warn that the next reply starts a new node, with the cause; the rollout then has several sequences."""
-        text = turn.prompt + turn.text
-        at = next(
-            (i for i, pair in enumerate(zip(text, prompt, strict=False)) if pair[0] != pair[1]), min(len(text), len(prompt))
-        )
-        cause, advice = self._cause_of_split(turn, messages, tools)
+        texts = [node.full_text for node in self.current_nodes]
+        rendering, template = self._mode.history_rendering, self._template.name
+        cause, advice = cause_of_split(turn, messages, tools, texts, rendering=rendering, template=template)
         self._mode.tell_once(
             cause,
-            f"A rollout became several sequences: {cause}. The prompts differ first at character {at}: "
-            f"so far {_around(text, at)!r}, now {_around(prompt, at)!r}. {advice} "
+            f"A rollout became several sequences: {cause}. {first_difference(turn, prompt)} {advice} "
             "The setting split_rollouts decides what happens to such a rollout.",
         )
-
-    def _cause_of_split(self, turn: _Turn, messages: Sequence[Message], tools: Tools) -> tuple[str, str]:
-        changed = self._changed_message(turn, messages)
-        if changed is not None:
-            return f"message {changed} has changed since the model answered", "Only append to a conversation."
-        if (turn.tools or None) != (tools or None):
-            return "the offered tools have changed", "Offer the same tools in every turn."
-        if turn.position >= len(messages) or all(node.full_text != turn.prompt + turn.text for node in self.current_nodes):
-            return "the conversation went back to an earlier turn", "Each continuation becomes a separate sequence."
-        if self._mode.history_rendering == "template":
-            return (
-                f"the chat template of {self._template.name!r} renders earlier turns differently from what was sampled",
-                'history_rendering="sampled" keeps the sampled text, in one sequence.',
-            )
-        return (
-            f"the chat template of {self._template.name!r} does not mark where a reply ends",
-            "A template that ends the last reply like the others keeps one sequence.",
-        )
-
-    def _changed_message(self, turn: _Turn, messages: Sequence[Message]) -> int | None:
-        """Return the index of the first message that has changed since the turn; None when none has."""
-        seen = (*turn.asked, turn.reply)
-        now = tuple(map(_fingerprint, messages))
-        return next((i for i in range(min(len(seen), len(now))) if seen[i] != now[i]), None)
 
 
 class _Untranslated:
@@ -389,17 +314,3 @@ _REPLY = "A reply of the model"
 def _kind_of(finish_reason: Any) -> Any:
     """Return the reason as chat servers write it; SGLang has it in an object."""
     return finish_reason.get("type") if isinstance(finish_reason, dict) else finish_reason
-
-
-def _fingerprint(message: Message) -> str:
-    """Return the parts of a message that identify it. Reasoning is left out: the sampled text has it, or the template adds none."""
-    calls = [
-        (call.get("id"), call.get("function", {}).get("name"), call.get("function", {}).get("arguments"))
-        for call in message.get("tool_calls") or ()
-    ]
-    parts = [message.get("role"), message.get("content") or "", calls, message.get("tool_call_id"), message.get("name")]
-    return json.dumps(parts, ensure_ascii=False, default=str)
-
-
-def _around(text: str, at: int) -> str:
-    return text[max(0, at - _CONTEXT) : at + _CONTEXT]

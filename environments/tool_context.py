@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from environments import agent_loop, file_transfer, nonblocking_calls  # first: explains shadowed modules
 from environments.isolation import close_sandbox, has_run_commands, in_sandbox, open_sandbox, run_uncut
+from environments.tool_results import multimodal_text
 
 # isort: split
 from model_tools import handle_function_call
@@ -65,7 +66,7 @@ def _run_tool_in_thread(tool_name: str, arguments: dict[str, Any], task_id: str)
     def call() -> str:
         with in_sandbox(task_id):
             answer = handle_function_call(tool_name, arguments, task_id=task_id)
-        return answer if isinstance(answer, str) else agent_loop._multimodal_text(answer)
+        return answer if isinstance(answer, str) else multimodal_text(answer)
 
     return _run_in_thread(call)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from environments.agent_loop import message_text
+from environments.chat_messages import message_text
 
 __all__ = [
     "WEB_TOOLS",

@@ -136,9 +136,39 @@ def test_item_that_fails_leaves_the_others_alone(make_env, caplog, cleaned, fail
     assert failed["error"].startswith(ERRORS[failing])
     assert (failed["prompt"], failed["score"]) == (None if failing == "no prompt" else f"item {failing}", None)
     assert ("messages" in failed) == (failing != "no prompt")
-    assert evaluation.metrics == {"eval/items": 3, "eval/errors": 1, **MEANS}
-    assert f"Evaluating an item failed; it is counted in eval/errors. The item: '{failing}'" in caplog.text
-    assert len(cleaned) == (2 if failing == "no prompt" else 3)
+    assert evaluation.metrics == {"eval/items": 3, "eval/errors": 1, "eval/retries": 1, **MEANS}
+    assert caplog.text.count(f"Evaluating an item failed; it is counted in eval/errors. The item: '{failing}'") == 1
+    assert len(cleaned) == (2 if failing == "no prompt" else 4)
+
+
+@pytest.mark.parametrize(("retries", "error"), [(0, "LookupError: once"), (1, None)])
+def test_item_that_fails_once_is_run_again(make_env, cleaned, retries, error):
+    """As a rollout in training is: in a new sandbox, counted, and scored by what it then earned."""
+
+    class Once(Env):
+        failures = 0
+
+        async def compute_reward(self, item: Any, result: Any, ctx: Any) -> float:
+            self.failures += 1
+            if self.failures == 1:
+                raise LookupError("once")
+            return await super().compute_reward(item, result, ctx)
+
+    evaluation = run(make_env, lambda env: env.evaluate_items(["a"]), env_class=Once, script=answer, rollout_retries=retries)
+
+    (found,) = evaluation.samples
+    assert found.get("error") == error
+    assert evaluation.metrics.get("eval/retries") == (retries or None)
+    assert evaluation.metrics["eval/errors"] == 1 - retries
+    assert len(set(cleaned)) == 1 + retries
+
+
+def test_reward_that_must_not_be_repeated_is_not(make_env, cleaned):
+    """`reward_errors` decides, as in training."""
+    evaluation = run(make_env, lambda env: env.evaluate_items(["no reward"]), script=answer, reward_errors="drop_group")
+
+    assert evaluation.metrics == {"eval/items": 1, "eval/errors": 1}
+    assert len(cleaned) == 1
 
 
 def test_loop_that_raises_is_an_error_of_each_item(make_env, cleaned, monkeypatch):
@@ -152,7 +182,7 @@ def test_loop_that_raises_is_an_error_of_each_item(make_env, cleaned, monkeypatc
     evaluation = run(make_env, lambda env: env.evaluate_items(), server=NO_MODEL)
 
     assert [sample["error"] for sample in evaluation.samples] == ["RuntimeError: loop"] * 2
-    assert len(cleaned) == 2
+    assert len(cleaned) == 4
 
 
 def test_misspelt_toolset_is_an_error_of_each_item(make_env, tmp_path):
@@ -164,7 +194,7 @@ def test_misspelt_toolset_is_an_error_of_each_item(make_env, tmp_path):
 
     evaluation = run(make_env, act, server=NO_MODEL, data_dir_to_save_evals=str(tmp_path))
 
-    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 2}
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 2, "eval/retries": 2}
     assert [(sample["score"], "nonsense" in sample["error"]) for sample in evaluation.samples] == [(None, True)] * 2
     assert json.loads((tmp_path / "metrics.json").read_text())["results"]["all"] == evaluation.metrics
 
@@ -289,6 +319,7 @@ def test_score_may_be_a_function_of_the_rollout(make_env, tmp_path):
     assert evaluation.metrics == {
         "eval/items": 3,
         "eval/errors": 1,
+        "eval/retries": 1,
         **MEANS,
         "eval/mean_reward": 0.5,
         "eval/pass_rate": 0.5,
@@ -391,7 +422,7 @@ def test_item_field_named_error_is_no_failure(make_env):
 
     assert evaluation.samples[0] == {**sample("a"), "error": "of the item"}
     assert (evaluation.samples[1]["score"], evaluation.samples[1]["error"]) == (None, "LookupError: no reward")
-    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 1, **MEANS}
+    assert evaluation.metrics == {"eval/items": 2, "eval/errors": 1, "eval/retries": 1, **MEANS}
 
 
 def test_score_cannot_break_the_means(make_env):

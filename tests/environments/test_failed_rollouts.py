@@ -340,7 +340,7 @@ def test_reply_that_was_aborted_is_not_scored_in_evaluation(make_env, tmp_path):
 
     (sample,) = env.evaluation.samples
     assert (sample["score"], sample["end"]) == (None, "aborted_by_server")
-    assert env.evaluation.metrics == {"eval/items": 1, "eval/errors": 1}
+    assert env.evaluation.metrics == {"eval/items": 1, "eval/errors": 1, "eval/retries": 1}
     assert not hasattr(env, "scored")
 
 

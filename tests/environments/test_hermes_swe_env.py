@@ -338,7 +338,7 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, tmp_path
         ),
         (1.0, None),
     ]
-    assert len(set(cleaned)) == 3, "the fresh sandbox of setup, and one for each item"
+    assert len(set(cleaned)) == 4, "the fresh sandbox of setup, and one for each attempt"
 
 
 @pytest.mark.parametrize("beside", [False, True])

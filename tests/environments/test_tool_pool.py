@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from environments import agent_loop
+from environments import agent_loop, interruptible_calls
 from environments.agent_loop import resize_tool_pool, run_in_tool_pool
 
 place = contextvars.ContextVar("place", default="nowhere")
@@ -128,7 +128,7 @@ def test_interrupt_does_not_reach_the_next_call():
 
 def test_tool_that_ignores_the_interrupt_is_left_with_a_warning(monkeypatch, caplog):
     """A tool that does not stop cannot hold a cancelled rollout for ever."""
-    monkeypatch.setattr(agent_loop, "INTERRUPT_GRACE_S", 0.05)
+    monkeypatch.setattr(interruptible_calls, "INTERRUPT_GRACE_S", 0.05)
     began, go = threading.Event(), threading.Event()
 
     def tool() -> None:

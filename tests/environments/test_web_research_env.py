@@ -358,7 +358,7 @@ def test_item_that_fails_says_why_and_leaves_the_others_alone(make_env, fake_san
     assert (metrics["eval/errors"], metrics["eval/mean_reward"], metrics["eval/mean_efficiency"]) == (1, 0.2, 1.0)
     assert [(sample["score"], sample.get("error", "")[:9]) for sample in samples] == [(None, "Attribute"), (0.2, "")]
     assert [sample["expected"] for sample in samples] == [None, ITEM["answer"]]
-    assert len(set(cleaned)) == 2
+    assert len(set(cleaned)) == 3
 
 
 @pytest.mark.parametrize("beside", [False, True])

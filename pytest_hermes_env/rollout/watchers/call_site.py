@@ -128,7 +128,8 @@ def _place_of(frame: FrameType) -> Place:
 def _layer_files(layer: Layer) -> set[str | None]:
     """Return the files of the layer that build contexts and loops for environments; a former layer has the first three."""
     base = _file_of(layer.base)
-    helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in ("agent_rollout", "evaluation")}
+    names = ("agent_rollout", "evaluation", "evaluation_run", "scored_rollout")
+    helpers = {os.path.join(os.path.dirname(base), f"{name}.py") for name in names}
     return {base, layer.agent_loop.__file__, layer.tool_context.__file__, *helpers}
 
 

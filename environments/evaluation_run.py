@@ -1,0 +1,130 @@
+"""Evaluates an environment: checks the arguments, runs the items, again where they failed, and logs metrics and samples.
+
+Place in the flow: `HermesAgentBaseEnv.evaluate_items` is `evaluate_items`; `evaluation` makes the samples and the metrics.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from environments.agent_rollout import AgentRollout
+from environments.evaluation import (
+    Evaluation,
+    MoreMetrics,
+    Sample,
+    Score,
+    check_function,
+    further_metrics,
+    held_out_items,
+    item_list,
+    metrics_of,
+    run_each,
+    sample_of,
+)
+from environments.limits import check_number, check_sampling
+from environments.rollout_attempts import Attempt, last_attempt
+from environments.rollout_end import RolloutEnd
+from environments.scoring import as_reward
+
+__all__ = ["evaluate_items"]
+
+logger = logging.getLogger(__name__)
+
+
+async def evaluate_items(
+    env: Any,
+    items: Sequence[Any] | None,
+    *,
+    score: Score | None,
+    metrics: MoreMetrics | None,
+    item_fields: Callable[[Any], Mapping[str, Any]] | None,
+    pass_score: float | None,
+    max_concurrent: int | None,
+    temperature: float,
+    settings: dict[str, Any],
+) -> Evaluation:
+    """Return the logged evaluation; `HermesAgentBaseEnv.evaluate_items` describes the arguments and the errors."""
+    _check_settings(env, settings, temperature)
+    _check_functions(score, metrics, item_fields)
+    if pass_score is not None:
+        check_number("pass_score", pass_score)
+
+    async def reward_of(rollout: AgentRollout) -> float:
+        return as_reward(await env.compute_reward(rollout.item, rollout.result, rollout.ctx))
+
+    retried: Counter[str] = Counter()
+    evaluate_once = functools.partial(
+        sample_of,
+        format_prompt=env.format_prompt,
+        rollout_of=lambda item, prompt: env.agent_rollout(item, prompt=prompt, temperature=temperature, **settings),
+        score=score or reward_of,
+        item_fields=item_fields,
+    )
+    start_time = time.time()
+    samples = await run_each(
+        await held_out_items(env) if items is None else item_list(items, "items must be the items to evaluate"),
+        lambda item: _last_sample(item, evaluate_once, env.config, retried),
+        max_concurrent=env.config.max_eval_workers if max_concurrent is None else max_concurrent,
+    )
+    evaluation = Evaluation(
+        metrics={**metrics_of(samples, pass_score=pass_score), **retried},
+        samples=samples,
+        start_time=start_time,
+        end_time=time.time(),
+    )
+    failure: Exception | None = None
+    try:
+        evaluation.metrics.update(await further_metrics(metrics, samples))
+    except Exception as error:  # noqa: BLE001 - raised below, after the log
+        failure = error
+    logger.info("Evaluated %d items: %s", len(samples), evaluation.metrics)
+    generation = {"temperature": temperature, "max_new_tokens": settings.get("max_tokens") or env.config.max_token_length}
+    await env.evaluate_log(**vars(evaluation), generation_parameters=generation)
+    if failure is not None:
+        raise RuntimeError(
+            f"The metrics function of evaluate_items failed with {type(failure).__name__}: {failure}. The evaluation of "
+            f"{len(samples)} items is finished and was logged, without its metrics"
+        ) from failure
+    return evaluation
+
+
+async def _last_sample(item: Any, evaluate_once: Callable[[Any], Any], config: Any, retried: Counter[str]) -> Sample:
+    """Return the sample of an item, which is run again as a rollout is; ``retried`` counts that."""
+
+    async def attempt() -> Attempt:
+        sample, error = await evaluate_once(item)
+        return Attempt(end=None if error is None else RolloutEnd(sample["end"]), item=sample, error=error)
+
+    made, count = await last_attempt(attempt, retries=config.rollout_retries, reward_errors=config.reward_errors)
+    if count:
+        retried["eval/retries"] += count
+    if made.error is not None:
+        logger.error("Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item, exc_info=made.error)
+    sample: Sample = made.item
+    return sample
+
+
+def _check_functions(score: object, metrics: object, item_fields: object) -> None:
+    for name, function, argument in (
+        ("score", score, "the rollout"),
+        ("metrics", metrics, "the samples"),
+        ("item_fields", item_fields, "the item"),
+    ):
+        check_function(name, function, argument)
+
+
+def _check_settings(env: Any, settings: dict[str, Any], temperature: float) -> None:
+    """Check the arguments for `agent_rollout`: a misspelt setting is not a failure of each item."""
+    if "prompt" in settings:
+        raise TypeError("evaluate_items takes no prompt: each item's is that of format_prompt. Override format_prompt(item)")
+    inspect.signature(env.agent_rollout).bind(None, **settings)
+    names = inspect.signature(check_sampling).parameters
+    check_sampling(**{name: value for name, value in settings.items() if name in names})
+    check_number("temperature", temperature)
+    check_sampling(temperature=temperature)
