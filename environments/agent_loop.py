@@ -28,6 +28,7 @@ from environments.chat_messages import (
     message_text,
     read_call,
     read_text,
+    reasoning_of,
 )
 from environments.encodable_text import encodable
 from environments.hermes_modules import explain_shadowing
@@ -57,6 +58,9 @@ __all__ = ["AgentResult", "HermesAgentLoop", "ToolError", "ToolPoolError", "resi
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_extract_reasoning_from_message = reasoning_of
+"""The name under which existing tests call it."""
 
 USER_TASK_LIMIT = 500
 """Length, in characters, of the start of the first user message that tools get as the task."""
