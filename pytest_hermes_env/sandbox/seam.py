@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from pytest_hermes_env.errors import ShadowedModule
 from pytest_hermes_env.patches import intercept, replace
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 if TYPE_CHECKING:
     from pytest_hermes_env.types import World
@@ -109,7 +109,9 @@ class ToolSeam:
     def open(self) -> Self:
         """Start answering. Does nothing when already open."""
         if not self._is_open:
-            self._taken_over.enter_context(intercept("ToolRegistry.dispatch", self._dispatch, owner=_registry()))
+            self._taken_over.enter_context(
+                intercept("ToolRegistry.dispatch", self._dispatch, owner=hermes_module("tools.registry").registry)
+            )
             self._is_open = True
         return self
 
@@ -166,21 +168,6 @@ def _pass_on_working_directory(sandbox: Any, task_id: str) -> None:
     directory = module._task_env_overrides.get(task_id, {}).get("cwd")  # noqa: SLF001 - hermes has no public way to ask
     if directory:
         sandbox.alias(directory)
-
-
-def _registry() -> Any:
-    """Return hermes' registry. Raises: a module of the project hides it → ShadowedModule."""
-    try:
-        from tools.registry import registry  # noqa: PLC0415 - a module of hermes that loads nothing else
-    except ImportError as error:
-        place = getattr(sys.modules.get("tools"), "__file__", None)
-        raise ShadowedModule(
-            f"hermes-agent's tool registry cannot be imported: {error}.\n"
-            f"  expected  the package `tools` of hermes-agent\n"
-            f"  seen      {place or 'no package of that name'}\n"
-            "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"
-        ) from error
-    return registry
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """The syntax checks that hermes runs in its own process after a write, and before one for structured formats.
 
-Source: hermes-agent 0.19, tools/file_operations.py (LINTERS_INPROC, _check_lint_delta). External linters never run.
+What parses is known here; what does not, hermes' own check words. External linters never run.
+
+Source: hermes-agent 0.19, tools/file_operations.py (LINTERS_INPROC, _check_lint_delta).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+
 __all__ = ["lint", "lint_change", "refusal"]
 
 _PROGRAMS = {".js": "node", ".ts": "npx", ".go": "go", ".rs": "rustfmt"}
@@ -26,10 +30,9 @@ def lint(path: str, content: str) -> dict[str, Any]:
     extension = posixpath.splitext(path)[1].lower()
     if extension in _PROGRAMS:
         return {"status": "skipped", "message": f"{_PROGRAMS[extension]} not available"}
-    check = _CHECKS.get(extension)
-    if check is None:
+    if extension not in _PARSERS:
         return {"status": "skipped", "message": f"No linter for {extension} files"}
-    error = check(content)
+    error = _error(extension, content)
     return {"status": "error" if error else "ok", "output": error}
 
 
@@ -53,7 +56,7 @@ def lint_change(path: str, before: str | None, after: str) -> dict[str, Any]:
 def refusal(path: str, content: str) -> str | None:
     """Return why hermes does not write this content at all: it is JSON, YAML or TOML that does not parse."""
     extension = posixpath.splitext(path)[1].lower()
-    error = _CHECKS[extension](content) if extension in _CHECKS and extension != ".py" else ""
+    error = _error(extension, content) if extension in _PARSERS and extension != ".py" else ""
     if not error:
         return None
     return (
@@ -62,55 +65,37 @@ def refusal(path: str, content: str) -> str | None:
     )
 
 
-def _check_python(content: str) -> str:
+def _error(extension: str, content: str) -> str:
+    """Return what is wrong with content, empty if it parses."""
     try:
-        if "\\" in content:  # escapes are what the parser warns about
-            with _filters, warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ast.parse(content)
-        else:
-            ast.parse(content)
-    except SyntaxError as error:
-        place = f" (line {error.lineno}, column {error.offset})" if error.lineno else ""
-        return f"{type(error).__name__}: {error.msg}{place}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return f"{type(error).__name__}: {error}"
+        _PARSERS[extension](content)
+    except Exception:  # noqa: BLE001 - whatever a parser raises, hermes' check says it
+        with _filters, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return str(hermes_module("tools.file_operations").LINTERS_INPROC[extension](content)[1])
     return ""
 
 
-def _check_json(content: str) -> str:
-    try:
-        json.loads(content)
-    except json.JSONDecodeError as error:
-        return f"JSONDecodeError: {error.msg} (line {error.lineno}, column {error.colno})"
-    except RecursionError as error:
-        return f"RecursionError: {error}"
-    return ""
+def _parse_python(content: str) -> None:
+    if "\\" not in content:
+        ast.parse(content)
+        return
+    with _filters, warnings.catch_warnings():  # escapes are what the parser warns about
+        warnings.simplefilter("ignore")
+        ast.parse(content)
 
 
-def _check_yaml(content: str) -> str:
+def _parse_yaml(content: str) -> None:
     import yaml  # noqa: PLC0415 - only for files that are YAML
 
-    try:
-        for _ in yaml.parse(content):
-            pass
-    except yaml.YAMLError as error:
-        return f"YAMLError: {error}"
-    return ""
+    for _ in yaml.parse(content):
+        pass
 
 
-def _check_toml(content: str) -> str:
-    try:
-        tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-_CHECKS: dict[str, Callable[[str], str]] = {
-    ".py": _check_python,
-    ".json": _check_json,
-    ".yaml": _check_yaml,
-    ".yml": _check_yaml,
-    ".toml": _check_toml,
+_PARSERS: dict[str, Callable[[str], object]] = {
+    ".py": _parse_python,
+    ".json": json.loads,
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".toml": tomllib.loads,
 }

@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+
 __all__ = ["cut_off", "shown", "without_escapes"]
 
 MOST_CHARACTERS = 50_000
 """Most characters of output that a call returns."""
 SHARE_OF_HEAD = 0.4
-_ESCAPE = re.compile(
-    r"\x1b(?:\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\][\s\S]*?(?:\x07|\x1b\\)|[PX^_][\s\S]*?\x1b\\|[\x20-\x2f]+[\x30-\x7e]|[\x30-\x7e])"
-    r"|\x9b[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x9d[\s\S]*?(?:\x07|\x9c)|[\x80-\x9f]"
-)
+_MAY_BE_ESCAPE = re.compile(r"[\x1b\x80-\x9f]")
 
 
 def shown(output: str) -> str:
@@ -37,7 +36,7 @@ def shown(output: str) -> str:
 
 def without_escapes(output: str) -> str:
     """Return output without terminal escape sequences."""
-    return _ESCAPE.sub("", output)
+    return str(hermes_module("tools.ansi_strip").strip_ansi(output)) if _MAY_BE_ESCAPE.search(output) else output
 
 
 def cut_off(result: Mapping[str, Any]) -> str:

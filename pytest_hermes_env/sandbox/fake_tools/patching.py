@@ -10,20 +10,17 @@ tools/patch_parser.py.
 from __future__ import annotations
 
 import difflib
-import importlib
 import posixpath
 import re
-import sys
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
-from pytest_hermes_env.errors import ShadowedModule
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.linting import lint, lint_change
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.writing import BOM, Written, is_dos, put, text_of, with_dos_lines
 from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = ["patch"]
 
@@ -96,7 +93,7 @@ def _replace(machine: MachineState, path: str, old: object, new: object, *, repl
         if not isinstance(value, str):
             return {"error": f"must be str, not {type(value).__name__}"}
     content = content.removeprefix(BOM)
-    fuzzy = _hermes("tools.fuzzy_match")
+    fuzzy = hermes_module("tools.fuzzy_match")
     replaced, count, _, error = fuzzy.fuzzy_find_and_replace(content, old, new, replace_all)
     if error or count == 0:
         error = error or f"Could not find match for old_string in {absolute}"
@@ -118,11 +115,11 @@ def _replace(machine: MachineState, path: str, old: object, new: object, *, repl
 
 
 def _apply_v4a(machine: MachineState, text: str) -> dict[str, Any]:
-    parser = _hermes("tools.patch_parser")
+    parser = hermes_module("tools.patch_parser")
     operations, error = parser.parse_v4a_patch(text)
     if error:
         return {"success": False, "error": f"Failed to parse patch: {error}"}
-    _hermes("tools.file_operations")  # where the parser takes the shape of its result from
+    hermes_module("tools.file_operations")  # where the parser takes the shape of its result from
     result: dict[str, Any] = parser.apply_v4a_operations(operations, _FileOperations(machine)).to_dict()
     return result
 
@@ -214,17 +211,3 @@ class _FileOperations:
         if text is None and lint(path, "")["status"] != "skipped":
             return _Verdict(verdict={"status": "skipped", "message": f"Failed to read {path} for lint"})
         return _Verdict(verdict=lint(path, text or ""))
-
-
-def _hermes(name: str) -> ModuleType:
-    """Return a pure module of hermes. Raises: a module of the project stands in its place → ShadowedModule."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        place = getattr(sys.modules.get("tools"), "__file__", None)
-        raise ShadowedModule(
-            f"hermes-agent's module {name} cannot be imported: {error}.\n"
-            "  expected  the package `tools` of hermes-agent, which the sandbox's `patch` uses\n"
-            f"  seen      {place or 'no package of that name'}\n"
-            "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"
-        ) from error

@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
+from pytest_hermes_env.sandbox.fake_tools.documents import document_text
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.fake_tools.notebooks import render_notebook
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import WARN_AT
 
 __all__ = ["EMPTY", "MOST_LINES", "numbered", "page_of", "read_file"]
@@ -56,11 +56,9 @@ def read_file(machine: MachineState, arguments: dict[str, Any]) -> dict[str, Any
     absolute = machine.resolve(path)
     if error := rules.device_error(path, absolute):
         return {"error": error}
-    if absolute.lower().endswith(".ipynb") and machine.files.is_file(absolute):
-        data = machine.files.read(absolute)
-        notebook = render_notebook(data)
-        if notebook is not None:
-            return _document_page(notebook, offset, limit, size=len(data))
+    data = machine.files.read(absolute) if machine.files.is_file(absolute) else b""
+    if data and (document := document_text(absolute, data)) is not None:
+        return _document_page(document, offset, limit, size=len(data))
     if error := rules.binary_error(path, absolute) or rules.secret_error(absolute):
         return {"error": error}
     repeated = machine.reads.repeated(path, absolute, offset, limit, machine.files)

@@ -5,10 +5,10 @@ Source: hermes-agent 0.19, tools/terminal_tool.py, tools/file_tools.py, tools/bi
 
 from __future__ import annotations
 
-import importlib
 import posixpath
 import re
-from typing import Any
+
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 __all__ = [
     "BINARY_EXTENSIONS",
@@ -24,21 +24,19 @@ __all__ = [
 ]
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
-_WRAPPER = re.compile(r"(?:^|[;&|]|\$\()\s*(?:nohup|disown|setsid)\b", re.IGNORECASE | re.MULTILINE)
-_AMPERSAND = re.compile(r"\s&(?:\s|\s*(?:#.*)?$)")
-_SERVER = re.compile(
-    r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:dev|start|serve|watch)\b"
-    r"|\bdocker\s+compose\s+up\b|\bnext\s+dev\b|\bvite(?:\s|$)|\b(?:nodemon|uvicorn|gunicorn)\b"
-    r"|\bpython3?\s+-m\s+http\.server\b",
+_MAY_WAIT = re.compile(
+    r"\b(?:nohup|disown|setsid|nodemon|uvicorn|gunicorn|vite|next\s+dev|compose\s+up|http\.server)\b|\s&(?![&>])"
+    r"|\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:dev|start|serve|watch)\b",
     re.IGNORECASE,
 )
+"""What a command has that hermes wants in the background: only such a command is worth loading hermes for."""
 _MAY_BE_BLOCKED = re.compile(
     r"\brm\s+(?:-\S+\s+)*(?:/[./*]*(?:[\s)`;|&]|$)|/(?:home|root|etc|usr|var|s?bin|boot|lib)\b|~|\$)|\bmkfs|\bdd\b.*of=/dev/"
     r"|>\s*/dev/(?!null|std|zero|tty|fd)|:\(\)|\bkill\s+(?:-\S+\s+)*-1\b|\b(?:shutdown|reboot|halt|poweroff|telinit)\b"
     r"|\binit\s+[06]|\bsystemctl\b|\bsudo\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a command on hermes' unconditional blocklist has, once its quotes are gone: only such a command is worth loading hermes for."""
+"""What a command on hermes' unconditional blocklist has, once its quotes are gone."""
 _QUOTES = re.compile(r"[\\'\"]")
 _NOT_IN_WORKDIR = re.compile(r"[^A-Za-z0-9/\\:_\-.~ +@=,]")
 _JOINED = re.compile(r"\|\||&&|[|;]")
@@ -67,14 +65,6 @@ BINARY_EXTENSIONS = frozenset(
     " .rlib .sqlite .sqlite3 .db .mdb .idx .psd .ai .eps .sketch .fig .xd .blend .3ds .max .swf .fla .lockb .dat .data".split()
 )
 """Endings of names that hermes takes for binary files."""
-_DEVICES = frozenset(
-    {f"/dev/{name}" for name in ("zero", "random", "urandom", "full", "stdin", "tty", "console", "stdout", "stderr")}
-    | {f"/dev/fd/{number}" for number in range(3)}
-)
-_PROCESS_FILES = (
-    *("fd/0", "fd/1", "fd/2", "environ", "cmdline", "maps", "smaps", "smaps_rollup"),
-    *("numa_maps", "mem", "auxv", "pagemap"),
-)
 _SYSTEM = ("/etc/", "/boot/", "/usr/lib/systemd/", "/private/etc/", "/private/var/")
 _SOCKETS = ("/var/run/docker.sock", "/run/docker.sock")
 _SECRETS = frozenset({".env", ".env.local", ".env.development", ".env.production", ".env.test", ".env.staging", ".envrc"})
@@ -83,34 +73,18 @@ _HOME_DIRECTORIES = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".c
 
 
 def background_guidance(command: str) -> str | None:
-    """Return why hermes does not run a command in the foreground, or None when it does."""
-    normalized = " ".join(command.lower().split())
-    if " --help" in normalized or " --version" in normalized or normalized.endswith((" -h", " -v")):
+    """Return why hermes does not run a command in the foreground, or None when it does; hermes itself decides."""
+    if not _MAY_WAIT.search(_QUOTED.sub("", command)):
         return None
-    bare = _QUOTED.sub(lambda quoted: quoted[0][0] * 2, command)
-    if _WRAPPER.search(bare):
-        return (
-            "Foreground command uses shell-level background wrappers (nohup/disown/setsid). Use terminal(background=true) so "
-            "Hermes can track the process, then run readiness checks and tests in separate commands."
-        )
-    if _AMPERSAND.search(bare):
-        return (
-            "Foreground command uses '&' backgrounding. Use terminal(background=true) for long-lived processes, then run health "
-            "checks and tests in follow-up terminal calls."
-        )
-    if _SERVER.search(bare):
-        return (
-            "This foreground command appears to start a long-lived server/watch process. Run it with background=true, verify "
-            "readiness (health endpoint/log signal), then execute tests in a separate command."
-        )
-    return None
+    guidance = hermes_module("tools.terminal_tool")._foreground_background_guidance(command)  # noqa: SLF001
+    return None if guidance is None else str(guidance)
 
 
 def blocked_error(command: str) -> str | None:
     """Return why hermes never runs a command, whoever asks for it, or None; hermes itself decides."""
     if not _MAY_BE_BLOCKED.search(_QUOTES.sub("", command)):
         return None
-    approval: Any = importlib.import_module("tools.approval")
+    approval = hermes_module("tools.approval")
     is_blocked, what = approval.detect_hardline_command(command)
     if is_blocked:
         return str(approval._hardline_block_result(what)["message"])  # noqa: SLF001 - hermes has no public name for its text
@@ -135,8 +109,7 @@ def workdir_error(workdir: str) -> str | None:
 
 def device_error(path: str, absolute: str) -> str | None:
     """Return why hermes does not read a device, or None. ``path``: as it was asked for."""
-    is_process = absolute.startswith("/proc/") and absolute.endswith(tuple(f"/{name}" for name in _PROCESS_FILES))
-    if absolute not in _DEVICES and not is_process:
+    if not absolute.startswith(("/dev/", "/proc/")) or not hermes_module("tools.file_tools")._is_blocked_device_path(absolute):  # noqa: SLF001
         return None
     return f"Cannot read '{path}': this is a device file that would block or produce infinite output."
 

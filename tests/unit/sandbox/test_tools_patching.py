@@ -290,7 +290,7 @@ def test_project_module_in_the_way_of_hermes_is_named(machine, monkeypatch):
 
     assert str(caught.value) == (
         "hermes-agent's module tools.fuzzy_match cannot be imported: No module named 'tools.fuzzy_match'; 'tools' is not a package.\n"
-        "  expected  the package `tools` of hermes-agent, which the sandbox's `patch` uses\n"
+        "  expected  the package `tools` of hermes-agent, not a module of the project\n"
         "  seen      no package of that name\n"
         "  fix       rename the project's module `tools`, or keep its directory off sys.path; is hermes-agent installed?"
     )

