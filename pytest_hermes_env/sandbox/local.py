@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+import pytest
+
 from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.sandbox import sessions
@@ -27,7 +29,6 @@ from pytest_hermes_env.sandbox.fake import FakeSandbox
 from pytest_hermes_env.sandbox.leftovers import claim, remove_leftovers
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.local_cell import local_plan
-from pytest_hermes_env.sandbox.local_changes import changed_variables, remove_tree
 from pytest_hermes_env.sandbox.local_machine import LocalMachine
 from pytest_hermes_env.sandbox.machine_independence import VARIABLES
 
@@ -237,7 +238,7 @@ class LocalSandbox:
             directory = self._directories.pop(task_id, "")
         sessions.close_session(task_id, directory)
         if directory:
-            remove_tree(Path(directory))
+            _remove_tree(Path(directory))
 
     def _directory_for(self, task_id: str, root: Path) -> str:
         self._directories[task_id] = tempfile.mkdtemp(prefix="rollout-", dir=root / "tmp")
@@ -247,7 +248,7 @@ class LocalSandbox:
         """Create everything, and register its removal in ``resources``."""
         remove_leftovers(Path(tempfile.gettempdir()), PREFIX, _remove_leftover)
         base = Path(os.path.realpath(tempfile.mkdtemp(prefix=PREFIX)))
-        resources.callback(remove_tree, base)
+        resources.callback(_remove_tree, base)
         resources.callback(claim(base))
         plan = local_plan(base, self._limits, self._project)
         self._root = base / "world"
@@ -256,7 +257,7 @@ class LocalSandbox:
         variables = {"HOME": str(self.home), "TMPDIR": str(self.temporary), MARK: str(self.root), **self._variables}
         bash = shutil.which("bash") or "/bin/bash"
         self._shell = write_shell(base / "bin", bash=bash, enter_command=enter_command, variables=variables)
-        resources.enter_context(changed_variables(self._changes()))
+        self._set_variables(resources)
         self._tag = tag_descendants()
         resources.callback(self._end_sessions)
 
@@ -276,10 +277,10 @@ class LocalSandbox:
         resources.callback(self._cell.stop)
         return self._cell.enter_command()
 
-    def _changes(self) -> dict[str, str | None]:
-        """Return the variables of the test process with which hermes works in the sandbox; None unsets one."""
+    def _set_variables(self, resources: contextlib.ExitStack) -> None:
+        """Set the variables of the test process with which hermes works in the sandbox; None unsets one."""
         temporary = str(self.temporary)
-        return {
+        variables = {
             "PATH": f"{self._shell.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "SHELL": str(self._shell),
             "TMPDIR": temporary,
@@ -291,6 +292,11 @@ class LocalSandbox:
             "HERMES_REAL_HOME": str(self.home),
             **VARIABLES,
         }
+        changes = resources.enter_context(pytest.MonkeyPatch.context())
+        for name, value in variables.items():
+            changes.delenv(name, raising=False)
+            if value is not None:
+                changes.setenv(name, value)
 
     def _end_sessions(self) -> None:
         """Kill all processes of the sandbox, and remove its sessions from hermes."""
@@ -323,7 +329,18 @@ def _remove_leftover(base: Path) -> None:
     """Remove a sandbox whose test process was killed, and kill its processes."""
     root = os.path.realpath(base / "world")
     kill_all(root, mark=f"{MARK}={root}")
-    remove_tree(base)
+    _remove_tree(base)
+
+
+def _remove_tree(directory: Path) -> None:
+    """Remove a directory with everything in it, including directories that commands made inaccessible."""
+    for place, names, _ in os.walk(directory):
+        for name in names:
+            inner = os.path.join(place, name)
+            if not os.path.islink(inner):
+                with contextlib.suppress(OSError):
+                    os.chmod(inner, 0o700)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 def _outside_text(root: Path, directory: str, task_id: str) -> str:

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from pytest_hermes_env.sandbox.confinement import available
-from pytest_hermes_env.sandbox.files import Files, Node
-from pytest_hermes_env.sandbox.real_shell import Entry, Ran, RealShell
+from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.node import Node
+from pytest_hermes_env.sandbox.real_shell import Ran, RealShell
 from pytest_hermes_env.sandbox.unconfined_shell import UnconfinedShell
 from pytest_hermes_env.types import RealToolsUse
 
@@ -213,12 +214,12 @@ class RealLines:
     def _wanted(self) -> dict[str, Node]:
         return {**self._links, **{path: node for path, node in self.files.nodes.items() if path != "/"}}
 
-    def _to_write(self) -> dict[str, Entry | None]:
+    def _to_write(self) -> dict[str, Node | None]:
         """Return what differs from the cell's copy: removals from the leaves up, then everything else from the root down."""
         wanted = self._wanted()
         removed = sorted((path for path in self._there if path not in wanted), reverse=True)
         added = sorted(path for path, node in wanted.items() if self._there.get(path) is not node)
-        return {**dict.fromkeys(removed), **{path: _entry(wanted[path]) for path in added}}
+        return {**dict.fromkeys(removed), **{path: wanted[path] for path in added}}
 
     def _take_over(self, ran: Ran) -> None:
         existing = self.files.nodes
@@ -227,7 +228,7 @@ class RealLines:
             if path in existing:
                 self.files.note_read(path)
         changed = {path: entry for path, entry in ran.changed.items() if path != "/" and path not in self._links}
-        self.files.take_over({path: None if entry is None else _node(entry) for path, entry in changed.items()})
+        self.files.take_over(changed)
         for path in read:
             if path in self.files.nodes:
                 self.files.note_read(path)
@@ -236,11 +237,3 @@ class RealLines:
 
 def _way_out(use: RealToolsUse) -> str:
     return f"real_tools={use!r} where the test creates the sandbox, else --hermes-real-tools={use}"
-
-
-def _entry(node: Node) -> Entry:
-    return Entry(kind=node.kind, data=node.data, target=node.target, mode=node.mode, changed_ns=node.changed_ns)
-
-
-def _node(entry: Entry) -> Node:
-    return Node(kind=entry.kind, data=entry.data, target=entry.target, mode=entry.mode, changed_ns=entry.changed_ns)

@@ -10,33 +10,23 @@ import re
 import signal
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.confinement import Confinement, available
 from pytest_hermes_env.sandbox.limits import Limits
+from pytest_hermes_env.sandbox.node import Node
 from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
 
-__all__ = ["Entry", "Ran", "RealShell", "exported"]
+__all__ = ["Ran", "RealShell", "exported", "wire_form"]
 
 TIMED_OUT = 124
 NOISE = (b"cannot set terminal process group", b"no job control in this shell")
 _EXPORT = re.compile(r"""declare -\w*x\w* (\w+)(?:=("(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'))?\n""", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
 _LETTERS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "E": "\x1b"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One path of the tree. ``target``: of a link. ``changed_ns``: the time of its last change, 0 for now."""
-
-    kind: Literal["file", "directory", "link"]
-    data: bytes = b""
-    target: str = ""
-    mode: int = 0o644
-    changed_ns: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +40,7 @@ class Ran:
     exit_code: int
     cwd: str
     variables: Mapping[str, str]
-    changed: Mapping[str, Entry | None]
+    changed: Mapping[str, Node | None]
     read: frozenset[str]
     timed_out: bool = False
     limit: str = ""
@@ -72,7 +62,7 @@ class RealShell:
         *,
         cwd: str,
         variables: Mapping[str, str],
-        changed: Mapping[str, Entry | None],
+        changed: Mapping[str, Node | None],
         timeout: float,
         stdin: bytes = b"",
     ) -> Ran:
@@ -95,7 +85,7 @@ class RealShell:
             limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
         )
 
-    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Entry | None]) -> int:
+    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Node | None]) -> int:
         """Start a line in the background and return its process id."""
         entries, blobs = _packed(changed)
         request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "changed": entries}
@@ -157,18 +147,23 @@ def _given(variables: Mapping[str, str], cwd: str) -> dict[str, str]:
     return {**variables, **lowered, "PWD": cwd}
 
 
-def _packed(changed: Mapping[str, Entry | None]) -> tuple[dict[str, Any], list[bytes]]:
+def _packed(changed: Mapping[str, Node | None]) -> tuple[dict[str, Any], list[bytes]]:
     entries: dict[str, Any] = {}
     blobs: list[bytes] = []
-    for path, entry in changed.items():
-        entries[path] = entry and {**asdict(entry), "data": len(blobs)}
-        if entry is not None:
-            blobs.append(entry.data)
+    for path, node in changed.items():
+        entries[path] = node and wire_form(node, len(blobs))
+        if node is not None:
+            blobs.append(node.data)
     return entries, blobs
 
 
-def _unpacked(entry: Mapping[str, Any], contents: list[bytes]) -> Entry:
-    return Entry(**{**entry, "data": contents[entry["data"]] if "data" in entry else b""})
+def wire_form(node: Node, content: int) -> dict[str, Any]:
+    """Return what a cell has to know of a path; ``content`` is the number of its content in a message."""
+    return {"kind": node.kind, "target": node.target, "mode": node.mode, "changed_ns": node.changed_ns, "data": content}
+
+
+def _unpacked(entry: Mapping[str, Any], contents: list[bytes]) -> Node:
+    return Node(**{**entry, "data": contents[entry["data"]] if "data" in entry else b""})
 
 
 def _exit_code(answer: Mapping[str, Any]) -> int:

@@ -16,7 +16,8 @@ from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
 from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, Sink, Source, State, Streams
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
-from pytest_hermes_env.sandbox.files import HOME, Files
+from pytest_hermes_env.sandbox.files import Files
+from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 

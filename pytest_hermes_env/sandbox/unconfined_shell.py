@@ -17,13 +17,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.sandbox.inside.tree import Tree
 from pytest_hermes_env.sandbox.limits import Limits
-from pytest_hermes_env.sandbox.real_shell import Entry, Ran, exported
+from pytest_hermes_env.sandbox.node import Node
+from pytest_hermes_env.sandbox.real_shell import Ran, exported, wire_form
 
 __all__ = ["UnconfinedShell"]
 
@@ -50,7 +50,7 @@ class UnconfinedShell:
         *,
         cwd: str,
         variables: Mapping[str, str],
-        changed: Mapping[str, Entry | None],
+        changed: Mapping[str, Node | None],
         timeout: float,
         stdin: bytes = b"",
     ) -> Ran:
@@ -80,7 +80,7 @@ class UnconfinedShell:
                 timed_out=timed_out,
             )
 
-    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Entry | None]) -> int:
+    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Node | None]) -> int:
         """Start a line in the background and return its process id."""
         with self._lock:
             self._write(changed)
@@ -139,21 +139,21 @@ class UnconfinedShell:
             start_new_session=True,
         )
 
-    def _write(self, changed: Mapping[str, Entry | None]) -> None:
+    def _write(self, changed: Mapping[str, Node | None]) -> None:
         self._names |= {path.split("/")[1] for path in changed}
         entries: dict[str, dict[str, Any] | None] = {}
         blobs: list[bytes] = []
         for path, entry in changed.items():
-            fields = None if entry is None else {**asdict(entry), "target": self._inward(entry.target), "data": len(blobs)}
-            entries[self._root + path] = fields
+            inward = None if entry is None else {**wire_form(entry, len(blobs)), "target": self._inward(entry.target)}
+            entries[self._root + path] = inward
             blobs += [entry.data] if entry else []
         self._tree.apply(entries, blobs)
 
-    def _entry(self, fields: Mapping[str, Any] | None, contents: list[bytes]) -> Entry | None:
+    def _entry(self, fields: Mapping[str, Any] | None, contents: list[bytes]) -> Node | None:
         if fields is None:
             return None
         data = contents[fields["data"]] if "data" in fields else b""
-        return Entry(**{**fields, "data": data, "target": self._outward(fields.get("target", ""))})
+        return Node(**{**fields, "data": data, "target": self._outward(fields.get("target", ""))})
 
     def _inward(self, text: str) -> str:
         """Return text whose paths to the machine's directories lead into the private one."""

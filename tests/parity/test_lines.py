@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,7 +64,7 @@ def installed() -> list[str]:
     return [line for line in (*ALL, *more) if line not in UNSTABLE]
 
 
-class Session:
+class Session(ABC):
     """A sandbox's session whose files and variables can be set back."""
 
     def __init__(self, context: Any) -> None:
@@ -80,13 +81,13 @@ class Session:
         answer = json.loads(answer.replace(self.base, "{base}"))
         return {**answer, "output": re.sub(r"\S*bash: line \d+: ", "bash: ", answer["output"]), "files": self.tree()}
 
+    @abstractmethod
     def set_back(self) -> None:
         """Prepare the next line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tree(self) -> dict[str, bytes | str | None]:
         """Return what is below the working directory: contents, links, None for directories."""
-        raise NotImplementedError
 
 
 class OnDisk(Session):

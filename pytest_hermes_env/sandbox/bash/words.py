@@ -6,6 +6,7 @@ Source: bash 5.2, parse.y and subst.c.
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from pytest_hermes_env.sandbox.bash.syntax import Expansion, Part, Script, Text, Word
@@ -36,16 +37,16 @@ def checked_name(name: str) -> str:
     return name
 
 
-class WordReader:
+class WordReader(ABC):
     """Reads words from a text; ``at`` is the next character."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
+    @abstractmethod
     def substituted_script(self) -> Script:
         """Read what follows ``$(``, to its end."""
-        raise NotImplementedError
 
     def word(self, *, is_value: bool = False) -> Word:
         """Read a word, which is empty if there is none. ``is_value``: of an assignment."""

@@ -19,8 +19,8 @@ from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.linting import lint, lint_change
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.writing import BOM, Written, is_dos, put, text_of, with_dos_lines
-from pytest_hermes_env.sandbox.files import HOME
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
+from pytest_hermes_env.sandbox.node import HOME
 
 __all__ = ["patch"]
 

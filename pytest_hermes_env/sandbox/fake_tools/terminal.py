@@ -77,11 +77,12 @@ class Fault(Exception):
 
 @dataclass(kw_only=True)
 class _Run:
-    """The state of one running line.
+    """The state of one running line. ``command`` is the line as it was given.
 
     ``missing``: unknown programs, and how often the line reached each. ``process``: the real line in the background.
     """
 
+    command: str
     line: str
     arguments: Mapping[str, Any]
     sandbox: InMemoryMachine
@@ -130,39 +131,35 @@ class Terminal:
         if workdir and (error := rules.workdir_error(str(workdir))):
             return _refused(error, "blocked")
         run = self._begin(command, arguments, sandbox)
-        return self._background(command, run) if background else self._foreground(command, run)
-
-    def _foreground(self, command: str, run: _Run) -> dict[str, Any] | str:
         try:
             outcome = self._enter(run) or self._line(run)
         except Fault as fault:
             if fault.error is not None:
                 raise fault.error from None
-            if fault.result is not None:
-                return cut_off(fault.result) if run.broken_json else dict(fault.result)
-            outcome = Outcome(output=f"{fault.timed_out}\n[Command timed out after {run.limit_s}s]", exit_code=TIMED_OUT)
+            result = self._after_fault(run, fault)
         else:
-            self._machine.shell = run.shell
-        result: dict[str, Any] = {"output": shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
-        if meaning := rules.exit_code_meaning(command, outcome.exit_code):
-            result["exit_code_meaning"] = meaning
+            result = self._started(run, outcome.output, outcome.exit_code) if background else self._ended(run, outcome)
         return cut_off(result) if run.broken_json else result
 
-    def _background(self, command: str, run: _Run) -> dict[str, Any] | str:
-        """Run a command in a separate shell, as a session that ``process`` reports: to its end, or in the background if it is real."""
-        try:
-            outcome = self._enter(run) or self._line(run)
-            output, exit_code = outcome.output, outcome.exit_code
-        except Fault as fault:
-            if fault.error is not None:
-                raise fault.error from None
-            if fault.result is not None:
-                return cut_off(fault.result) if run.broken_json else dict(fault.result)
-            output, exit_code = fault.timed_out or "", None
+    def _after_fault(self, run: _Run, fault: Fault) -> dict[str, Any]:
+        if fault.result is not None:
+            return dict(fault.result)
+        if run.arguments.get("background"):
+            return self._started(run, fault.timed_out or "", None)
+        text = f"{fault.timed_out}\n[Command timed out after {run.limit_s}s]"
+        return _shown(run, Outcome(output=text, exit_code=TIMED_OUT))
+
+    def _ended(self, run: _Run, outcome: Outcome) -> dict[str, Any]:
+        """Take over the session of a line in the foreground, and return its result."""
+        self._machine.shell = run.shell
+        return _shown(run, outcome)
+
+    def _started(self, run: _Run, output: str, exit_code: int | None) -> dict[str, Any]:
+        """Return the result for a line in the background: a session that ``process`` reports, which has ended unless it is real."""
         notify = bool(run.arguments.get("notify_on_complete", False))
         patterns = tuple(run.arguments.get("watch_patterns") or ())
         session = self._machine.processes.start(
-            command,
+            run.command,
             cwd=run.shell.cwd,
             pid=run.process.number if run.process else None,
             output=without_escapes(output),
@@ -182,14 +179,14 @@ class Terminal:
             result["notify_on_complete"] = True
         elif patterns:
             result["watch_patterns"] = list(patterns)
-        return cut_off(result) if run.broken_json else result
+        return result
 
     def _begin(self, command: str, arguments: Mapping[str, Any], sandbox: InMemoryMachine) -> _Run:
         line = command
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
         shell = self._machine.shell.copy(self._machine.files)
-        return _Run(line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
+        return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
 
     def _enter(self, run: _Run) -> Outcome | None:
         """Change to the working directory of the call, if it has one; return the outcome if that fails."""
@@ -341,6 +338,13 @@ class Terminal:
         if answer.timed_out:
             raise Fault(timed_out=outcome.output)
         return outcome
+
+
+def _shown(run: _Run, outcome: Outcome) -> dict[str, Any]:
+    result: dict[str, Any] = {"output": shown(outcome.output), "exit_code": outcome.exit_code, "error": None}
+    if meaning := rules.exit_code_meaning(run.command, outcome.exit_code):
+        result["exit_code_meaning"] = meaning
+    return result
 
 
 def _outcome(answer: Answer, call: CommandCall) -> Outcome:

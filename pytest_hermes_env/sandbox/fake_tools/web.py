@@ -21,7 +21,7 @@ from pytest_hermes_env.errors import UsageError, shorten
 from pytest_hermes_env.failures import Problem
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.node import HOME
 from pytest_hermes_env.sandbox.sandbox_errors import unknown_page
 
 __all__ = ["WEB_TOOLS", "Page", "Web", "without_web"]

@@ -15,7 +15,7 @@ from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.linting import lint_change, refusal
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
 from pytest_hermes_env.sandbox.fake_tools.read_tracker import UNCHANGED
-from pytest_hermes_env.sandbox.files import HOME
+from pytest_hermes_env.sandbox.node import HOME
 
 __all__ = ["BOM", "SHELL", "Written", "is_dos", "put", "text_of", "with_dos_lines", "write_file"]
 

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.confinement import Confinement
-from pytest_hermes_env.sandbox.real_shell import Entry, Ran, RealShell
+from pytest_hermes_env.sandbox.node import HOME, Node
+from pytest_hermes_env.sandbox.real_shell import Ran, RealShell
 
 VARIABLES = {
     "HOME": "/root",
@@ -26,7 +27,7 @@ class Lines:
         self.shell = shell
 
     def run(
-        self, command: str, files: Mapping[str, Entry | None] | None = None, *, timeout: float = 60, stdin: bytes = b""
+        self, command: str, files: Mapping[str, Node | None] | None = None, *, timeout: float = 60, stdin: bytes = b""
     ) -> Ran:
         return self.shell.run(command, cwd="/root", variables=VARIABLES, changed=files or {}, timeout=timeout, stdin=stdin)
 
@@ -39,9 +40,9 @@ def bash(confinement: Confinement) -> Iterator[Lines]:
     shell.close()
 
 
-def text(content: str, mode: int = 0o644) -> Entry:
+def text(content: str, mode: int = 0o644) -> Node:
     """A file."""
-    return Entry(kind="file", data=content.encode(), mode=mode)
+    return Node(kind="file", data=content.encode(), mode=mode)
 
 
 def states(ran: Ran) -> dict[str, tuple[str, bytes, str, int] | None]:
@@ -76,7 +77,7 @@ def test_only_what_differs_goes_over(bash):
     """Files, directories, links and modes, in both directions; nothing is said of what stayed."""
     first = bash.run(
         "cat a/b; ls -l a | tail -1 | cut -c1-10; readlink l; echo new > n; chmod 700 a/b; rm gone; ln -s n m; mkdir -p d/e; touch same",
-        {"/root/a/b": text("b\n", 0o755), "/root/l": Entry(kind="link", target="a/b"), "/root/gone": text("x")},
+        {f"{HOME}/a/b": text("b\n", 0o755), f"{HOME}/l": Node(kind="link", target="a/b"), f"{HOME}/gone": text("x")},
     )
     second = bash.run("rm -r d; mv n o; cat a/b", {"/root/a/b": text("other\n", 0o755), "/root/m": None})
 
@@ -113,7 +114,7 @@ def test_files_that_were_read_are_named(bash):
 def test_times_go_over(bash):
     """Make and git look at them."""
     at = 1_700_000_000_123_456_789
-    given = Entry(kind="file", data=b"", changed_ns=at)
+    given = Node(kind="file", data=b"", changed_ns=at)
 
     ran = bash.run("stat -c %Y f; touch -d @1600000000 g; cp -p f h", {"/root/f": given})
 
