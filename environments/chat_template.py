@@ -44,7 +44,7 @@ class ChatTemplate:
         options.setdefault("add_generation_prompt", not messages or messages[-1].get("role") != "assistant")
         try:
             text = self.tokenizer.apply_chat_template(
-                [_with_argument_objects(message) for message in messages], tools=tools or None, tokenize=False, **options
+                [_as_templates_expect(message) for message in messages], tools=tools or None, tokenize=False, **options
             )
         except Exception as error:
             raise TemplateProblem(self._failure(messages, error)) from error
@@ -195,11 +195,17 @@ def _text_not_in(messages: Sequence[Message]) -> str:
     return word
 
 
-def _with_argument_objects(message: Message) -> Message:
-    """Return a message whose calls have objects as arguments, as chat templates expect; anything but a JSON object stays text."""
-    if not message.get("tool_calls"):
-        return message
-    return {**message, "tool_calls": [_with_argument_object(call) for call in message["tool_calls"]]}
+def _as_templates_expect(message: Message) -> Message:
+    """Return a message with text as its content and objects as the arguments of its calls.
+
+    Parts that are all text are joined, as in vLLM. Arguments that are not a JSON object stay text.
+    """
+    content = message.get("content")
+    if isinstance(content, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in content):
+        message = {**message, "content": "\n".join(part["text"] for part in content)}
+    if message.get("tool_calls"):
+        message = {**message, "tool_calls": [_with_argument_object(call) for call in message["tool_calls"]]}
+    return message
 
 
 def _with_argument_object(call: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _KEYS_BESIDE_ARGUMENTS = {"name", "id"}
 
 
 def read_envelope(
-    text: str, *, argument_keys: tuple[str, ...] = ("arguments",), needs_arguments: bool = False, call_id: str | None = None
+    text: str, *, argument_keys: tuple[str, ...] = ("arguments",), needs_arguments: bool = False
 ) -> ChatCompletionMessageToolCall | None:
     """Return the call in a JSON text, or None.
 
@@ -31,7 +31,7 @@ def read_envelope(
         if needs_arguments or not value.keys() <= _KEYS_BESIDE_ARGUMENTS:
             return None
         arguments = {}
-    return tool_call(value.get("name"), _object_in(arguments) or json_text(arguments), call_id)
+    return tool_call(value.get("name"), _object_in(arguments) or json_text(arguments))
 
 
 def _object_in(arguments: Any) -> str | None:

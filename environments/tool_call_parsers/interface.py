@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import uuid
+import os
+import string
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -19,6 +20,9 @@ ToolSchemas: TypeAlias = Sequence[dict[str, Any]] | None
 """The offered tools in OpenAI's format; None when they are not known."""
 
 
+_ID_CHARACTERS = string.ascii_letters + string.digits
+
+
 class ToolCallParser(ABC):
     """Reads the tool calls in one model family's raw output."""
 
@@ -32,8 +36,8 @@ class ToolCallParser(ABC):
 
 
 def new_id() -> str:
-    """Return an id for a call of a format without ids."""
-    return f"call_{uuid.uuid4().hex[:24]}"
+    """Return an id for a call of a format without ids: nine letters and digits, because Mistral's template refuses others."""
+    return "".join(_ID_CHARACTERS[byte % len(_ID_CHARACTERS)] for byte in os.urandom(9))
 
 
 def tool_call(name: object, arguments: str | None, call_id: str | None = None) -> ChatCompletionMessageToolCall | None:

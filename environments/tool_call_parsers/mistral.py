@@ -6,9 +6,7 @@ digits: the family's chat templates reject any other.
 
 from __future__ import annotations
 
-import os
 import re
-import string
 
 from openai.types.chat.chat_completion_message_tool_call import ChatCompletionMessageToolCall
 
@@ -27,7 +25,6 @@ _NAME = re.compile(r"\s*([^\s\[\]{}<>\"'`]+)\s*")
 _CALL_ID = re.compile(r"\[CALL_ID\]\s*[A-Za-z0-9]*\s*")
 _ARGS = "[ARGS]"
 _ELEMENT = re.compile(r"[\[,]\s*(?=\{)")
-_ID_CHARACTERS = string.ascii_letters + string.digits
 
 
 class MistralToolCallParser(ToolCallParser):
@@ -36,10 +33,6 @@ class MistralToolCallParser(ToolCallParser):
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
         """Return content and calls. Arguments after a name are corrected by the tool's schema, as vLLM does."""
         return find_calls(text, _MARKERS, lambda *at: _read(text, tools, *at), _THINK_TAGS)
-
-
-def _new_id() -> str:
-    return "".join(_ID_CHARACTERS[byte % len(_ID_CHARACTERS)] for byte in os.urandom(9))
 
 
 def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -> Reading | None:
@@ -51,7 +44,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
         return _read_array(text, start, body)
     if text.startswith("{", body):
         end = end_of_json(text, body)
-        call = None if end < 0 else read_envelope(text[body:end], call_id=_new_id())
+        call = None if end < 0 else read_envelope(text[body:end])
         return Reading(calls=[call], end=end, spans=[(start, end)]) if call else no_call(text, inside, end)
     return _read_named(text, tools, start, inside)
 
@@ -70,7 +63,7 @@ def _read_named(text: str, tools: ToolSchemas, start: int, inside: int) -> Readi
     if end < 0:
         return no_call(text, inside, end)
     arguments = corrected_arguments(text[position:end], parameters_of(tools, name.group(1)))
-    call = tool_call(name.group(1), arguments, _new_id())
+    call = tool_call(name.group(1), arguments)
     return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
 
 
@@ -122,7 +115,7 @@ class _Array:
         """Return the end of the object at ``start`` if it is a call."""
         end = end_of_json(self._text, start, self._braces)
         self.data_until = max(self.data_until, len(self._text) if end == CUT_OFF else end)
-        call = None if end < 0 else read_envelope(self._text[start:end], call_id=_new_id(), needs_arguments=needs_arguments)
+        call = None if end < 0 else read_envelope(self._text[start:end], needs_arguments=needs_arguments)
         if call is None:
             return None
         self.found.append((start, end, call))

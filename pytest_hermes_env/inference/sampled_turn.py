@@ -55,6 +55,7 @@ class TokenSampler:
     def __init__(self, tokenizer: Tokenizer, template: Template, family: str) -> None:
         self._tokenizer = tokenizer
         self._write_calls = call_format(family)
+        self._thought_form = self._write_calls.thought or template.thought
         self.template = template
         self.family = family
         self._ends = {end: self._id_of(end) for end in (template.end, template.end_of_calls)}
@@ -85,11 +86,10 @@ class TokenSampler:
         cuts = [0, *(place for place, token in enumerate(ids) if token in special), len(ids)]
         return "".join([self._decode_part(tuple(ids[start:end])) for start, end in pairwise(cuts)])
 
-    def text_of(self, turn: Turn, *, earlier_calls: int = 0) -> str:
-        """Return the turn as a model of the family writes it, without the end-of-turn token."""
+    def text_of(self, turn: Turn, *, prompt: str = "", earlier_calls: int = 0) -> str:
+        """Return the turn as a model of the family writes it after ``prompt``, without the end-of-turn token."""
         template, said, calls = self.template, turn.only(Say), turn.every(Call)
-        thought = turn.only(Think)
-        text = template.no_thought if thought is None else template.thought.replace("{}", thought.text)
+        text = self._thought(turn.only(Think), prompt)
         answer = "" if said is None else said.text
         if answer:
             text += template.before_answer + answer
@@ -99,15 +99,25 @@ class TokenSampler:
             text += self._write_calls(calls, earlier_calls)
         return text
 
-    def sample(self, turn: Turn, *, earlier_calls: int = 0, max_tokens: int | None = None) -> Sample:
+    def _thought(self, thought: Think | None, prompt: str) -> str:
+        """Return the think block, or what is left of it if the prompt opened it: its rest, or nothing if it is closed as well."""
+        form = self._thought_form
+        opening, _, closing = (part.strip() for part in form.partition("{}"))
+        if prompt.rstrip().endswith(opening):
+            rest = form.replace("{}", "" if thought is None else thought.text).lstrip().removeprefix(opening)
+            return rest.removeprefix("\n") if prompt.endswith("\n") else rest
+        if thought is not None:
+            return form.replace("{}", thought.text)
+        return "" if prompt.rstrip().endswith(closing) else self.template.no_thought
+
+    def sample(self, turn: Turn, *, prompt: str = "", earlier_calls: int = 0, max_tokens: int | None = None) -> Sample:
         """Return the tokens of the turn, truncated to ``max_tokens``.
 
         Raises: more drift than the text allows → ScriptError.
         """
         how = turn.only(Sampled) or DEFAULT_SAMPLING
-        ids = list(
-            self._tokenizer.encode(_encodable(self.text_of(turn, earlier_calls=earlier_calls)), add_special_tokens=False).ids
-        )
+        text = _encodable(self.text_of(turn, prompt=prompt, earlier_calls=earlier_calls))
+        ids = list(self._tokenizer.encode(text, add_special_tokens=False).ids)
         if how.drift:
             ids = self._drifted(ids, how.drift)
         if how.broken_utf8:

@@ -7,6 +7,7 @@ Standard library only: the mock model reads this table before it loads a tokeniz
 # ruff: noqa: RUF001 -- DeepSeek writes its tokens with these characters
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ __all__ = [
 
 DEFAULT_TEMPLATE = "chatml"
 TEMPLATE_DIRECTORY = Path(__file__).parent / "chat_templates"
-Results: TypeAlias = Literal["plain", "tagged", "json", "named"]
+Results: TypeAlias = Literal["plain", "tagged", "JSON", "after its id", "named"]
 Thinking: TypeAlias = Literal["kept", "stripped before the last user message", "stripped always"]
 
 
@@ -57,7 +58,9 @@ class Template:
 
     thinking: Thinking = "kept"
     """Which ``<think>`` blocks of earlier answers the template keeps."""
-    tools: Literal["in the system message", "before the last user message", "not at all"] = "in the system message"
+    tools: Literal["in the system message", "in the first user message", "before the last user message", "not at all"] = (
+        "in the system message"
+    )
     trims: bool = False
     """Whether the template strips whitespace around messages, which changes an answer that ends with some."""
 
@@ -71,9 +74,13 @@ class Template:
     """Text at the beginning of a message → its role; ``tools`` for a part that only declares tools."""
     closings: tuple[str, ...] = ()
     results: Results = "plain"
-    """How a tool result is written: as it is, in ``<tool_response>``, as JSON with the id of its call, or with the tool's name."""
+    """How a tool result is written: as it is, in ``<tool_response>``, as a JSON string, or after the id of its call or its name."""
     tools_heading: str | None = None
-    """The text that begins the tool declarations in a system message."""
+    """The text that begins the tool declarations in a message."""
+    preamble: str = r"\A(?!)"
+    """A pattern of what the template itself writes at the beginning of a system message."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Values that the source uses. ``opening``: the tag with which it opens the thought of the next answer."""
 
 
 def template_named(name: str) -> Template:
@@ -100,7 +107,9 @@ def chat_template(template: Template) -> str | None:
     """Return the Jinja source, or None for a tokenizer without a chat template."""
     if template.source is None:
         return None
-    return "".join((TEMPLATE_DIRECTORY / name).read_text(encoding="utf-8") for name in ("_macros.jinja", template.source))
+    values = [f"{{%- set {name} = {json.dumps(value)} -%}}" for name, value in template.variables.items()]
+    files = [(TEMPLATE_DIRECTORY / name).read_text(encoding="utf-8") for name in ("_macros.jinja", template.source)]
+    return "".join([*values, *files])
 
 
 HERMES_MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
@@ -123,15 +132,85 @@ _CHATML = Template(
     tools_heading="# Tools",
 )
 
+_DEEPSEEK = Template(
+    name="deepseek",
+    family="deepseek_v3",
+    relatives=("deepseek_v3_1", "deepseek_v31"),
+    end="<｜end▁of▁sentence｜>",
+    end_of_calls="<｜end▁of▁sentence｜>",
+    eos="<｜end▁of▁sentence｜>",
+    pad="<｜▁pad▁｜>",
+    begin="<｜begin▁of▁sentence｜>",
+    special=("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
+    marks=(
+        "<think>",
+        "</think>",
+        "<｜User｜>",
+        "<｜Assistant｜>",
+        "<｜tool▁calls▁begin｜>",
+        "<｜tool▁calls▁end｜>",
+        "<｜tool▁call▁begin｜>",
+        "<｜tool▁call▁end｜>",
+        "<｜tool▁outputs▁begin｜>",
+        "<｜tool▁outputs▁end｜>",
+        "<｜tool▁output▁begin｜>",
+        "<｜tool▁output▁end｜>",
+        "<｜tool▁sep｜>",
+    ),
+    source="deepseek.jinja",
+    thinking="stripped always",
+    openings={
+        "<｜begin▁of▁sentence｜>": "system",
+        "<｜User｜>": "user",
+        "<｜Assistant｜>": "assistant",
+        "<｜tool▁output▁begin｜>": "tool",
+        "<｜tool▁outputs▁end｜>": "assistant",
+    },
+    closings=("<｜tool▁outputs▁begin｜>", "<｜end▁of▁sentence｜>", "<｜tool▁output▁end｜>\n", "<｜tool▁output▁end｜>"),
+    tools_heading="## Tools",
+)
+
+_GLM = Template(
+    name="glm",
+    family="glm45",
+    end="<|user|>",  # its models end a turn with the first token of the next one
+    end_of_calls="<|observation|>",
+    eos="<|endoftext|>",
+    pad="<|endoftext|>",
+    special=("<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"),
+    marks=(*HERMES_MARKS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    source="glm.jinja",
+    thinking="stripped before the last user message",
+    trims=True,
+    thought="\n<think>{}</think>",
+    no_thought="\n<think></think>",
+    before_answer="\n",
+    before_calls="\n",
+    openings={"<|system|>\n": "system", "<|user|>\n": "user", "<|assistant|>": "assistant", "<|observation|>": "tool"},
+    results="tagged",
+    tools_heading="# Tools",
+    variables={"gap": "\n", "no_thought": "\n<think></think>"},
+)
+
 _EVERY = (
     _CHATML,
     replace(
         _CHATML,
         name="qwen3",
-        relatives=("qwen", "qwen3_coder"),
+        relatives=("qwen",),
         source="qwen3.jinja",
         thinking="stripped before the last user message",
         thought="<think>\n{}\n</think>\n\n",
+    ),
+    replace(
+        _CHATML,
+        name="qwen3_5",
+        family="qwen3_coder",
+        source="qwen3_5.jinja",
+        thinking="stripped before the last user message",
+        trims=True,
+        thought="<think>\n{}\n</think>\n\n",
+        before_calls="\n\n",
     ),
     Template(
         name="mistral",
@@ -153,9 +232,12 @@ _EVERY = (
             "[/AVAILABLE_TOOLS]",
             "[TOOL_CALLS]",
             "[TOOL_RESULTS]",
+            "[TOOL_CONTENT]",
             "[/TOOL_RESULTS]",
         ),
+        marks=("[THINK]", "[/THINK]"),
         source="mistral.jinja",
+        thought="[THINK]{}[/THINK]",
         tools="before the last user message",
         openings={
             "[SYSTEM_PROMPT]": "system",
@@ -166,7 +248,7 @@ _EVERY = (
             "[/TOOL_RESULTS]": "assistant",
         },
         closings=("[/SYSTEM_PROMPT]", "[/AVAILABLE_TOOLS]", "</s>"),
-        results="json",
+        results="after its id",
     ),
     Template(
         name="llama3",
@@ -188,6 +270,7 @@ _EVERY = (
             "<|python_tag|>",
         ),
         source="llama3.jinja",
+        tools="in the first user message",
         trims=True,
         before_calls="<|python_tag|>",
         openings={
@@ -195,65 +278,24 @@ _EVERY = (
             for header, role in {"system": "system", "user": "user", "assistant": "assistant", "ipython": "tool"}.items()
         },
         closings=("<|eot_id|>", "<|eom_id|>"),
-        tools_heading="Environment: ipython",
+        results="JSON",
+        preamble=r"\A(?:Environment: ipython\n)?Cutting Knowledge Date: .*\nToday Date: .*\n\n",
+        tools_heading="Given the following functions",
     ),
-    Template(
-        name="deepseek",
-        family="deepseek_v3",
-        relatives=("deepseek_v3_1", "deepseek_v31"),
-        end="<｜end▁of▁sentence｜>",
-        end_of_calls="<｜end▁of▁sentence｜>",
-        eos="<｜end▁of▁sentence｜>",
-        pad="<｜▁pad▁｜>",
-        begin="<｜begin▁of▁sentence｜>",
-        special=("<｜▁pad▁｜>", "<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
-        marks=(
-            "<think>",
-            "</think>",
-            "<｜User｜>",
-            "<｜Assistant｜>",
-            "<｜tool▁calls▁begin｜>",
-            "<｜tool▁calls▁end｜>",
-            "<｜tool▁call▁begin｜>",
-            "<｜tool▁call▁end｜>",
-            "<｜tool▁outputs▁begin｜>",
-            "<｜tool▁outputs▁end｜>",
-            "<｜tool▁output▁begin｜>",
-            "<｜tool▁output▁end｜>",
-            "<｜tool▁sep｜>",
-        ),
-        source="deepseek.jinja",
-        thinking="stripped always",
-        openings={
-            "<｜begin▁of▁sentence｜>": "system",
-            "<｜User｜>": "user",
-            "<｜Assistant｜>": "assistant",
-            "<｜tool▁output▁begin｜>": "tool",
-            "<｜tool▁outputs▁end｜>": "assistant",
-        },
-        closings=("<｜tool▁outputs▁begin｜>", "<｜end▁of▁sentence｜>", "<｜tool▁output▁end｜>\n", "<｜tool▁output▁end｜>"),
-        tools_heading="## Tools",
-    ),
-    Template(
-        name="glm",
-        family="glm45",
-        relatives=("glm47",),
-        end="<|user|>",  # its models end a turn with the first token of the next one
-        end_of_calls="<|observation|>",
-        eos="<|endoftext|>",
-        pad="<|endoftext|>",
-        special=("<|endoftext|>", "[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"),
-        marks=(*HERMES_MARKS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
-        source="glm.jinja",
-        thinking="stripped before the last user message",
-        trims=True,
-        thought="\n<think>{}</think>",
-        no_thought="\n<think></think>",
-        before_answer="\n",
-        before_calls="\n",
-        openings={"<|system|>\n": "system", "<|user|>\n": "user", "<|assistant|>": "assistant", "<|observation|>": "tool"},
-        results="tagged",
-        tools_heading="# Tools",
+    _DEEPSEEK,
+    replace(_DEEPSEEK, name="deepseek_r1", relatives=(), variables={"opening": "<think>\n"}),
+    _GLM,
+    replace(
+        _GLM,
+        name="glm47",
+        family="glm47",
+        relatives=(),
+        thought="<think>{}</think>",
+        no_thought="</think>",
+        before_answer="",
+        before_calls="",
+        openings={"<|system|>": "system", "<|user|>": "user", "<|assistant|>": "assistant", "<|observation|>": "tool"},
+        variables={"gap": "", "no_thought": "</think>", "opening": "<think>"},
     ),
     Template(
         name="kimi",

@@ -104,7 +104,7 @@ class TokenMode:
         """
         calls = (message.get("tool_calls") for message in conversation.messages)
         earlier = sum(len(made) for made in calls if isinstance(made, list))
-        sample = self.sampler.sample(turn, earlier_calls=earlier, max_tokens=max_tokens)
+        sample = self.sampler.sample(turn, prompt=prompt.text, earlier_calls=earlier, max_tokens=max_tokens)
         if sample.finish == "stop":
             self._remember(without_thoughts(sample.text), turn)
         return Generation(

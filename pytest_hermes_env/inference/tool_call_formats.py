@@ -29,6 +29,8 @@ class CallFormat:
     opening: str = ""
     between: str = "\n"
     closing: str = ""
+    thought: str | None = None
+    """How the family writes a thought, if not as the others with its template."""
 
     def __call__(self, calls: Sequence[Call], earlier: int) -> str:
         """Return the text of the calls. ``earlier``: the number of calls in earlier turns."""
@@ -103,7 +105,10 @@ CALL_FORMATS: Mapping[str, CallFormat] = MappingProxyType(
     {
         "hermes": _HERMES,
         "qwen": _HERMES,
-        "longcat": CallFormat(entry=lambda step, _: f"<longcat_tool_call>\n{_object(step)}\n</longcat_tool_call>"),
+        "longcat": CallFormat(
+            entry=lambda step, _: f"<longcat_tool_call>\n{_object(step)}\n</longcat_tool_call>",
+            thought="<longcat_think>\n{}\n</longcat_think>\n",
+        ),
         "mistral": CallFormat(
             # An id has nine letters and digits and is unique within a conversation.
             entry=lambda step, number: _object(step, more=f', "id": "call{number:05d}"'),

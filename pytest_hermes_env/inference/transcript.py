@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Transcript", "read_transcript", "without_thoughts"]
 
-TOOL_RESPONSE = re.compile(r"<tool_response>\n(.*?)\n</tool_response>", re.DOTALL)
+THINK_TAG = re.compile(r"</?(?:longcat_)?think>|\[/?THINK\]")
 
 Message = dict[str, object]
 
@@ -48,12 +48,16 @@ def read_transcript(text: str, template: Template) -> Transcript:
         if role == "tools":
             declared.append(body)
         elif role == "system":
-            body, declaration = _split_system(body, template.tools_heading)
+            body, declaration = _split_system(re.sub(template.preamble, "", body, count=1), template.tools_heading)
             declared.append(declaration)
             if body:
                 messages.append({"role": "system", "content": body})
-        elif role == "tool" or (template.results == "tagged" and body.startswith("<tool_response>\n")):
+        elif role == "tool" or (template.results == "tagged" and body.startswith("<tool_response>")):
             messages.extend({"role": "tool", "content": result} for result in _results(body, template))
+        elif role == "user" and template.tools == "in the first user message" and body.startswith(str(template.tools_heading)):
+            question = _end_of_tools(body)
+            declared.append(body[:question])
+            messages.append({"role": role, "content": body[question:].removeprefix("\n\n")})
         elif role == "user" or is_closed or without_thoughts(body) or (body and not is_last):
             # Skips an answer that has not begun: the mark alone, or with a think block that the template opens.
             messages.append({"role": role, "content": body})
@@ -61,11 +65,11 @@ def read_transcript(text: str, template: Template) -> Transcript:
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text of an answer after its ``<think>`` block, without surrounding whitespace.
+    """Return the text of an answer after its think block, without surrounding whitespace.
 
     Templates differ in whether they keep these, so only without them are two renderings of one answer equal.
     """
-    return text.rpartition("</think>")[2].strip().removeprefix("<think>").lstrip()
+    return THINK_TAG.split(text)[-1].strip()
 
 
 @cache
@@ -93,26 +97,40 @@ def _split_system(system: str, heading: str | None) -> tuple[str, str]:
 def _results(body: str, template: Template) -> list[str]:
     """Return the tool results in a part of the prompt; several if the template joins them."""
     if template.results == "tagged":
-        return TOOL_RESPONSE.findall(body) or [body]
+        gap = template.variables.get("gap", "\n")
+        return re.findall(f"<tool_response>{gap}(.*?){gap}</tool_response>", body, re.DOTALL) or [body]
     if template.results == "named":
         result = body.partition("<|im_middle|>")[2]
         return [result.partition("\n")[2] if result.startswith("## Return of ") else result]
-    if template.results == "json":
+    if template.results == "after its id":
+        before, mark, result = body.partition("[TOOL_CONTENT]")
+        return [result if mark else before]
+    if template.results == "JSON":
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
             return [body]
-        return [value["content"]] if isinstance(value, dict) and isinstance(value.get("content"), str) else [body]
+        return [value if isinstance(value, str) else body]
     return [body]
 
 
 @lru_cache(maxsize=64)
 def _tools(declaration: str) -> Mapping[str, Mapping[str, object]]:
-    return offered_tools({"tools": list(_declared(declaration))})
+    return offered_tools({"tools": [tool for tool, _, _ in _declared(declaration)]})
 
 
-def _declared(text: str) -> Iterator[Mapping[str, object]]:
-    """Yield each tool schema in the text, bare or wrapped in ``{"type": "function", ...}``."""
+def _end_of_tools(text: str) -> int:
+    """Return the end of the tool schemas at the beginning of a message: only whitespace is between them."""
+    end = 0
+    for _, start, after in _declared(text):
+        if end and text[end:start].strip():
+            break
+        end = after
+    return end
+
+
+def _declared(text: str) -> Iterator[tuple[Mapping[str, object], int, int]]:
+    """Yield each tool schema in the text, bare or wrapped in ``{"type": "function", ...}``, with its start and its end."""
     decoder = json.JSONDecoder()
     at = text.find("{")
     while at >= 0:
@@ -121,7 +139,7 @@ def _declared(text: str) -> Iterator[Mapping[str, object]]:
         except (ValueError, RecursionError):
             value, after = None, at + 1
         if isinstance(value, dict) and "function" in value:
-            yield value
+            yield value, at, after
         elif isinstance(value, dict) and "name" in value and "parameters" in value:
-            yield {"type": "function", "function": value}
+            yield {"type": "function", "function": value}, at, after
         at = text.find("{", after)

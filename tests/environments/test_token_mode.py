@@ -334,14 +334,14 @@ def test_split_rollout_is_kept_whole(make_env, mock_server, caplog):
 
     _, group = collect(make_env, None, server=mock_server, template="deepseek", history_rendering="template")
 
-    everything = [pair for row in range(3) for pair in trained(group, row)]
+    everything = [pair for row in range(2) for pair in trained(group, row)]
     ids = {override["rollout_id"] for override in group["overrides"]}
     assert everything == given([exchange.response for exchange in mock_server.journal])
     assert len(ids) == 1
     assert group["overrides"] == [
-        {"rollout_id": next(iter(ids)), "sequence": row, "sequences": 3, "end": "finished"} for row in range(3)
+        {"rollout_id": next(iter(ids)), "sequence": row, "sequences": 2, "end": "finished"} for row in range(2)
     ]
-    assert (group["scores"], group["group_overrides"]) == ([1.0] * 3, {"group_size": 3, "temperature": 1.0})
+    assert (group["scores"], group["group_overrides"]) == ([1.0] * 2, {"group_size": 2, "temperature": 1.0})
 
 
 def test_split_rollout_is_rejected_where_the_author_wants_that(make_env):

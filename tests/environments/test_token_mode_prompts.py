@@ -692,3 +692,14 @@ def test_manager_clears_the_sequences_when_a_rollout_is_over():
     managed.reset()
 
     assert server.get_state() == {"nodes": []}
+
+
+@pytest.mark.parametrize("template", ["chatml", "qwen3", "mistral"])
+def test_text_parts_of_a_message_reach_the_model(template):
+    """Many templates render nothing for content that is not a text."""
+    parts = [{"type": "text", "text": "look"}, {"type": "text", "text": "around"}]
+    rollout = Rollout(["done"], template=template)
+
+    rollout.ask([{"role": "user", "content": parts}])
+
+    assert "look\naround" in rollout.tokenizer.decode(rollout.sampler.prompts[0])

@@ -31,14 +31,19 @@ def sample(*steps: object, max_tokens: int | None = None) -> Sample:
 FULL: dict[str, str] = {
     "chatml": '<think>\nhm\n</think>\nYes.\n<tool_call>\n{"name": "ls", "arguments": {}}\n</tool_call>',
     "qwen3": '<think>\nhm\n</think>\n\nYes.\n<tool_call>\n{"name": "ls", "arguments": {}}\n</tool_call>',
-    "mistral": '<think>\nhm\n</think>\n\nYes.[TOOL_CALLS][{"name": "ls", "arguments": {}, "id": "call00000"}]',
+    "qwen3_5": "<think>\nhm\n</think>\n\nYes.\n\n<tool_call>\n<function=ls>\n</function>\n</tool_call>",
+    "mistral": '[THINK]hm[/THINK]Yes.[TOOL_CALLS][{"name": "ls", "arguments": {}, "id": "call00000"}]',
     "llama3": '<think>\nhm\n</think>\n\nYes.<|python_tag|>{"name": "ls", "parameters": {}}',
     "deepseek": "<think>\nhm\n</think>\n\nYes.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ls\n```json\n{}\n```"
     "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "glm47": "<think>hm</think>Yes.<tool_call>ls</tool_call>",
     "glm": "\n<think>hm</think>\nYes.\n<tool_call>ls\n</tool_call>",
     "kimi": "<think>\nhm\n</think>\n\nYes.<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0"
     "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
 }
+
+
+FULL["deepseek_r1"] = FULL["deepseek"]
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -49,6 +54,32 @@ def test_a_turn_is_written_as_the_family_does(name: str) -> None:
     ending = sampler.decode([made.ids[-1]])
 
     assert (made.text, ending, made.finish, made.matched) == (FULL[name], template.end_of_calls, "stop", made.ids[-1])
+
+
+OPENED = [
+    ("qwen3", "<think>\n", "hm\n</think>\n\nYes.", "\n</think>\n\nYes."),
+    ("qwen3", "<think>", "\nhm\n</think>\n\nYes.", "\n\n</think>\n\nYes."),
+    ("qwen3", "<think>\n\n</think>\n\n", "<think>\nhm\n</think>\n\nYes.", "Yes."),
+    ("mistral", "[THINK]", "hm[/THINK]Yes.", "[/THINK]Yes."),
+    ("glm", "\n<think></think>", "\n<think>hm</think>\nYes.", "\nYes."),
+    ("glm47", "<think>", "hm</think>Yes.", "</think>Yes."),
+]
+
+
+@pytest.mark.parametrize(("name", "opened", "thinking", "silent"), OPENED)
+def test_an_answer_continues_the_thought_that_the_prompt_opened(name: str, opened: str, thinking: str, silent: str) -> None:
+    """The tag is not sampled again; a block that the prompt has closed gets no second one, unless the script thinks."""
+    sampler = load_sampler(template=name)
+    texts = [sampler.text_of(as_turn(said), prompt=f"<|assistant|>{opened}") for said in ([think("hm"), "Yes."], "Yes.")]
+
+    assert texts == [thinking, silent]
+
+
+def test_longcat_thinks_in_its_own_tags() -> None:
+    """Though its calls are read from a ChatML conversation."""
+    assert (
+        load_sampler(family="longcat").text_of(as_turn([think("hm"), "Yes."])) == "<longcat_think>\nhm\n</longcat_think>\nYes."
+    )
 
 
 SMALL: dict[str, tuple[TurnLike, str]] = {
@@ -172,6 +203,9 @@ def test_parts_between_special_tokens_decode_as_the_whole_does() -> None:
     assert texts == [TOKENIZER.decode(ids, skip_special_tokens=False) for ids in cases]
 
 
+SAME_TOKENS = {"qwen3": "chatml", "qwen3_5": "chatml", "deepseek_r1": "deepseek", "glm47": "glm"}
+
+
 def test_a_tokenizer_is_recognised_by_its_configuration_or_its_tokens(paths: dict[str, Path], tmp_path: Path) -> None:
     """Our own tokenizers say which template they have; of another one the special tokens tell."""
     own = {name: load_sampler(tokenizer=path).template.name for name, path in paths.items()}
@@ -181,7 +215,7 @@ def test_a_tokenizer_is_recognised_by_its_configuration_or_its_tokens(paths: dic
         (tmp_path / name / "tokenizer.json").write_bytes((path / "tokenizer.json").read_bytes())
         foreign[name] = load_sampler(tokenizer=tmp_path / name).template.name
 
-    assert (own, foreign) == ({name: name for name in paths}, {name: name for name in paths} | {"qwen3": "chatml"})
+    assert (own, foreign) == ({name: name for name in paths}, {name: name for name in paths} | SAME_TOKENS)
 
 
 def test_the_format_of_calls_may_be_another_one() -> None:
@@ -189,7 +223,7 @@ def test_the_format_of_calls_may_be_another_one() -> None:
     samplers = [load_sampler(template="qwen3", family="qwen3_coder"), load_sampler(family="glm47"), load_sampler()]
     seen = [(sampler.template.name, sampler.family) for sampler in samplers]
 
-    assert seen == [("qwen3", "qwen3_coder"), ("glm", "glm47"), ("chatml", "hermes")]
+    assert seen == [("qwen3", "qwen3_coder"), ("glm47", "glm47"), ("chatml", "hermes")]
 
 
 def test_a_tokenizer_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -218,7 +252,7 @@ def test_a_tokenizer_of_an_unknown_template_is_refused(tmp_path: Path) -> None:
 
     assert str(caught.value) == (
         f"the chat template of the tokenizer in {path} is unknown: its special tokens match no known template.\n"
-        "  known     chatml, qwen3, mistral, llama3, deepseek, glm, kimi\n"
+        "  known     chatml, qwen3, qwen3_5, mistral, llama3, deepseek, deepseek_r1, glm, glm47, kimi\n"
         "  fix       pass the template that writes messages the same way: template='...'"
     )
 
@@ -230,7 +264,7 @@ def test_a_template_whose_end_the_tokenizer_does_not_have_is_refused(tmp_path: P
 
     assert str(caught.value) == (
         "the tokenizer does not have '<|im_end|>', the end-of-turn token of the template kimi.\n"
-        "  fix       pass the tokenizer's own template: template='...', one of chatml, qwen3, mistral, llama3, deepseek, glm, kimi"
+        "  fix       pass the tokenizer's own template: template='...', one of chatml, qwen3, qwen3_5, mistral, llama3, deepseek, deepseek_r1, glm, glm47, kimi"
     )
 
 

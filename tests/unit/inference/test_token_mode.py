@@ -73,7 +73,7 @@ async def converse(server: Any, tools: list[dict[str, object]], first: str = "Lo
     for results in RESULTS:
         answer = await server.chat_completion(messages=messages, tools=tools, n=1, max_tokens=999, **fields)
         messages.append({"role": "assistant", "content": answer.choices[0].message.content})
-        messages.extend({"role": "tool", "tool_call_id": "x", "name": "x", "content": result} for result in results)
+        messages.extend({"role": "tool", "tool_call_id": "call00000", "name": "x", "content": result} for result in results)
 
 
 def sampled_ids(exchange: Exchange) -> tuple[list[int], list[float]]:
@@ -87,14 +87,15 @@ def sampled_ids(exchange: Exchange) -> tuple[list[int], list[float]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name != "deepseek_r1"])
 def test_a_rollout_is_one_node_of_what_was_sampled(connect: Connect, tools: Any, name: str, kind: str) -> None:
     """Three turns with two parallel calls and think blocks train exactly the sampled ids, with their logprobs.
 
-    GLM's template writes a think block of its own in front of one that is hidden from it, so there they are shown.
+    Thoughts are shown to templates that write a think block of their own. DeepSeek R1's opens the first answer's thought and
+    never shows it again: atroposlib's server splits there.
     """
     with MockServer(SCRIPT, template=name) as mock:
-        server = managed(connect(mock, kind), name, protect_thoughts=name != "glm")
+        server = managed(connect(mock, kind), name, protect_thoughts=name not in SHOWN)
         asyncio.run(converse(server, tools))
         mock.verify()
         answers = [sampled_ids(exchange) for exchange in mock.journal]
@@ -117,7 +118,8 @@ def test_calls_are_numbered_through_the_conversation(connect: Connect, tools: An
     assert number in text
 
 
-SPLITS = {"deepseek": (1, 3), "glm": (3, 1), "qwen3": (1, 1)}
+SHOWN = {"glm", "glm47", "qwen3_5"}
+SPLITS = {"deepseek": (1, 2), "glm": (3, 1), "qwen3": (1, 1)}
 
 
 @pytest.mark.parametrize("name", SPLITS)
@@ -166,7 +168,7 @@ def test_a_function_sees_the_conversation_of_chat_mode(connect: Connect, tools: 
         return SCRIPT[conversation.turn]
 
     with MockServer(policy, template=name) as mock:
-        asyncio.run(converse(managed(connect(mock, "vllm"), name, protect_thoughts=name != "glm"), tools))
+        asyncio.run(converse(managed(connect(mock, "vllm"), name, protect_thoughts=name not in SHOWN), tools))
         mock.verify()
     last = seen[-1]
     calls = [[one["function"]["name"] for one in message.get("tool_calls", [])] for message in last.messages]  # type: ignore[attr-defined]

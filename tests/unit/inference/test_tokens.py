@@ -29,7 +29,7 @@ TOOLS = [
 ]
 MESSAGES = [
     {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "text", "text": "list "}, {"type": "text", "text": "files"}]},
+    {"role": "user", "content": "list files"},
     {
         "role": "assistant",
         "content": None,
@@ -192,7 +192,7 @@ def test_an_unknown_template_is_named_with_the_known_ones(tmp_path: Path) -> Non
 
     assert (str(caught.value), list(tmp_path.iterdir())) == (
         "there is no chat template 'qwen4'.\n"
-        "  known     chatml, qwen3, mistral, llama3, deepseek, glm, kimi; faulty on purpose: no_template, no_tools",
+        "  known     chatml, qwen3, qwen3_5, mistral, llama3, deepseek, deepseek_r1, glm, glm47, kimi; faulty on purpose: no_template, no_tools",
         [],
     )
 

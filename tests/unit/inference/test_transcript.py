@@ -20,7 +20,7 @@ BARE = {"type": "function", "function": {"name": "pwd"}}
 TOOLS = {"ls": {"type": "object", "properties": {"path": {}}}, "pwd": {}}
 SYSTEM = {"role": "system", "content": "Be brief.\n\n{Really}."}
 USER = {"role": "user", "content": 'Look at {"name": "x", "parameters": {}}.\nNow.'}
-RESULTS = [{"role": "tool", "tool_call_id": "functions.ls:0", "name": "ls", "content": text} for text in ('{"a": 1}\n\nb', "")]
+RESULTS = [{"role": "tool", "tool_call_id": "call00000", "name": "ls", "content": text} for text in ('{"a": 1}\n\nb', "")]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,8 @@ def told(messages: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_messages_and_tools_are_read_back(every: dict[str, Any], name: str) -> None:
     """All that was rendered is found again: JSON in messages, empty results, and answers as they were sampled."""
-    answer = {"role": "assistant", "content": "Yes.\n{}" if name != "glm" else "\n<think></think>\nYes.\n{}"}
+    own_thought = {"glm": "\n<think></think>\n", "glm47": "</think>"}.get(name, "")
+    answer = {"role": "assistant", "content": f"{own_thought}Yes.\n{{}}"}
     messages = [SYSTEM, USER, answer, *RESULTS, answer, {"role": "user", "content": "More."}]
     seen = read(every[name], name, messages, tools=[TOOL, BARE])
 
@@ -59,7 +60,7 @@ def test_tools_without_a_system_message_leave_none(every: dict[str, Any], name: 
     assert seen == Transcript(messages=told([USER]), tools=TOOLS)
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name != "mistral"])  # which refuses an empty answer
 def test_an_empty_answer_counts_and_one_that_has_not_begun_does_not(every: dict[str, Any], name: str) -> None:
     """The turn is counted by answers: the mark that opens the next one is none, an answer of no text is one."""
     messages = [USER, {"role": "assistant", "content": ""}, USER]
@@ -107,16 +108,32 @@ def test_no_text_is_too_odd(text: str) -> None:
 
 
 def test_results_that_are_not_as_the_template_writes_them_are_read_as_they_are() -> None:
-    """A result of Mistral that is no JSON, or other JSON, and a result of Kimi without its heading, are kept whole."""
-    mistral = [read_transcript(f"[TOOL_RESULTS]{body}[/TOOL_RESULTS]", TEMPLATES["mistral"]).messages for body in ("{", "[1]")]
+    """A result of Mistral without an id, of Llama that is not a JSON string, of Kimi without its heading, are kept whole."""
+    mistral = read_transcript("[TOOL_RESULTS]plain[/TOOL_RESULTS]", TEMPLATES["mistral"]).messages
+    header = "<|start_header_id|>ipython<|end_header_id|>\n\n"
+    llama = [read_transcript(f"{header}{body}<|eot_id|>", TEMPLATES["llama3"]).messages for body in ("{", "[1]")]
     kimi = read_transcript("<|im_system|>ls<|im_middle|>plain<|im_end|>", TEMPLATES["kimi"]).messages
     chatml = read_transcript("<|im_start|>tool\nplain<|im_end|>\n", TEMPLATES["chatml"]).messages
 
-    assert [*mistral, kimi, chatml] == [({"role": "tool", "content": text},) for text in ("{", "[1]", "plain", "plain")]
+    assert [*llama, mistral, kimi, chatml] == [({"role": "tool", "content": text},) for text in ("{", "[1]", *["plain"] * 3)]
+
+
+def test_question_after_llamas_tools_may_look_like_a_tool(every: dict[str, Any]) -> None:
+    """Only the schemas at the beginning of the message are tools."""
+    user = {"role": "user", "content": 'Is {"name": "x", "parameters": {}} a tool?'}
+
+    assert read(every["llama3"], "llama3", [user], tools=[BARE]) == Transcript(messages=told([user]), tools={"pwd": {}})
 
 
 def test_answers_are_compared_without_thoughts() -> None:
     """What templates strip, keep or half write does not tell two answers apart."""
-    texts = ["<think>\nhm\n</think>\n\nYes. ", "\n<think></think>\nYes.", "<think>Yes.", "Yes."]
+    texts = [
+        "[THINK]hm[/THINK]Yes.",
+        "<longcat_think>hm</longcat_think>Yes.",
+        "<think>\nhm\n</think>\n\nYes. ",
+        "\n<think></think>\nYes.",
+        "<think>Yes.",
+        "Yes.",
+    ]
 
     assert {without_thoughts(text) for text in texts} == {"Yes."}

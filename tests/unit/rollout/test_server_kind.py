@@ -83,7 +83,7 @@ CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any], ServerKind]] = {
     "the parser's template": (
         {"tool_call_parser": "glm47"},
         {"server_type": "vllm"},
-        ServerKind(server_type="vllm", template="glm", family="glm47"),
+        ServerKind(server_type="vllm", template="glm47", family="glm47"),
     ),
     "the template's parser": (
         {"tool_call_parser": "glm47"},
