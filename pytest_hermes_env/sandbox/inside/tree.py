@@ -97,13 +97,16 @@ class Tree:
         left = self.most_bytes
         self.is_cut = False
         for path, seen in _walk(self._root):
-            known, status = self._known.get(path), seen
+            known, facts, status = self._known.get(path), _facts(seen), seen
             if stat.S_ISREG(seen.st_mode):
+                if known == facts and seen.st_atime_ns == self._read[path]:  # as most files, which makes this the inner loop
+                    found[path] = facts
+                    continue
                 if known is not None and known[-1] == seen.st_ino and seen.st_atime_ns != self._read.get(path):
                     read.extend({path} - self._machine)
                 if seen.st_atime_ns > seen.st_mtime_ns:
                     status = _ready_to_be_read(path, seen)
-                    known = _facts(status) if known == _facts(seen) else known
+                    known = _facts(status) if known == facts else known
                 self._read[path] = status.st_atime_ns
             found[path] = _facts(status)
             if known != found[path]:
@@ -140,12 +143,14 @@ def _walk(root: str) -> Iterator[tuple[str, os.stat_result]]:
     closed: dict[str, int] = {}
     while pending:
         for path in _listed(pending.pop(), closed):
-            with contextlib.suppress(OSError):  # something still runs
+            try:
                 status = os.lstat(path)
-                if status.st_dev == device:
-                    yield path, status
-                    if stat.S_ISDIR(status.st_mode):
-                        pending.append(path)
+            except OSError:  # something still runs
+                continue
+            if status.st_dev == device:
+                yield path, status
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(path)
     for path, mode in reversed(closed.items()):  # what is inside first
         with contextlib.suppress(OSError):
             os.chmod(path, mode)
