@@ -27,8 +27,11 @@ KILL_GRACE_S = 2.0
 
 
 def tag_descendants() -> int:
-    """Give this process, and all that it starts from now on, a value of the limit that no other has; 0 where that is impossible."""
-    tag = secrets.randbits(62) + 1
+    """Give this process, and all that it starts from now on, a value of the limit that no other has; 0 where that is impossible.
+
+    It begins with the process's id: the environment layer then takes it for its own, and does not change it.
+    """
+    tag = (os.getpid() << 32) + secrets.randbits(32)
     try:
         own = psutil.Process()
         own.rlimit(RLIMIT_LOCKS, (tag, own.rlimit(RLIMIT_LOCKS)[1]))

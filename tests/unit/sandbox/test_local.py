@@ -15,12 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-import environments.agent_loop  # noqa: F401 - loads hermes before any test, so that the plugin knows of its unclosed pipes
+import environments.agent_loop
+import environments.rollout_processes
 from pytest_hermes_env.errors import EnvironmentSetupError, UnexpectedToolCall, UsageError
 from pytest_hermes_env.sandbox.cell import Cell, CellError
 from pytest_hermes_env.sandbox.confinement import UNCONFINED, Confinement
+from pytest_hermes_env.sandbox.detached import RLIMIT_LOCKS, tag_descendants
 from pytest_hermes_env.sandbox.local import LocalSandbox
 
 
@@ -319,6 +322,16 @@ def test_daemon_without_directory_and_variables_ends_with_an_unconfined_sandbox(
     after = processes_saying(sleeper)
 
     assert (before, after) == ([sleeper], [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="daemons without a trace are found by a limit of Linux")
+def test_tag_of_a_sandbox_stays_when_the_environment_layer_opens_a_rollout():
+    """Both find daemons by it."""
+    tag = tag_descendants()
+
+    environments.rollout_processes.tag_descendants()
+
+    assert psutil.Process().rlimit(RLIMIT_LOCKS)[0] == tag
 
 
 def test_sandbox_can_be_started_again(sandbox):
