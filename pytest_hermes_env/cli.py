@@ -15,6 +15,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError, UsageError
+from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,10 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except UsageError as error:
-        print(f"hermes-env: error: {error}", file=sys.stderr)
+        print(shown(f"hermes-env: error: {error}"), file=sys.stderr)
         return USAGE
     except HermesEnvError as error:
-        print(f"hermes-env: error: {type(error).__name__}: {error}", file=sys.stderr)
+        print(shown(f"hermes-env: error: {type(error).__name__}: {error}"), file=sys.stderr)
         return FINDINGS
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter fails when it flushes

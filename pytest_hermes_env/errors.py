@@ -89,6 +89,7 @@ __all__ = [
 ]
 
 SEEN_LIMIT = 200
+LONGEST_SECRET = 5_000
 
 
 class HermesEnvError(Exception):
@@ -260,9 +261,11 @@ class NotKnown(HermesEnvError):
 
 
 def shorten(seen: object, limit: int = SEEN_LIMIT) -> str:
-    """Return ``seen`` as one line of at most ``limit`` characters, for the "what was seen" part of a message."""
+    """Return ``seen`` as one line of at most ``limit`` characters, without secrets, for the "what was seen" part of a message."""
     text = seen if isinstance(seen, str) else repr(seen)
-    text = " ".join(text.split())
+    from pytest_hermes_env.redaction.shown_text import shown  # noqa: PLC0415 - only where something is told
+
+    text = shown(" ".join(text[: limit + LONGEST_SECRET].split()))  # redacted before it is cut: half a key is still a key
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.atropos.batch import Row, check_batch
 from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, UsageError, shorten
+from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -219,7 +220,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     file.write(json.dumps(step.batch) + "\n")
             _print(_line(step, trainer.steps))
     except HermesEnvError as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.write(shown(f"{type(error).__name__}: {error}\n"))
         return BROKEN
     return OK
 

@@ -19,9 +19,10 @@ import math
 import re
 from collections.abc import Callable
 
+from pytest_hermes_env.redaction.json_styles import JSON_STYLES
 from pytest_hermes_env.types import JsonObject, JsonValue
 
-__all__ = ["MARK", "UNPACKERS", "dumped", "dumped_like", "is_plain_numbers", "packed"]
+__all__ = ["MARK", "UNPACKERS", "dumped", "is_plain_numbers", "packed"]
 
 MARK = "~"
 MIN_LINES_LENGTH = 40
@@ -29,21 +30,10 @@ MIN_JSON_LENGTH = 60
 MAX_DEPTH = 60
 BIGGEST_INT = 10**1000
 _PAIR = re.compile("[\ud800-\udbff](?=[\udc00-\udfff])")
-_STYLES: dict[str, Callable[[JsonValue], str]] = {
-    "": json.JSONEncoder(ensure_ascii=False).encode,
-    "_ascii": json.JSONEncoder().encode,
-    "_compact": json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode,
-    "_compact_ascii": json.JSONEncoder(separators=(",", ":")).encode,
-}
 _DATA, _END = "data: ", "\n\n"
 
-dumped = _STYLES[""]
+dumped = JSON_STYLES[""]
 """Returns the JSON text of a value, without ASCII escapes. Raises: ValueError, RecursionError."""
-
-
-def dumped_like(text: str, value: JsonValue, other: JsonValue) -> str:
-    """Return ``other`` as JSON in the style in which ``text`` is the JSON of ``value``."""
-    return next((write for write in _STYLES.values() if write(value) == text), dumped)(other)
 
 
 def packed(value: JsonValue, depth: int = 0) -> JsonValue:
@@ -111,7 +101,7 @@ def _as_json(text: str) -> tuple[str | None, JsonValue]:
         value = json.loads(text)
         if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
             return None, None  # some Python versions parse more levels than they can traverse
-        for style, write in _STYLES.items():
+        for style, write in JSON_STYLES.items():
             if write(value) == text:
                 return style, value
     except (ValueError, RecursionError):  # not JSON, or too many digits or levels for Python: stays a text
@@ -190,7 +180,7 @@ UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
     "~pairs": _pairs,
     "~float": lambda value: float(_text(value)),
     "~int": lambda value: int(_text(value), 16),
-    **{f"~json{style}": write for style, write in _STYLES.items()},
-    **{f"~sse{style}": _unpacked_events(write) for style, write in _STYLES.items()},
+    **{f"~json{style}": write for style, write in JSON_STYLES.items()},
+    **{f"~sse{style}": _unpacked_events(write) for style, write in JSON_STYLES.items()},
 }
 """The function that reverses each mark. The reader itself reverses ``~deep``, because it must parse the text again."""

@@ -27,10 +27,10 @@ from vcr.stubs.aiohttp_stubs import vcr_request
 from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 
 from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_request
-from pytest_hermes_env.cassette.key_shapes import secrets_sent
 from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
 from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.redaction.secret_names import secrets_sent
 
 __all__ = ["Exchange", "Exchanges", "endpoint_of", "intercepting", "is_loopback", "is_miss"]
 

@@ -1,24 +1,20 @@
 """Removes secrets from recordings: each becomes ``[redacted:<kind>:<n>]``.
 
-Recorder and player redact in the same way, so a request with an API key in its prompt still matches its recording. The player
-compares `normalised` values, without kinds and numbers, because those depend on the current key.
+Recorder and player redact in the same way, so a request with an API key in its prompt still matches its recording.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import copy
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from pytest_hermes_env.cassette.chunked_text import redacted_events, redacted_pieces, redacted_tokens
-from pytest_hermes_env.cassette.escape import dumped_like
-from pytest_hermes_env.cassette.key_shapes import Shape, is_secret_name
-from pytest_hermes_env.cassette.secret_search import PLACEHOLDER, Search
+from pytest_hermes_env.cassette.redacted_events import redacted_events
 from pytest_hermes_env.cassette.tape import REPLY_HEADERS, BodyKind, ModelCall, ModelReply, ModelRequest, RecordedToolCall, Tape
+from pytest_hermes_env.redaction.redactor import TextRedactor
+from pytest_hermes_env.redaction.secret_search import PLACEHOLDER
 from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["FIELDS", "Redactor"]
@@ -50,16 +46,10 @@ FIELDS = frozenset(
 # fmt: on
 """The known fields of requests to chat completions, completions and /generate; the strings in other fields are redacted."""
 _KNOWN_PATHS = ("/chat/completions", "/completions", "/generate")
-_MAX_CACHED_TEXTS = 4096
-_NEUTRAL = "[redacted]"
 
 
-class Redactor:
-    """Replaces secrets in recordings, equal secrets with equal placeholders.
-
-    ``known``: secret values by the name for their placeholder, see `secrets_of`. ``patterns``: regular expressions by kind; group 1, if
-    there is one, is the secret. ``function`` maps every string to its redacted form. ``fields`` are kept in addition to `FIELDS`.
-    """
+class Redactor(TextRedactor):
+    """A `TextRedactor` for recordings. ``fields`` of requests are kept in addition to `FIELDS`."""
 
     def __init__(
         self,
@@ -69,25 +59,8 @@ class Redactor:
         function: Callable[[str], str] | None = None,
         fields: Collection[str] = (),
     ) -> None:
-        shapes = [Shape(kind=kind, hints=(), pattern=re.compile(pattern)) for kind, pattern in (patterns or {}).items()]
-        self._shapes = shapes
-        self._function = function
+        super().__init__(known=known, patterns=patterns, function=function)
         self._fields = FIELDS | set(fields)
-        self.begin(known or {})
-
-    def knowing(self, more: Mapping[str, str]) -> Redactor:
-        """Return a redactor that also knows the secrets ``more``, by name, and numbers placeholders from 1."""
-        other = copy.copy(self)
-        other.begin({**more, **self.known})
-        return other
-
-    def begin(self, known: Mapping[str, str]) -> None:
-        """Number placeholders from 1, and search for these secrets, by name, and for all shapes."""
-        self.known = dict(known)
-        self._search = Search(self.known, self._shapes)
-        self._numbers: dict[tuple[str, str], int] = {}
-        self._counts: dict[str, int] = {}
-        self._texts: dict[str, str] = {}
 
     def tape(self, tape: Tape) -> Tape:
         """Return a recording without secrets."""
@@ -132,53 +105,6 @@ class Redactor:
             reply, headers=headers, body=self._body(reply.body, reply.body_kind), failure=self.text(reply.failure)
         )
 
-    def value(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with placeholders for the secrets in its strings and keys, and under names such as "password"."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return self._list(value)
-        if isinstance(value, dict):
-            return {self.text(key): self._field(key, item) for key, item in value.items()}
-        return value
-
-    def text(self, text: str) -> str:
-        """Return a text with placeholders for its secrets."""
-        known = self._texts.get(text)
-        if known is None:
-            if len(self._texts) >= _MAX_CACHED_TEXTS:
-                self._texts.clear()
-            known = self._texts[text] = self._redacted(text)
-        return known
-
-    def normalised(self, value: JsonValue) -> JsonValue:
-        """Return a JSON value with ``[redacted]`` for each secret: values that differ only in secrets become equal."""
-        return _neutral(self.value(value))
-
-    def _redacted(self, text: str) -> str:
-        if text[:1] in ("{", "[") and "\\" in text:
-            text = self._json_text(text)
-        text = redacted_pieces([text], self._replacements)[0]
-        return text if self._function is None else self._function(text)
-
-    def _json_text(self, text: str) -> str:
-        """Redact the strings inside a JSON text, where escapes may hide a secret."""
-        try:
-            value = json.loads(text)
-            redacted = self.value(value)
-        except (ValueError, RecursionError):  # not JSON: treated like any text
-            return text
-        return text if redacted == value else dumped_like(text, value, redacted)
-
-    def _replacements(self, text: str) -> list[tuple[int, int, str]]:
-        return [(span.start, span.end, self._placeholder(span.kind, span.value)) for span in self._search.spans(text)]
-
-    def _placeholder(self, kind: str, secret: str) -> str:
-        number = self._numbers.get((kind, secret))
-        if number is None:
-            number = self._numbers[kind, secret] = self._counts[kind] = self._counts.get(kind, 0) + 1
-        return f"[redacted:{kind}:{number}]"
-
     def _body(self, body: JsonValue, kind: BodyKind) -> JsonValue:
         if kind == "events" and isinstance(body, list) and all(isinstance(event, str) for event in body):
             return list(redacted_events(body, self._replacements, self.value))  # type: ignore[arg-type]
@@ -197,19 +123,6 @@ class Redactor:
         redacted = base64.b64encode(self.text(decoded).encode("utf-8", "surrogateescape")).decode()
         return redacted if self.text(redacted) == redacted else base64.b64encode(self.text(coded).encode()).decode()
 
-    def _list(self, items: list[JsonValue]) -> JsonValue:
-        if items and isinstance(items[0], int | float) and set(map(type, items)) <= {int, float}:
-            return items  # ids and logprobs: many thousands
-        if items and all(isinstance(item, str) for item in items):
-            lines = redacted_pieces(items, self._replacements, "\n")  # type: ignore[arg-type]  # a private key may span lines
-            return [self.text(line) for line in lines]
-        return [self.value(item) for item in redacted_tokens(items, self._replacements)]
-
-    def _field(self, key: str, value: JsonValue) -> JsonValue:
-        if isinstance(value, str) and is_secret_name(key) and value and not PLACEHOLDER.search(value):
-            return self._placeholder(key.lower().replace(":", "-").replace("[", "(").replace("]", ")"), value)
-        return self.value(value)
-
     def _unknown(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
             return value if PLACEHOLDER.fullmatch(value) else self._placeholder("field", value)
@@ -221,13 +134,3 @@ class Redactor:
 
     def _header_value(self, value: str | Mapping[str, str]) -> str | JsonObject:
         return self.text(value) if isinstance(value, str) else {self.text(key): self.text(item) for key, item in value.items()}
-
-
-def _neutral(value: JsonValue) -> JsonValue:
-    if isinstance(value, str):
-        return PLACEHOLDER.sub(_NEUTRAL, value) if "[redacted:" in value else value
-    if isinstance(value, list):
-        return value if value and isinstance(value[0], int | float) else [_neutral(item) for item in value]
-    if isinstance(value, dict):
-        return {str(_neutral(key)): _neutral(item) for key, item in value.items()}
-    return value

@@ -18,7 +18,6 @@ import tenacity
 from pytest_hermes_env.atomic_files import exclusive
 from pytest_hermes_env.cassette.format import read_tape
 from pytest_hermes_env.cassette.interception import Exchange, intercepting, is_loopback, is_miss
-from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.matching import Matching
 from pytest_hermes_env.cassette.origin import header_of, with_environment
 from pytest_hermes_env.cassette.player import Miss, Player
@@ -40,6 +39,7 @@ from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, Model
 from pytest_hermes_env.errors import BadCassette, CassetteMiss
 from pytest_hermes_env.failures import Problem, combined_error
 from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.redaction.secret_names import secrets_of
 from pytest_hermes_env.types import World
 
 __all__ = ["CassetteSession", "ToolSource", "recording", "replaying"]

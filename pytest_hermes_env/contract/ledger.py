@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.source.finding import Finding
+from pytest_hermes_env.redaction.shown_text import shown
+from pytest_hermes_env.source.finding import Finding, shown_finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +36,10 @@ class Accepted:
     origin: str
 
 
+def _shown_accepted(accepted: Accepted) -> Accepted:
+    return Accepted(finding=shown_finding(accepted.finding), reason=shown(accepted.reason), origin=shown(accepted.origin))
+
+
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
     """What one rule concluded about one class.
@@ -54,6 +59,17 @@ class LedgerEntry:
     because: tuple[str, ...] = ()
     is_strict: bool = False
     """Whether findings of severity warning fail the run."""
+
+    def __post_init__(self) -> None:
+        """Redact what the entry tells: every report, both doors' terminal output and the stored ledger are made of entries."""
+        told = {
+            "note": shown(self.note),
+            "waiver": shown(self.waiver),
+            "findings": tuple(map(shown_finding, self.findings)),
+            "accepted": tuple(map(_shown_accepted, self.accepted)),
+        }
+        for name, value in told.items():
+            object.__setattr__(self, name, value)
 
     @property
     def word(self) -> str:

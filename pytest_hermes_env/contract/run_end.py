@@ -26,6 +26,7 @@ from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import UsageError
+from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
 from pytest_hermes_env.source.finding import Finding, Severity
 
@@ -75,7 +76,7 @@ def finish(session: pytest.Session, rows: Iterable[Mapping[str, Any]], seconds: 
         if config.getoption(option):
             file = _place(config, option)
             notes.append(_written(file, text_of(account), session))
-    return account, [note for note in notes if note]
+    return account, [shown(note) for note in notes if note]
 
 
 def _unplayed(ledger: Ledger, minimum: int | None) -> list[str]:

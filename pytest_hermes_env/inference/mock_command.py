@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
     import argparse
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
                 on_exchange=lambda exchange: _print(_line(exchange)),
             ).start()
         except HermesEnvError as exc:
-            print(f"hermes-env mock: {type(exc).__name__}: {exc}", file=sys.stderr)
+            print(shown(f"hermes-env mock: {type(exc).__name__}: {exc}"), file=sys.stderr)
             return USAGE
         turns = sum(len(script.turns) for script in file.scripts)
         tokens = "" if server.template is None else f", tokens of {server.template}"
@@ -98,7 +99,7 @@ def _line(exchange: Exchange) -> str:
 
 
 def _print(line: str) -> None:
-    print(line, flush=True)
+    print(shown(line), flush=True)
 
 
 @contextmanager

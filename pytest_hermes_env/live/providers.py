@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_hermes_env.errors import LiveModeError, UsageError, shorten
+from pytest_hermes_env.redaction.shown_text import environment_redactor, shown
 
 if TYPE_CHECKING:
     from atroposlib.envs.server_handling.server_baseline import APIServerConfig
 
 __all__ = ["PRESETS", "SETUPS", "LiveServer", "choose_server"]
 
-HIDDEN = "[key]"
-SHORTEST_SECRET = 6
-"""A shorter key, such as the `x` for servers without keys, is not a secret and would match parts of words."""
 SHORTEST_KEY = 20
 NAME_OF_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NO_KEY = "not-needed"
@@ -90,7 +88,7 @@ class LiveServer:
 
     def without_key(self, text: str) -> str:
         """Return a text without the key."""
-        return text.replace(self.key, HIDDEN) if len(self.key) >= SHORTEST_SECRET else text
+        return environment_redactor({self.key_name: self.key}).text(text)
 
     def named(self, model: str) -> LiveServer:
         """Return this server with that model."""
@@ -98,7 +96,7 @@ class LiveServer:
 
     def describe(self) -> str:
         """Return a short description."""
-        return f"{self.model or 'its model'} at {self.base_url} ({self.provider})"
+        return shown(f"{self.model or 'its model'} at {self.base_url} ({self.provider})")
 
 
 LOCAL = "http://localhost:8000/v1"

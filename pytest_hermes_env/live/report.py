@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.redaction.shown_text import shown
+
 if TYPE_CHECKING:
     from pytest_hermes_env.live.limits import Limits, Spending, Spent
     from pytest_hermes_env.live.metering import Progress
@@ -23,7 +25,7 @@ def turn_line(progress: Progress) -> str:
     else:
         said = f"{usage.prompt_tokens + usage.completion_tokens:,} tokens"
     cost = f", ${usage.usd:.4f}" if usage is not None and usage.usd is not None else ""
-    return f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s"
+    return shown(f"  live: rollout {progress.rollout}, {what}: {said}{cost}, {progress.seconds:.1f} s")
 
 
 def spent_line(spent: str) -> str:
@@ -52,7 +54,7 @@ def spent_table(server: LiveServer, spending: Spending) -> list[str]:
         )
         if count
     ]
-    return [server.describe(), *lines, *remarks]
+    return [shown(line) for line in (server.describe(), *lines, *remarks)]
 
 
 def comparison(spending: Spending) -> list[str]:
@@ -63,7 +65,7 @@ def comparison(spending: Spending) -> list[str]:
         if calls.calls == calls.failed + calls.unfinished:
             return ["nothing was compared: no call was answered"]
         return ["no difference in shape"]
-    return [f"{text}  ({source}{f', and {count - 1} more' if count > 1 else ''})" for text, count, source in rows]
+    return [shown(f"{text}  ({source}{f', and {count - 1} more' if count > 1 else ''})") for text, count, source in rows]
 
 
 def _cells(spent: Spent, name: str) -> tuple[str, ...]:

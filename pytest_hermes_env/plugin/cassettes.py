@@ -178,7 +178,7 @@ def _overridable(request: pytest.FixtureRequest, name: str, kind: Any, expected:
 
 def _path(request: pytest.FixtureRequest, mark: CassetteMark, redactor: Redactor) -> Path:
     from pytest_hermes_env.cassette.paths import SUFFIX, cassette_path  # noqa: PLC0415
-    from pytest_hermes_env.cassette.secret_search import PLACEHOLDER  # noqa: PLC0415
+    from pytest_hermes_env.redaction.secret_search import PLACEHOLDER  # noqa: PLC0415
 
     directory = Path(_overridable(request, "hermes_cassette_dir", str | os.PathLike, "a path"))
     if mark.name:

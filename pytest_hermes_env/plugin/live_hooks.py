@@ -180,18 +180,6 @@ class LiveMode:
         with guard, hub_offline() if guard.is_closed else contextlib.nullcontext():
             return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Remove the key from the report of a failed test."""
-        report = yield
-        server = live_server(self._config)
-        if server is not None and server.key:
-            report.sections = [(name, server.without_key(text)) for name, text in report.sections]
-            text = report.longreprtext
-            if server.without_key(text) != text:
-                report.longrepr = server.without_key(text)
-        return report
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """With ``-v``, print after a test what it spent."""
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")

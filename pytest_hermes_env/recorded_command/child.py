@@ -112,11 +112,11 @@ class CommandCassette:
 
     def _made(self, keys: list[Any]) -> Any:
         from pytest_hermes_env.cassette.format import read_tape  # noqa: PLC0415 - heavy
-        from pytest_hermes_env.cassette.key_shapes import MIN_KNOWN, secrets_of  # noqa: PLC0415
         from pytest_hermes_env.cassette.player import Player  # noqa: PLC0415
         from pytest_hermes_env.cassette.recorder import Recorder  # noqa: PLC0415
         from pytest_hermes_env.cassette.redact import Redactor  # noqa: PLC0415
         from pytest_hermes_env.cassette.session import CassetteSession  # noqa: PLC0415
+        from pytest_hermes_env.redaction.secret_names import MIN_KNOWN, secrets_of  # noqa: PLC0415
 
         given = {f"api_key_{number}": str(key) for number, key in enumerate(keys) if key and len(str(key)) >= MIN_KNOWN}
         self._redactor = Redactor(known=secrets_of(os.environ) | given)

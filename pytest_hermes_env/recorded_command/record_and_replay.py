@@ -28,6 +28,7 @@ from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.errors import BadCassette, UsageError
 from pytest_hermes_env.recorded_command.child import RECORDED
 from pytest_hermes_env.recorded_command.process_settings import VARIABLE, Report, Settings, read_reports
+from pytest_hermes_env.redaction.shown_text import shown
 
 __all__ = ["add_arguments", "run"]
 
@@ -168,7 +169,7 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _say(text: str) -> None:
-    print(f"hermes-env: {text}", file=sys.stderr)
+    print(shown(f"hermes-env: {text}"), file=sys.stderr)
 
 
 def _report(directory: Path, words: list[str], code: int, verb: str) -> Report | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
     import ast
@@ -49,6 +52,13 @@ def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen:
     """Return the finding at ``node`` in the file of ``where``."""
     line, column = where.module.place(node)
     return Finding(message=message, path=where.path, line=line, column=column, seen=seen)
+
+
+def shown_finding(finding: Finding) -> Finding:
+    """Return a finding without secrets and control characters in its texts; its path stays a path."""
+    texts = ("message", "seen", "confirmation", "reproduction")
+    told: dict[str, Any] = {name: shown(getattr(finding, name)) for name in texts}
+    return dataclasses.replace(finding, **told)
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

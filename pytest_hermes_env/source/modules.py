@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source.installed import folders_of
 from pytest_hermes_env.source.layer_names import LAYER_FILES, LAYER_PACKAGE
 from pytest_hermes_env.source.normal_form import normalise
@@ -45,6 +46,10 @@ class FileProblem:
     message: str
     id: str = "HE111"
     name: str = "file-parses"
+
+    def __post_init__(self) -> None:
+        """Redact the message, which may quote the file."""
+        object.__setattr__(self, "message", shown(self.message))
 
 
 @dataclass(frozen=True, kw_only=True)

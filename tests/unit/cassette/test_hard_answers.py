@@ -25,11 +25,11 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from pytest_hermes_env import MockServer, say
 from pytest_hermes_env.cassette import interception
 from pytest_hermes_env.cassette.format import read_tape
-from pytest_hermes_env.cassette.key_shapes import secrets_sent
 from pytest_hermes_env.cassette.matching import Matching, canonical, normal_form
 from pytest_hermes_env.cassette.session import recording, replaying
 from pytest_hermes_env.cassette.tape import ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
+from pytest_hermes_env.redaction.secret_names import secrets_sent
 from pytest_hermes_env.rollout.builder import shared_tokenizer
 
 GONE = "http://127.0.0.1:9/v1"

@@ -3,10 +3,10 @@ import json
 
 import pytest
 
-from pytest_hermes_env.cassette.key_shapes import secrets_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.scan import Leak, scan_file
 from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
+from pytest_hermes_env.redaction.secret_names import secrets_of
 
 KEY = "sk-or-v1-" + "0123456789abcdef" * 4
 OTHER = "sk-proj-" + "Zy9xW8vU7tS6" * 3

@@ -225,7 +225,7 @@ def refuse(request: httpx.Request) -> httpx.Response:
             {"/v1/models": refuse},
             "the server of --hermes-live is not reachable: GET http://api.test/v1/models got no answer.\n"
             "  expected  m1 at http://api.test/v1 (custom)\n"
-            "  seen      ConnectError: [Errno 111] Connection refused [key]\n"
+            "  seen      ConnectError: [Errno 111] Connection refused [redacted:MINE:1]\n"
             "  fix       start the server, or correct --hermes-base-url",
         ),
         (
@@ -233,7 +233,7 @@ def refuse(request: httpx.Request) -> httpx.Response:
             {"/v1/models": httpx.Response(401, json={"error": {"message": f"Incorrect API key provided: {KEY}"}})},
             "the server of --hermes-live refused the key in MINE.\n"
             "  expected  GET http://api.test/v1/models to succeed\n"
-            "  seen      401 Unauthorized: Incorrect API key provided: [key]\n"
+            "  seen      401 Unauthorized: Incorrect API key provided: [redacted:MINE:1]\n"
             "  fix       put a valid key into MINE",
         ),
         (

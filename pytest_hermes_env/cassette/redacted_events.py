@@ -1,67 +1,17 @@
-"""Redacts secrets that span several pieces of a text, without moving the borders of the pieces: streams, lists of tokens."""
+"""Redacts the events of a recorded stream: secrets in one event, and in texts that span several."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 
-from pytest_hermes_env.types import JsonObject, JsonValue
+from pytest_hermes_env.redaction.pieces import Replacements, redacted_pieces
+from pytest_hermes_env.types import JsonValue
 
-__all__ = ["redacted_events", "redacted_pieces", "redacted_tokens"]
-
-SGLANG_PARTS = 3
-_Replacements = Callable[[str], "list[tuple[int, int, str]]"]
-"""A function from a text to its replacements: (start, end, replacement)."""
+__all__ = ["redacted_events"]
 
 
-def redacted_pieces(pieces: Sequence[str], replacements: _Replacements, between: str = "") -> list[str]:
-    """Return the redacted pieces of a text; each replacement goes into the piece in which its secret begins."""
-    redacted = list(pieces)
-    borders = [0]
-    for piece in pieces:
-        borders.append(borders[-1] + len(piece) + len(between))
-    for start, end, instead in reversed(replacements(between.join(pieces))):
-        placed = False
-        for number, piece in enumerate(pieces):
-            first, last = max(start - borders[number], 0), min(end - borders[number], len(piece))
-            if first < last:
-                redacted[number] = redacted[number][:first] + ("" if placed else instead) + redacted[number][last:]
-                placed = True
-    return redacted
-
-
-def redacted_tokens(items: list[JsonValue], replacements: _Replacements) -> list[JsonValue]:
-    """Return a list of tokens with logprobs, in OpenAI's or SGLang's format, without secrets that span tokens."""
-    tokens = [_token(item) for item in items]
-    texts = redacted_pieces([token or "" for token in tokens], replacements)
-    return [
-        item if token is None or token == text else _with_token(item, token, text)
-        for item, token, text in zip(items, tokens, texts, strict=True)
-    ]
-
-
-def _token(item: JsonValue) -> str | None:
-    if isinstance(item, dict) and isinstance(token := item.get("token"), str):
-        return token
-    if isinstance(item, list) and len(item) == SGLANG_PARTS and isinstance(token := item[2], str):
-        return token
-    return None
-
-
-def _with_token(item: JsonValue, old: str, new: str) -> JsonValue:
-    if isinstance(item, list):
-        return [*item[:2], new]
-    if not isinstance(item, dict):
-        return item
-    changed: JsonObject = {**item, "token": new}
-    if isinstance(item.get("bytes"), list):
-        changed["bytes"] = list(new.encode("utf-8", "surrogatepass"))
-    if isinstance(others := item.get("top_logprobs"), list):
-        changed["top_logprobs"] = [_with_token(other, old, new) if _token(other) == old else other for other in others]
-    return changed
-
-
-def redacted_events(events: Sequence[str], replacements: _Replacements, clean: Callable[[JsonValue], JsonValue]) -> list[str]:
+def redacted_events(events: Sequence[str], replacements: Replacements, clean: Callable[[JsonValue], JsonValue]) -> list[str]:
     """Return the events of a stream, without secrets in one event or in texts that span several."""
     read = [_data(event) for event in events]
     values = [value for _, value in read]

@@ -1,0 +1,103 @@
+"""Keeps secrets and control characters out of what pytest reports about the tests that use this plugin.
+
+Terminal, JUnit and HTML files, and xdist's controller read a test's report, its warnings and its id. All three are cleaned here,
+before anybody else sees them; ``-s`` and live logging print past pytest's reports, as the program wrote it.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from pytest_hermes_env.plugin.usage import uses_plugin
+
+__all__ = ["RedactedReports"]
+
+_OF_PYTEST = "_pytest."
+Clean = Callable[[str], str]
+
+
+class RedactedReports:
+    """The hooks of one run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @functools.cached_property
+    def _ids(self) -> Clean:
+        """Redacts ids with numbers of their own: xdist's workers must collect the same ids."""
+        from pytest_hermes_env.redaction.redactor import TextRedactor  # noqa: PLC0415
+        from pytest_hermes_env.redaction.shown_text import environment_redactor, printable  # noqa: PLC0415
+
+        redactor = TextRedactor(known=environment_redactor().known)
+        return lambda text: printable(redactor.text(text))
+
+    def _clean(self, text: str) -> str:
+        from pytest_hermes_env.plugin.live_hooks import live_server  # noqa: PLC0415
+        from pytest_hermes_env.redaction.shown_text import environment_redactor, printable  # noqa: PLC0415
+
+        server = live_server(self._config)
+        also = {server.key_name: server.key} if server is not None and server.key else {}
+        return printable(environment_redactor(also).text(text), has_colour=True)
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Rename a test whose parameters show a secret in its id."""
+        if not hasattr(item, "callspec") or not uses_plugin(item):
+            return
+        name = self._ids(item.name)
+        if name != item.name:
+            vars_of_node: Any = item
+            vars_of_node._nodeid = item.nodeid.removesuffix(item.name) + name  # noqa: SLF001 - pytest renames no item
+            item.keywords[name] = True
+            item.name = name
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Clean the report of one phase of a test."""
+        report = yield
+        if uses_plugin(item):
+            clean = functools.cache(self._clean)
+            report.user_properties = [(str(clean(str(name))), _cleaned(value, clean)) for name, value in report.user_properties]
+            report.keywords = {clean(name): 1 for name in report.keywords}
+            _clean_outcome(report, clean)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Clean the report of a file that cannot be collected."""
+        report = yield
+        if report.outcome == "failed":
+            _clean_outcome(report, functools.cache(self._clean))
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage, nodeid: str) -> None:
+        """Clean a warning of a test, or of the run."""
+        text = str(warning_message.message)
+        if nodeid and (shown := self._clean(text)) != text:
+            warning_message.message = pytest.PytestWarning(shown)
+
+
+def _clean_outcome(report: pytest.TestReport | pytest.CollectReport, clean: Clean) -> None:
+    report.sections = [(name, clean(text)) for name, text in report.sections]
+    report.longrepr = _cleaned(report.longrepr, clean)
+
+
+def _cleaned(value: Any, clean: Clean) -> Any:
+    """Return a value of a report with all its texts cleaned; pytest's own objects, such as a traceback's, in place."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return clean("\n".join(value)).split("\n")  # the lines of one text
+    if isinstance(value, list | tuple):
+        return type(value)(_cleaned(item, clean) for item in value)
+    if isinstance(value, dict):
+        return {_cleaned(key, clean): _cleaned(item, clean) for key, item in value.items()}
+    if type(value).__module__.startswith(_OF_PYTEST):
+        for name, item in vars(value).items():
+            vars(value)[name] = _cleaned(item, clean)
+    return value

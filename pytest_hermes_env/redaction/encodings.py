@@ -1,0 +1,194 @@
+"""The encodings in which a secret may stand in a text: how a known one would look, and what a text says once it is decoded.
+
+What is decoded: base64 (plain and URL-safe, in lines, at any alignment), hexadecimal, percent encoding, backslash escapes, HTML entities,
+gzip and zlib (the first `MAX_DECOMPRESSED` bytes).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import json
+import re
+import sys
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote, quote_plus, unquote_to_bytes
+
+__all__ = ["decoded_runs", "forms_of", "run_around", "unescaped"]
+
+MAX_DECOMPRESSED = 4_000_000
+MAX_JSON_LEVELS = 5
+MIN_MIDDLE = 8
+_FULL_LINE = 40
+_LINE_BREAK = 2
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){10,}")
+_READABLE = re.compile(rb"[\t\r\n\x20-\x7e]{8}")
+_PRINTABLE = bytes((9, 10, 13, *range(0x20, 0x7F)))
+SAMPLE = 4096
+_CODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-")
+_CODES = re.compile(
+    r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
+    r"|\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|/)"
+    r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)"
+)
+
+
+def forms_of(value: str) -> set[tuple[str, bool]]:
+    """Return the encodings of a secret, each with whether it is the middle of a base64 run."""
+    data = value.encode("utf-8", "surrogatepass")
+    plain = {
+        value,
+        quote(value, safe="", errors="surrogatepass"),
+        quote_plus(value, errors="surrogatepass"),
+        *_in_json(value, ensure_ascii=True),
+        *_in_json(value, ensure_ascii=False),
+        repr(value)[1:-1],
+        html.escape(value),
+        data.hex(),
+    }
+    middles = set()
+    for offset in range(3):
+        # drop the characters that also encode neighbouring bytes
+        coded = base64.b64encode(b"\0" * offset + data).decode()
+        middle = coded[(0, 2, 3)[offset] :].rstrip("=")
+        middle = middle[: len(middle) - (1 if (offset + len(data)) % 3 else 0)]
+        if len(middle) >= MIN_MIDDLE:
+            middles |= {middle, middle.replace("+", "-").replace("/", "_")}
+    return {(form, False) for form in plain} | {(form, True) for form in middles}
+
+
+def _in_json(value: str, *, ensure_ascii: bool) -> Iterator[str]:
+    """Yield the text escaped as in JSON, as in JSON within JSON, and so on."""
+    for _ in range(MAX_JSON_LEVELS):
+        value = json.dumps(value, ensure_ascii=ensure_ascii)[1:-1]
+        yield value
+
+
+def run_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the whole base64 run around a part of it."""
+    while start and text[start - 1] in _CODED:
+        start -= 1
+    while end < len(text) and text[end] in _CODED:
+        end += 1
+    return start, end
+
+
+class Unescaped:
+    """A text without its escapes, and where its parts stood in the original."""
+
+    def __init__(self, text: str) -> None:
+        pieces: list[str] = []
+        self._starts: list[int] = []  # of each piece in the decoded text
+        self._places: list[tuple[int, int, bool]] = []  # of each piece in the original, and whether it was coded
+        at = length = 0
+        for code in _CODES.finditer(text):
+            for piece, place in ((text[at : code.start()], (at, code.start(), False)), (_decoded(code), (*code.span(), True))):
+                if piece:
+                    pieces.append(piece)
+                    self._starts.append(length)
+                    self._places.append(place)
+                    length += len(piece)
+            at = code.end()
+        self._starts.append(length)
+        self._places.append((at, len(text), False))
+        self.text = "".join([*pieces, text[at:]])
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """Return the part of the original that says what stands from ``start`` to ``end``."""
+        return self._at(start)[0], self._at(end - 1)[1]
+
+    def _at(self, position: int) -> tuple[int, int]:
+        number = bisect_right(self._starts, position) - 1
+        start, end, was_coded = self._places[number]
+        if was_coded:
+            return start, end
+        return start + position - self._starts[number], start + position - self._starts[number] + 1
+
+
+def unescaped(text: str) -> Unescaped | None:
+    """Return a text without percent codes, backslash escapes and HTML entities; None if it has none."""
+    if not ("%" in text or "\\" in text or "&" in text) or not _CODES.search(text):
+        return None
+    return Unescaped(text)
+
+
+def _decoded(code: re.Match[str]) -> str:
+    if code["percent"]:
+        return unquote_to_bytes(code["percent"]).decode("utf-8", "replace")
+    if code["entity"]:
+        return html.unescape(code["entity"])
+    digits, base = (code["o"], 8) if code["o"] else (code["u"] or code["x"] or code["U"] or code["b"], 16)
+    if not digits:
+        return "/"
+    number = int(digits, base)
+    return chr(number) if number <= sys.maxunicode else "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRun:
+    """What stands in a text, from ``start`` to ``end``, in base64 or hexadecimal digits.
+
+    ``is_text``: it may be decoded once more. `is_cut`: it is longer than what was decompressed.
+    """
+
+    start: int
+    end: int
+    text: str
+    is_text: bool
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a part of it was not decompressed."""
+        return len(self.text) >= MAX_DECOMPRESSED and len(self.text) > self.end - self.start
+
+
+def decoded_runs(text: str) -> Iterator[DecodedRun]:
+    """Yield what each run of base64 and hexadecimal digits says, at every alignment."""
+    for start, end in _runs(text):
+        run = text[start:end]
+        compact = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
+        for offset in range(4):
+            piece = compact[offset:]
+            piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece
+            for decoded, is_text in _readable(binascii.a2b_base64(piece + "=" * (-len(piece) % 4))):
+                yield DecodedRun(start, end, decoded, is_text)
+        for digits in _HEX.finditer(run):
+            for decoded, is_text in _readable(bytes.fromhex(digits[0])):
+                yield DecodedRun(start + digits.start(), start + digits.end(), decoded, is_text)
+
+
+def _runs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the positions of base64 runs: single runs, and blocks of runs broken into lines."""
+    block: tuple[int, int] | None = None
+    lines = 0
+    for run in _RUN.finditer(text):
+        yield run.span()
+        if block and run.start() - block[1] <= _LINE_BREAK and text[block[1] : run.start()].isspace():
+            block, lines = (block[0], run.end()), lines + 1
+        else:
+            if block and lines:
+                yield block
+            block, lines = run.span(), 0
+        if run.end() - run.start() < _FULL_LINE:
+            if lines:
+                yield block
+            block = None
+    if block and lines:
+        yield block
+
+
+def _readable(data: bytes) -> Iterator[tuple[str, bool]]:
+    """Yield the bytes as text if they contain readable text, and decompressed if they are compressed; and whether they are text."""
+    if _READABLE.search(data):
+        start = data[:SAMPLE]
+        yield data.decode("latin-1"), len(start.translate(None, _PRINTABLE)) * 4 < len(start)
+    if data[:2] == b"\x1f\x8b" or (data[:1] == b"\x78" and not int.from_bytes(data[:2]) % 31):
+        try:
+            yield zlib.decompressobj(wbits=47).decompress(data, MAX_DECOMPRESSED).decode("utf-8", "replace"), True
+        except zlib.error:
+            return
