@@ -33,7 +33,7 @@ SAMPLE = 4096
 _CODED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-")
 _CODES = re.compile(
     r"(?P<percent>(?:%[0-9A-Fa-f]{2})+)"
-    r"|\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|/)"
+    r"|(?<!\\)\\+(?:u(?P<u>[0-9A-Fa-f]{4})|x(?P<x>[0-9A-Fa-f]{2})|U(?P<U>[0-9A-Fa-f]{8})|u\{(?P<b>[0-9A-Fa-f]{1,6})\}|(?P<o>[0-3][0-7]{2})|/)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9A-Fa-f]{1,6}|amp|lt|gt|quot|apos);)"
 )
 

@@ -356,7 +356,7 @@ def test_shows_all(make_env, fake_sandbox):
         result = run(pytester, body, *args)
 
     result.assert_outcomes(failed=1, errors=1)  # an error, too: none of its calls was answered
-    result.stdout.fnmatch_lines(["printed [[]key[]]"])
+    result.stdout.fnmatch_lines(["printed [[]redacted:MINE:1[]]"])
     shown = result.stdout.str() + result.stderr.str() + pytester.path.joinpath("junit.xml").read_text()
     assert KEY not in shown
 

@@ -137,7 +137,7 @@ def account(**changes):
 
 def test_json_holds_every_rule_with_its_outcome():
     """The shape that docs/reference/reports.md describes."""
-    finding = {"message": "100 % wrong:\r\nreally", "path": "env.py", "line": 3, "column": 5, "seen": "a, b"}
+    finding = {"message": "100 % wrong:\nreally", "path": "env.py", "line": 3, "column": 5, "seen": "a, b"}
     old = {
         "severity": "error",
         "message": "old",
@@ -214,7 +214,7 @@ def test_github_annotations_escape_what_would_end_them():
 
     assert github_text(account()) == (
         "::error file=broken%2C file.py,line=2,col=1,title=HE111 file-parses::the file does not parse: no\n"
-        "::error file=env.py,line=3,col=5,title=HE301 messages-not-final-response::100 %25 wrong:%0D%0Areally"
+        "::error file=env.py,line=3,col=5,title=HE301 messages-not-final-response::100 %25 wrong:%0Areally"
         f"%0Ain scenario happy%0Aseen: a, b%0Afix: {fix}\n"
     )
 

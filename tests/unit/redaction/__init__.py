@@ -1,0 +1,1 @@
+"""Tests of the redaction, and the secrets that they plant."""

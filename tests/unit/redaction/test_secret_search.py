@@ -1,0 +1,169 @@
+"""What the redaction finds, and what it leaves alone."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import random
+import time
+import uuid
+
+import pytest
+from agent import redact as hermes
+
+from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
+from pytest_hermes_env.redaction.redactor import TextRedactor
+from pytest_hermes_env.redaction.secret_names import secrets_of
+from tests.unit.redaction.planted import FORMS, KNOWN, RANDOM, SHAPED, VARIABLE, forms_of_known
+
+ODD = 'p4ss/w+rd "ä\\ß" <b>&c\n2nd line'
+"""A password with every character that some encoding escapes."""
+
+
+@pytest.mark.parametrize(("form", "text"), forms_of_known().items(), ids=forms_of_known())
+def test_a_known_secret_is_found_in_every_form(form: str, text: str) -> None:
+    """The text around it stays, and the placeholder has the variable's name."""
+    redactor = TextRedactor(known={VARIABLE: KNOWN})
+
+    found = redactor.text(f"before, {text}, after")
+
+    assert text not in found
+    assert f"[redacted:{VARIABLE}:1]" in found
+    assert (found[:8], found[-7:]) == ("before, ", ", after")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_known_secret_with_odd_characters_is_found_in_every_form(form: str) -> None:
+    """Quotes, backslashes, spaces, umlauts and line feeds are escaped differently by each encoding."""
+    redactor = TextRedactor(known={"ODD_TOKEN": ODD})
+
+    assert "[redacted:ODD_TOKEN:1]" in redactor.text(f"it says {FORMS[form](ODD)} here")
+
+
+@pytest.mark.parametrize("kind", SHAPED)
+def test_what_looks_like_a_key_is_found_in_every_form(kind: str) -> None:
+    """A key of each kind, also where its value is not known."""
+    redactor = TextRedactor()
+    texts = {name: form(SHAPED[kind]) for name, form in FORMS.items()}
+    found = {name: redactor.text(f"it says {text} here") for name, text in texts.items()}
+
+    assert [name for name, text in found.items() if "[redacted:" not in text or texts[name] in text] == []
+
+
+@pytest.mark.parametrize("key", KEY_PREFIXES, ids=lambda key: key.prefix)
+def test_every_prefix_of_the_table_is_found(key) -> None:
+    """With the shortest body, at the beginning of a text and after a quote; not within a word."""
+    secret = key.prefix + RANDOM[: key.min_body]
+    placeholder = f"[redacted:{key.kind}:1]"
+
+    assert [TextRedactor().text(text) for text in (secret, f"x='{secret}'", f"word{secret}"[:4])] == [
+        placeholder,
+        f"x='{placeholder}'",
+        "word",
+    ]
+
+
+def test_every_prefix_that_hermes_knows_is_known_here() -> None:
+    """hermes-agent keeps a list of keys that its tools use; a new release may name more."""
+    examples = {pattern: _example(pattern) for pattern in hermes._PREFIX_PATTERNS}
+
+    assert len(examples) > 30
+    assert [pattern for pattern, text in examples.items() if TextRedactor().text(text) == text] == []
+
+
+def _example(pattern: str) -> str:
+    """Return a text that one of hermes' patterns matches: its prefix, and a body."""
+    prefix = pattern.replace("[baprs]", "b").partition("[")[0].replace("\\", "").replace("d+-", "1-")
+    body = RANDOM[:40].upper()[:16] if "AKIA" in prefix else RANDOM[:40]
+    return prefix + body
+
+
+def _ordinary() -> dict[str, str]:
+    chance = random.Random(4)
+    return {
+        "hashes of git": "\n".join(f"commit {hashlib.sha1(bytes([n])).hexdigest()}" for n in range(200)),
+        "short hashes": " ".join(hashlib.sha1(bytes([n])).hexdigest()[:12] for n in range(200)),
+        "digests": "\n".join(f"sha256:{hashlib.sha256(bytes([n])).hexdigest()}  file{n}.txt" for n in range(200)),
+        "uuids": "\n".join(str(uuid.UUID(int=chance.getrandbits(128))) for _ in range(500)),
+        "ids of calls": "\n".join(
+            f"call_{chance.getrandbits(96):024x} chatcmpl-{chance.getrandbits(96):x}" for _ in range(500)
+        ),
+        "pictures": "data:image/png;base64," + base64.b64encode(chance.randbytes(300_000)).decode(),
+        "packed data": base64.b64encode(gzip.compress(b"nothing to see here " * 5_000)).decode(),
+        "hexadecimal data": chance.randbytes(30_000).hex(),
+        "numbers": " ".join(str(chance.random()) for _ in range(3_000)),
+        "times": "2026-11-22T23:54:39.123456Z as-of-20261122 at 127.0.0.1:54321, [::1]:8000, line 12:345678901",
+        "words in hyphens": "sk-toggleable-content hf_transformer_module risk-averse-organisation task-1234567890123 fc-layers-12",
+        "code": "token = tokens[i]; password = getpass(prompt); key=lambda pair: pair[1]; api_key=os.environ['A']; as_of = am_parser(x)",
+        "paths": "/usr/lib/python3.11/site-packages/atroposlib/envs/base.py:1333 environments/web_research_env/items2.py",
+        "addresses": "https://docs.example.org/page?query=a+b%20c&key=name#x mailto:someone@example.org git@github.com:a/b.git",
+        "escapes": '100 % \\n \\u00e4 caf\\xc3\\xa9 %20 &amp; &#8212; {"a": "\\ud83d\\ude00"}',
+        "dummies": "api_key='not-needed' base_url='http://localhost:9004/v1' token=EMPTY secret: none",
+    }
+
+
+@pytest.mark.parametrize("kind", _ordinary())
+def test_ordinary_text_stays(kind: str) -> None:
+    """Also with known secrets to look for."""
+    text = _ordinary()[kind]
+
+    assert TextRedactor(known={VARIABLE: KNOWN}).text(text) == text
+
+
+def test_dummies_in_variables_are_no_secrets() -> None:
+    """What people set where a server needs no key occurs in ordinary text."""
+    dummies = ("not-needed", "dummy-key", "test-api-key", "placeholder", "your-key-here", "xxxxxxxxxx", "changeme", "disabled")
+
+    assert secrets_of({f"N{n}_API_KEY": value for n, value in enumerate(dummies)} | {"A_KEY": KNOWN}) == {"A_KEY": KNOWN}
+
+
+def test_the_parts_of_a_variable_with_a_file_in_it_are_secrets() -> None:
+    """A private key is printed line by line; of a service account's JSON, its private key is."""
+    key = SHAPED["private key"]
+
+    found = secrets_of({"DEPLOY_KEY": key, "GOOGLE_CREDENTIALS": f'{{"type": "x", "private_key": "{RANDOM[:40]}"}}'})
+
+    assert {key, RANDOM[:64], RANDOM[:40]} <= set(found.values())
+
+
+def test_a_bomb_in_a_text_is_not_unpacked() -> None:
+    """What is too big to look into is replaced as a whole, and named so."""
+    bomb = base64.b64encode(gzip.compress(bytes(50_000_000))).decode()
+
+    assert TextRedactor().text(f"a {bomb} b") == "a [redacted:undecoded:1] b"
+
+
+HOSTILE = {
+    "beginnings of keys": "sk-",
+    "beginnings of tokens": "eyJ",
+    "cookies": "cookie:",
+    "cookies with names": "cookie: a",
+    "bearers": "bearer ",
+    "authorizations": "authorization: basic ",
+    "users": "://a:",
+    "assignments": "token=",
+    "codes": "%41a",
+    "escapes": "\\u0041",
+    "backslashes": "\\",
+    "entities": "&#65;",
+    "dots": "a.",
+    "begins": "-----BEGIN PRIVATE KEY-----",
+    "digits": "123456789:",
+    "lines": "A" * 60 + "\n",
+    "quotes": '{"a": "\\"',
+    "nested": "[",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_text_takes_time_in_proportion_to_its_length(kind: str) -> None:
+    """Of the processor, 80 KB take about four times what 20 KB take; the search of before took minutes for some of these."""
+    costs = []
+    for size in (20_000, 80_000):
+        text = (HOSTILE[kind] * size)[:size]
+        start = time.process_time()
+        TextRedactor(known={VARIABLE: KNOWN}).text(text)
+        costs.append(time.process_time() - start)
+
+    assert costs[1] < 12 * costs[0] + 0.5  # a quadratic search takes 16 times as long
