@@ -162,7 +162,10 @@ class HermesAgentLoop:
                 self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
             if end is not None:
                 break
-        result.end = current_record().end = end or RolloutEnd.TURNS_USED_UP
+        record = current_record()
+        record.results.append(result)
+        record.failure = self.failure
+        result.end = record.end = end or RolloutEnd.TURNS_USED_UP
         result.finished_naturally = result.end is RolloutEnd.FINISHED
         result.managed_state = self.server.get_state() if hasattr(self.server, "get_state") else None
         logger.debug("Rollout %s ended: %s, after %d turns", self.task_id, result.end, result.turns_used)

@@ -48,7 +48,7 @@ from environments.command_settings import (
 )
 from environments.trainer_groups import has_only_failed_rollouts
 
-__all__ = ["command_class", "load_dotenv_of_cwd", "main", "process_groups"]
+__all__ = ["close_servers", "command_class", "load_dotenv_of_cwd", "main", "process_groups"]
 
 logger = logging.getLogger(__name__)
 
@@ -153,11 +153,16 @@ async def _run_and_close(env: BaseEnv, mode: Mode) -> None:
         else:
             await env._run_evaluate()
     finally:
-        for server in env.server.servers:
-            if getattr(server, "check_task", None) is not None:
-                server.check_task.cancel()
-            if hasattr(server, "openai"):
-                await server.openai.close()
+        await close_servers(env)
+
+
+async def close_servers(env: BaseEnv) -> None:
+    """Close the clients of the environment's model servers, and end their health checks."""
+    for server in env.server.servers:
+        if getattr(server, "check_task", None) is not None:
+            server.check_task.cancel()
+        if hasattr(server, "openai"):
+            await server.openai.close()
 
 
 async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:

@@ -37,6 +37,14 @@ from environments.concurrency import all_or_none, to_the_end
 from environments.evaluation import Evaluation, MoreMetrics, Score
 from environments.exact_tokens import exact_server_class
 from environments.hermes_modules import warn_of_leftover_package
+from environments.hosted_rollout import (
+    RolloutOutcome,
+    collect_outcome,
+    given_server,
+    is_hosted,
+    only_row,
+    recording_reward_errors,
+)
 from environments.limits import check_sampling
 from environments.model_reply import check_parser, check_parser_name
 from environments.nonblocking_calls import bridged
@@ -174,14 +182,13 @@ class HermesAgentBaseEnv(BaseEnv):
     """
 
     name: str | None = "hermes-agent"
-    server: Any
     server_cls: Any
     env_config_cls: ClassVar[type[BaseEnvConfig]] = HermesAgentEnvConfig
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "compute_reward" in cls.__dict__:
-            cls.compute_reward = bridged(cls.__dict__["compute_reward"])  # type: ignore[method-assign]
+        if not getattr(cls.compute_reward, "__bridged__", False):  # its own one, or that of a mixin
+            cls.compute_reward = recording_reward_errors(bridged(cls.compute_reward))  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -220,6 +227,20 @@ class HermesAgentBaseEnv(BaseEnv):
         self._reward_errors = 0
         self._counts: Counter[str] = Counter()
         self._hermes_run_api = RunApiLink(self, self._add_to_count)
+
+    @property
+    def server(self) -> Any:
+        """The configured model servers; in a rollout of `run_rollout` the server that it was given, in `compute_reward` its judge."""
+        server = given_server(self)
+        if server is not None:
+            return server
+        if "server" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no server before its constructor has run")
+        return self.__dict__["server"]
+
+    @server.setter
+    def server(self, server: Any) -> None:
+        self.__dict__["server"] = server
 
     # ------------------------------------------------------------------ implemented by the environment
 
@@ -309,7 +330,7 @@ class HermesAgentBaseEnv(BaseEnv):
     async def _last_of(self, attempt: Callable[[], Awaitable[Attempt]]) -> Attempt:
         made, retried = await last_attempt(
             attempt,
-            retries=self.config.rollout_retries,
+            retries=0 if is_hosted(self) else self.config.rollout_retries,
             reward_errors=self.config.reward_errors,
         )
         if retried:
@@ -348,6 +369,36 @@ class HermesAgentBaseEnv(BaseEnv):
         if made.end is RolloutEnd.REWARD_FAILED:
             self._reward_errors += 1
         return made.item, []
+
+    async def run_rollout(self, item: Item, *, server: Any, judge: Any = None) -> RolloutOutcome:
+        """Run one rollout of ``item`` on a model server that the caller provides, once, and return what happened in it.
+
+        For training engines other than Atropos, which sample behind an endpoint of their own. The rollout is that of
+        `collect_trajectory`; where `collect_trajectories` is overridden, that of a group of one, which requires ``group_size`` 1.
+        Meanwhile ``self.server`` is ``server``, a ServerManager of type openai, and ``judge`` inside `compute_reward`; None leaves
+        the configured one there. A failed rollout is not run again: the engine has seen its turns. Its outcome has no reward.
+
+        Raises: ValueError when ``group_size`` is not 1 and must be.
+        """
+        is_of_group = type(self).collect_trajectories is not HermesAgentBaseEnv.collect_trajectories
+        if is_of_group and self.config.group_size != 1:
+            raise ValueError(
+                f"{type(self).__name__} overrides collect_trajectories, so that run_rollout requires group_size 1, not "
+                f"{self.config.group_size}"
+            )
+
+        async def collect() -> Mapping[str, Any] | None:
+            if is_of_group:
+                return only_row((await self.collect_trajectories(item))[0])
+            token = _group_tools.set((id(self), self._resolve_tools_for_group()))
+            try:
+                row: Mapping[str, Any] | None = (await self.collect_trajectory(item))[0]
+                return row
+            finally:
+                _group_tools.reset(token)
+
+        judge = self.__dict__["server"] if judge is None else judge
+        return await collect_outcome(self, collect, policy=server, judge=judge)
 
     async def _scored_rollout(self, item: Item) -> tuple[dict[str, Any], list[Item]]:
         return await scored_rollout(self, item), []

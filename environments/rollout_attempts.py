@@ -44,12 +44,15 @@ class Attempt:
 
 async def recorded_attempt(collect: Callable[[], Awaitable[tuple[Any, Any]]]) -> tuple[Attempt, RolloutRecord]:
     """Await ``collect``, which returns an item and a backlog; return the attempt, and what the agent loops in it recorded."""
+    rollout = current_record()
     with recording(RolloutRecord()) as record:
         try:
             item, backlog = await collect()
         except Exception as error:  # noqa: BLE001 - kept in the attempt, and raised when no further one is made
             end = _end_of_error(error, record)
             return Attempt(end=end, error=error, is_final=record.is_final), record
+        finally:
+            rollout.add(record)
     return Attempt(end=record.end, item=item, backlog=tuple(backlog), is_final=record.is_final), record
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -80,10 +80,21 @@ class RolloutRecord:
 
     end: RolloutEnd | None = None
     """The end of the last agent loop."""
+    results: list[Any] = field(default_factory=list)
+    """The result of each agent loop, in order."""
+    failure: Exception | None = None
+    """The error of the model server or the tool pool that ended the last agent loop early."""
+    reward_error: Exception | None = None
+    """What ``compute_reward`` raised, or why its value is no reward."""
     changed_texts: int = 0
     """Texts that had to be made encodable."""
     is_final: bool = False
     """Whether the rollout was already run again as often as configured, and counted."""
+
+    def add(self, attempt: RolloutRecord) -> None:
+        """Add what happened in one attempt of this rollout."""
+        self.results += attempt.results
+        self.failure, self.reward_error = attempt.failure, attempt.reward_error
 
 
 _record: ContextVar[RolloutRecord | None] = ContextVar("hermes_rollout_record", default=None)

@@ -11,6 +11,7 @@ from typing import Any
 
 from environments import scoring
 from environments.agent_rollout import AgentRollout
+from environments.hosted_rollout import recording_reward_errors
 from environments.nonblocking_calls import bridged
 from environments.rollout_end import RolloutEnd, current_record
 from environments.scoring import UnearnedScore
@@ -44,9 +45,11 @@ async def _reward_of(env: Any, rollout: AgentRollout) -> tuple[RolloutEnd, float
     if not scoring.did_work(result.messages):
         logger.warning("The model returned nothing in rollout %s; its reward is 0.0, and it is not trained on", ctx.task_id)
         return rollout.end, 0.0
+    compute_reward = recording_reward_errors(bridged(env.compute_reward))  # a test may have replaced the class's
     try:
-        return rollout.end, scoring.as_reward(await bridged(env.compute_reward)(rollout.item, result, ctx))
-    except Exception:
+        return rollout.end, scoring.as_reward(await compute_reward(rollout.item, result, ctx))
+    except Exception as error:
+        current_record().reward_error = error
         logger.exception("compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
         return RolloutEnd.REWARD_FAILED, 0.0
 

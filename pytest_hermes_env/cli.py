@@ -1,4 +1,4 @@
-"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, record, replay, mock.
+"""The command ``hermes-env``: check, rules, explain, cassettes, mutants, record, replay, serve-rollouts, mock.
 
 ``check`` only reads source: it imports neither the files that it checks, nor atroposlib, nor pytest.
 """
@@ -27,6 +27,8 @@ OK, FINDINGS, USAGE = 0, 1, 2
 FORMATS = ("text", "json", "github", "sarif")
 TAKE_OTHERS = frozenset({"mutants", "record", "replay"})
 """Commands that take another command after ``--``."""
+TAKE_ENV_FLAGS = frozenset({"serve-rollouts"})
+"""Commands that take the flags of an environment."""
 
 _EPILOG = """\
 examples:
@@ -35,6 +37,7 @@ examples:
   hermes-env explain HE702                           what a rule means, why it matters, how to fix a violation
   hermes-env init my_env.py                          write a file of cases with the environment's items in it
   hermes-env mutants my_env.py -- tests/test_my.py   break the environment on purpose; do its tests fail?
+  hermes-env serve-rollouts my_env.py:MyEnv          rollouts over HTTP, for training engines other than Atropos
   hermes-env mock --script script.yaml --port 8000   a model server that follows the script
   hermes-env record -- python my_env.py evaluate     record its rollouts; hermes-env replay needs no model
   hermes-env cassettes                               recordings: age, later changes, which are unused
@@ -48,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     words, rest = _split(list(sys.argv[1:] if argv is None else argv))
     parser = _parser(words[0] if words else "")
     try:
-        options = parser.parse_args(words, argparse.Namespace(rest=rest))
+        options, others = parser.parse_known_args(words, argparse.Namespace(rest=rest))
+        if others and words[0] not in TAKE_ENV_FLAGS:
+            parser.error(f"unrecognized arguments: {' '.join(others)}")
+        options.rest += others
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE
     if options.version:
@@ -170,6 +176,19 @@ def _parser(command: str) -> argparse.ArgumentParser:
             recorded_command.add_arguments(recorded, plays=verb == "replay")
             recorded.set_defaults(run=functools.partial(recorded_command.run, plays=verb == "replay"))
 
+    serve = commands.add_parser(
+        "serve-rollouts",
+        help="serve the rollouts of an environment to a training engine",
+        description="Serve the rollouts of an environment over HTTP. --env.* flags set the environment's configuration.",
+        add_help=command == "serve-rollouts",
+    )
+    if command == "serve-rollouts":
+        from pytest_hermes_env.layer import service_command  # noqa: PLC0415  # it loads atroposlib
+
+        serve.add_argument("target", metavar="TARGET", help="path/to/env.py:Class or package.module:Class")
+        service_command().add_arguments(serve)
+        serve.set_defaults(run=_serve_rollouts)
+
     mock = commands.add_parser("mock", help="serve a scripted model over HTTP", add_help=command == "mock")
     if command == "mock":
         from pytest_hermes_env.inference import mock_command as serving  # noqa: PLC0415  # it loads a web server
@@ -262,6 +281,17 @@ def _init(options: argparse.Namespace) -> int:
     print(f"wrote {done.file}: {items} of {done.class_name}")
     print(f"next: fill in gold, then pytest --hermes-env {options.target}")
     return OK
+
+
+def _serve_rollouts(options: argparse.Namespace) -> int:
+    from pytest_hermes_env.layer import find_class, service_command  # noqa: PLC0415
+
+    classes = find_class(options.target)
+    if len(classes) != 1:
+        raise UsageError(f"{options.target} has several environments; name one: {options.target}:{classes[0].__name__}")
+    if not hasattr(classes[0], "run_rollout"):
+        raise UsageError(f"{classes[0].__name__} is built on a layer without run_rollout; build it on this distribution's")
+    return int(service_command().run(classes[0], options, options.rest))
 
 
 def _processes() -> int:

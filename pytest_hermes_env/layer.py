@@ -18,7 +18,7 @@ from pytest_hermes_env import leftover_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 
-__all__ = ["Layer", "Target", "find_class", "layer_of"]
+__all__ = ["Layer", "Target", "find_class", "layer_of", "service_command"]
 
 BASE = "HermesAgentBaseEnv"
 DEFAULT_PACKAGE = "environments"
@@ -64,6 +64,11 @@ def _neighbour(package: str, name: str) -> ModuleType:
         return importlib.import_module(f"{package}.{name}")
     except ModuleNotFoundError:
         return importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
+
+
+def service_command() -> ModuleType:
+    """Return the module with the command of the rollout service."""
+    return importlib.import_module(f"{DEFAULT_PACKAGE}.rollout_service.command")
 
 
 def _not_an_environment(cls: type) -> str:

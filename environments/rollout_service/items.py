@@ -1,0 +1,122 @@
+"""The items of an environment as clients see them: plain JSON, listed by split, and checked when they come back."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from environments.evaluation import held_out_items
+
+__all__ = ["BadItem", "NoItems", "TaskList", "check_json"]
+
+IDLE_DRAWS = 16
+"""Draws beyond the number of known items without a new one, after which the training items count as complete."""
+
+
+class BadItem(ValueError):
+    """An item that cannot be sent as JSON, or is none of the environment's."""
+
+
+class NoItems(LookupError):
+    """A split without items."""
+
+
+def check_json(value: object, place: str = "item") -> None:
+    """Check that JSON gives ``value`` back as it is. Raises: BadItem, with the place of the first part that it would change."""
+    if isinstance(value, Mapping) and type(value) is dict:
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise BadItem(f"{place} has the key {name!r}, a {type(name).__name__}; JSON only has text as keys")
+            check_json(inner, f"{place}[{name!r}]")
+    elif type(value) is list:
+        for number, inner in enumerate(value):
+            check_json(inner, f"{place}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise BadItem(f"{place} is {value}, which JSON cannot hold")
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadItem(f"{place} is text that cannot be encoded: {value[:80]!r}") from None
+    elif not (value is None or type(value) in {bool, int, float}):
+        kind = type(value).__name__
+        raise BadItem(f"{place} is a {kind}, which JSON would not give back; make it text, numbers, lists and dicts in setup()")
+
+
+class TaskList:
+    """The items of an environment, with their prompts.
+
+    Training items are drawn from `get_next_item` once and kept, without repetitions, so that the n-th task stays the same.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._train: list[Any] = []
+        self._keys: set[str] = set()
+        self._is_complete = False
+        self._eval: list[Any] = []
+        self._drawing = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Load the held-out items and the first training item. Raises: NoItems when there is neither."""
+        self._eval = await held_out_items(self._env)
+        if not await self._draw(1) and not self._eval:
+            raise NoItems(f"{type(self._env).__name__} has no items: get_next_item returned None, and nothing is held out")
+
+    async def tasks(self, split: str, count: int | None) -> list[dict[str, Any]]:
+        """Return the first ``count`` items of a split with prompt and system prompt; None returns all held-out items.
+
+        Raises: BadItem, NoItems; ValueError for a training split without ``count``, which may have no end.
+        """
+        if split == "train" and count is None:
+            raise ValueError("n is required with split=train, whose items may have no end")
+        items = self._eval if split == "eval" else await self._draw(count or 0)
+        if not items:
+            source = "get_eval_items() returns nothing" if split == "eval" else "get_next_item() returns None"
+            raise NoItems(f"{type(self._env).__name__} has no items of split {split}: {source}")
+        return [self._task(item) for item in items[:count]]
+
+    def _task(self, item: Any) -> dict[str, Any]:
+        check_json(item)
+        prompt = self._env.format_prompt(item)
+        check_json(prompt, "the prompt")
+        return {"item": item, "prompt": prompt, "system_prompt": self._env.config.system_prompt}
+
+    async def _draw(self, count: int) -> list[Any]:
+        """Return the first ``count`` distinct training items, or fewer if there are no more."""
+        async with self._drawing:
+            idle = 0
+            while len(self._train) < count and not self._is_complete:
+                item = await self._env.get_next_item()
+                key = repr(item)
+                if item is not None and key not in self._keys:
+                    self._keys.add(key)
+                    self._train.append(item)
+                    idle = 0
+                else:
+                    idle += 1
+                self._is_complete = item is None or idle > len(self._train) + IDLE_DRAWS
+            return self._train[:count]
+
+    def check(self, item: Any) -> None:
+        """Check an item that a client sent: it has what every known item has, and a prompt. Raises: BadItem."""
+        known = [*self._train, *self._eval]
+        kinds = {_kind(one) for one in known}
+        if _kind(item) not in kinds:
+            raise BadItem(
+                f"the item is a {_kind(item)}; an item of {type(self._env).__name__} is a {' or a '.join(sorted(kinds))}"
+            )
+        if isinstance(item, dict):
+            keys = [set(one) for one in known if isinstance(one, dict)]
+            if missing := sorted(map(str, set.intersection(*keys) - set(item))):
+                raise BadItem(f"the item has no {', '.join(missing)}, as every item of {type(self._env).__name__} has")
+        try:
+            self._env.format_prompt(item)
+        except Exception as error:
+            raise BadItem(f"format_prompt refuses the item: {type(error).__name__}: {error}") from error
+
+
+def _kind(item: Any) -> str:
+    return "number" if isinstance(item, (int, float)) and not isinstance(item, bool) else type(item).__name__
