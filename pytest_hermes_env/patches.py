@@ -110,6 +110,18 @@ PATCHES: tuple[Patch, ...] = (
         lasts=f"{_CONTRACT_RUN}; inside `capturing_wandb`; during a test that has `wandb_capture`",
     ),
     Patch(
+        targets=(
+            "time.time",
+            "time.time_ns",
+            "time.localtime",
+            "time.gmtime",
+            "datetime.datetime",
+        ),
+        does="show another day and another time of day",
+        why="a reward must not depend on the clock",
+        lasts="in the process of its own of the scenario `reward_probes_elsewhere`",
+    ),
+    Patch(
         targets=("atroposlib.api.server.app.state",),
         does="give the app of run-api an empty state",
         why="the app keeps its queue and its environments in the module, and every test starts with none",

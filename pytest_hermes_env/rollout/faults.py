@@ -44,6 +44,8 @@ class Faults:
     waiting: int = 0
     look: Callable[[], None] | None = None
     """Called whenever a reward has ended, before anything else runs."""
+    look_before: Callable[[], None] | None = None
+    """Called when a reward that waited continues."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop that the scenario runs in, for steps that hang in a thread."""
 

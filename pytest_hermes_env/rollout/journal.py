@@ -115,7 +115,7 @@ class Reward:
     """compute_reward returned ``value`` or raised ``error``; ``injected`` when the scenario made it fail.
 
     ``task_id`` is that of its ToolContext, ``item`` and ``messages`` are copies of its arguments from before the call;
-    ``changed`` names those of the two that the call changed.
+    ``changed`` names those of the two that the call changed. ``is_plain``: it returned a value that cannot be awaited.
     """
 
     value: Any
@@ -126,6 +126,7 @@ class Reward:
     item: Any = None
     messages: tuple[Any, ...] = ()
     changed: tuple[str, ...] = ()
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from pytest_hermes_env.rollout.buffers import Snapshot
 from pytest_hermes_env.rollout.cases import Rung
 from pytest_hermes_env.rollout.journal import Event, Place, SurroundingChanged
 from pytest_hermes_env.rollout.leaks import Left
+from pytest_hermes_env.rollout.probing.other_process import OtherRewards
 from pytest_hermes_env.rollout.probing.record import RewardProbes
 from pytest_hermes_env.rollout.sampling import SampledReply
 from pytest_hermes_env.rollout.unavailable import ErrorKind, ItemsEnd, Unavailable
@@ -50,11 +51,13 @@ class Sighting:
     ``where`` is "request" (``name`` is its number), "tool result" or "messages" (a task_id), "attribute" (its name, after all
     rollouts have ended), or "class attribute", "module" or "os.environ" (the name there). The last three are read at the end of
     each reward, and the read with most words counts, because other instances of the class may run at the same time.
+    ``is_of_an_item``: the words are those of an item, and the place held no other before the first reward.
     """
 
     where: str
     name: str
     words: tuple[str, ...]
+    is_of_an_item: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +100,8 @@ class Scenario:
     note: str = ""
     probes: RewardProbes | None = None
     """The result of the scenario ``reward_probes``."""
+    elsewhere: OtherRewards | None = None
+    """The result of the scenario ``reward_probes_elsewhere``."""
     rungs: tuple[Rung, ...] = ()
     """The results of the scenario ``cases``."""
     played: tuple[Scenario, ...] = ()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CASES", "PROBES", "SETTINGS"]
+__all__ = ["CASES", "ELSEWHERE", "PROBES", "SETTINGS"]
 
 CASES = "cases"
 """The transcripts that the author declares, and four that need no author."""
 PROBES = "reward_probes"
 """The reward alone, on results of every form that a rollout can leave."""
+ELSEWHERE = "reward_probes_elsewhere"
+"""The same in another process."""
 SETTINGS: dict[str, Any] = {
     "system_prompt": "You are the keeper of the seventh lighthouse.",
     "max_agent_turns": 11,

@@ -98,6 +98,8 @@ def value_of_literal(node: ast.expr | None) -> Values:
 def record_changes(call: Call, frame: Frame) -> None:
     """Record in ``frame`` what a call changes on self: by a mutating method, by setattr, or by a function such as shuffle."""
     if call.name in MUTATORS and isinstance(call.node.func, ast.Attribute):
+        for name, value in _put_into_dict(call).items():
+            frame.add_change(name, "set", call.node, value)
         frame.add_changes_inside(call.receiver, call.name, call.node)
     first = call.arguments[0] if call.arguments else NOTHING
     is_passed_on = any(value.kind is Kind.EXTERNAL and value.name == "setattr" for value in first)
@@ -105,6 +107,12 @@ def record_changes(call: Call, frame: Frame) -> None:
         _record_setattr(call, frame, start=int(is_passed_on))
     if call.name in _MUTATE_FIRST_ARGUMENT:
         frame.add_changes_inside(first, call.name, call.node)
+
+
+def _put_into_dict(call: Call) -> Mapping[str, Values]:
+    """Return the attributes that ``vars(self).update(name=value)`` sets."""
+    is_dict = any(value.kind is Kind.ATTRIBUTE and value.name == "__dict__" for value in call.receiver)
+    return {name: value for name, value in call.keywords.items() if name != "**"} if is_dict and call.name == "update" else {}
 
 
 def _record_setattr(call: Call, frame: Frame, start: int) -> None:

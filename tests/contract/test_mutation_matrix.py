@@ -18,7 +18,7 @@ from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.source.finding import Severity
 
-from .mutants import MUTANTS, REFACTORINGS, Mutant
+from .mutants import LOOKALIKES, MUTANTS, REFACTORINGS, Mutant
 from .mutants.mutant import CLASSES, SOUND
 from .mutants.of_token_mode import SPLIT
 
@@ -91,6 +91,12 @@ def test_the_environment_to_copy_passes_and_exercises_every_rule() -> None:
 def test_a_refactoring_is_clean(mutant: Mutant, tmp_path: Path) -> None:
     """The same program, written differently, gets the same verdict."""
     assert broken(judged(mutant.write(tmp_path)), *Severity) == {}
+
+
+@pytest.mark.parametrize("mutant", LOOKALIKES, ids=lambda mutant: mutant.id)
+def test_a_lookalike_is_no_finding(mutant: Mutant, tmp_path: Path) -> None:
+    """A sound program that has what its rule looks for, without the fault."""
+    assert broken(judged(mutant.write(tmp_path), rules=[find_rule(mutant.rule)]), *Severity) == {}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.id)

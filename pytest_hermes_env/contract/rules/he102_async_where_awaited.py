@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from pytest_hermes_env.contract.evidence import Evidence
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
+from pytest_hermes_env.rollout.journal import Reward
 from pytest_hermes_env.rollout.unavailable import ErrorKind
 from pytest_hermes_env.source import (
     ClassSource,
@@ -34,6 +35,7 @@ from pytest_hermes_env.source import (
     Value,
     data_flow,
     finding_at,
+    last_name,
     resolve,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AWAITED = ("setup", "get_next_item", "compute_reward", "evaluate", "wandb_log")
+PLAYED = {"compute_reward": "happy", "evaluate": "evaluate", "wandb_log": "wandb_log"}
+"""The scenarios that show whether a wrapped method can be awaited."""
 _PLAIN_DECORATORS = frozenset(
     {"abstractmethod", "classmethod", "final", "no_type_check", "override", "retry", "staticmethod", "typechecked"}
 )
@@ -99,7 +103,8 @@ def _given(source: ClassSource, name: str) -> tuple[Function | None, str]:
 def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str]:
     """Return what is certainly wrong with a method, and what cannot be known of it."""
     if strange := sorted(function.decorators - _PLAIN_DECORATORS):
-        return "", f"the decorator @{strange[0]} may change what {name} returns"
+        fault = next((fault for node in function.node.decorator_list if (fault := _of_wrapper(name, function, node))), "")
+        return fault, "" if fault else f"the decorator @{strange[0]} may change what {name} returns"
     frame = data_flow(source).entry(function)
     if name == "format_prompt":
         if function.is_async:
@@ -117,6 +122,25 @@ def _fault(source: ClassSource, name: str, function: Function) -> tuple[str, str
     if False in kinds:
         return f"{name} is not async, but it is awaited", ""
     return "", f"{name} is not async, and what it returns comes from code that cannot be read" if None in kinds else ""
+
+
+def _of_wrapper(name: str, function: Function, decorator: ast.expr) -> str:
+    """Return what is certainly wrong with a method because its decorator returns a nested function that is not async."""
+    wrapping = resolve(function.module, decorator)
+    if not isinstance(wrapping, Function) or wrapping.is_async or name == "format_prompt":
+        return ""
+    returned = [node.value for node in wrapping.own_nodes() if isinstance(node, ast.Return)]
+    inner = {node.name: node for node in wrapping.node.body if isinstance(node, ast.FunctionDef)}
+    for value in returned:
+        wrapper = inner.get(value.id) if isinstance(value, ast.Name) else None
+        if len(returned) == 1 and wrapper is not None and not _may_return(wrapper):
+            return f"the decorator @{last_name(decorator)} makes {name} a function that returns nothing, but it is awaited"
+    return ""
+
+
+def _may_return(node: ast.FunctionDef) -> bool:
+    """Whether a function returns a value of any kind."""
+    return any(isinstance(item, (ast.Return, ast.Yield, ast.YieldFrom)) and item.value is not None for item in ast.walk(node))
 
 
 def _is_awaitable(source: ClassSource, function: Function, node: ast.expr | None) -> bool | None:
@@ -161,10 +185,28 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised("the class has none of these methods", "HE101")
     findings = [evidence.finding(message, name) for name in own for message in _seen(evidence, name)]
     items = evidence.scenario("items")
+    findings += [finding for name in own if not findings and (finding := _not_awaited(evidence, name)) is not None]
     if items.happened and items.error_kind is ErrorKind.NOT_AWAITABLE and not items.error_place.line and not findings:
         message = "get_next_item is not async, but it is awaited"
         findings = [evidence.finding(message, "get_next_item", seen=items.error, scenario="items")]
     return Verdict.of(findings, f"{', '.join(own)} are async or plain as required")
+
+
+def _not_awaited(evidence: Evidence, name: str) -> Finding | None:
+    """Return a finding where a rollout got something from a wrapped method that cannot be awaited."""
+    if name not in PLAYED or inspect.iscoroutinefunction(_function(evidence, name)):
+        return None
+    scenario = evidence.scenario(PLAYED[name])
+    rewards = [reward for reward in scenario.of(Reward) if reward.is_plain]
+    is_seen = (
+        rewards
+        if name == "compute_reward"
+        else scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line
+    )
+    if not is_seen:
+        return None
+    seen = scenario.error or f"it returned {rewards[0].value!r}"
+    return evidence.finding(f"{name} is not async, but it is awaited", name, seen=seen, scenario=scenario.name)
 
 
 def _function(evidence: Evidence, name: str) -> object:
@@ -206,4 +248,6 @@ def _without_default(function: object) -> list[str]:
 _COLLECTING = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-RULE = Rule(doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items",))
+RULE = Rule(
+    doc=__doc__, severity=Severity.ERROR, static=static, dynamic=dynamic, scenarios=("items", "setup", *PLAYED.values())
+)

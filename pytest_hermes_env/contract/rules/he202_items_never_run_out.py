@@ -33,7 +33,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     if scenario.error_kind is ErrorKind.NOT_AWAITABLE and not scenario.error_place.line:
         return Verdict.not_exercised("get_next_item is not async, which HE102 reports", "HE102")
     if scenario.error:
-        message = f"get_next_item {scenario.failure} at call {taken + 1}"
+        when = f"at call {taken + 1}" if scenario.items_end is None else f"later, though {scenario.note}"
+        message = f"get_next_item {scenario.failure} {when}"
         return Verdict.failed([evidence.finding(message, "get_next_item", place=scenario.error_place, scenario="items")])
     if missing := evidence.without_items():
         return missing

@@ -2,7 +2,8 @@
 The same item, transcript and sandbox have the same reward.
 
 What: Each probe calls `compute_reward` twice, on equal copies of item and result and on machines with the same files,
-and both rewards are equal. In addition, as warnings: repeating a tool call does not raise the reward, removing the
+and both rewards are equal. Where the code reads a clock, hashes, iterates over a set, or keeps random numbers of `setup`
+or the import, another process calls it too, with another `PYTHONHASHSEED` and on another day. In addition, as warnings: repeating a tool call does not raise the reward, removing the
 final answer does not raise it, and the order of independent tool results does not change it. A reward may pay for the
 use of a tool, therefore the extra call is added only where there was one. A wrong answer may score below no answer,
 therefore an answer is removed only where the reward was not negative.
@@ -19,13 +20,16 @@ Source: atroposlib 0.4.0, `envs/base.py` (scores of one group are compared with 
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.process_dependence import process_dependent
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict
 from pytest_hermes_env.rollout.probing.record import Relation
-from pytest_hermes_env.rollout.scenario_names import CASES, PROBES
+from pytest_hermes_env.rollout.scenario_names import CASES, ELSEWHERE, PROBES
+from pytest_hermes_env.source import finding_at
 from pytest_hermes_env.source.finding import Finding, Severity
 
 if TYPE_CHECKING:
@@ -42,8 +46,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         asks = evidence.probes.asks_a_judge
         reason = "every reward calls a judge, whose answers are not scripted" if asks else "compute_reward raised every time"
         return Verdict.not_exercised(reason, "HE403", "HE301", is_excused=asks)
-    findings = [*_unsteady(evidence), *cases, *(_related(evidence, relation) for relation in evidence.probes.relations)]
-    note = f"{len(twice)} results got the same reward twice"
+    steady = [*_unsteady(evidence), *cases]
+    elsewhere, compared = _elsewhere(evidence) if not steady else ([], "")
+    findings = [*steady, *elsewhere, *(_related(evidence, relation) for relation in evidence.probes.relations)]
+    note = f"{len(twice)} results got the same reward twice{compared}"
     return Verdict.of(
         findings, f"{note}; rewards that call a judge were not compared" if evidence.probes.asks_a_judge else note
     )
@@ -55,6 +61,31 @@ def _unsteady(evidence: Evidence) -> Iterator[Finding]:
     if probe is not None and probe.again is not None:
         message = f"compute_reward returned {probe.trial.told} and then {probe.again.told} for equal inputs"
         yield evidence.finding(message, "compute_reward", seen=probe.expression, scenario=PROBES)
+
+
+def _elsewhere(evidence: Evidence) -> tuple[list[Finding], str]:
+    """Return one finding for the smallest result that got another reward in another process, and why none was compared.
+
+    Both are empty where nothing in the reward may depend on its process.
+    """
+    places = list(process_dependent(evidence.source)) if evidence.source is not None else []
+    if not places or not evidence.probes.numbers:
+        return [], ""
+    other = evidence.scenario(ELSEWHERE).elsewhere
+    if other is None or other.unavailable:
+        return [], f"; not compared with another process: {other.unavailable if other else 'none was started'}"
+    if other.item != evidence.probes.item:
+        return [], "; not compared with another process, whose first item was another one"
+    for probe in sorted(evidence.probes.probes, key=lambda probe: len(probe.expression)):
+        number, again = probe.trial.number, other.rewards.get(probe.expression)
+        if number is not None and again is not None and number != again:
+            function, node, what = places[0]
+            message = (
+                f"compute_reward returned {number!r}, and {again!r} in another process on another day: it depends on {what}"
+            )
+            found = finding_at(function, node, message)
+            return [dataclasses.replace(found, seen=probe.expression, scenario=ELSEWHERE)], ""
+    return [], f", also {len(other.rewards)} in another process"
 
 
 def _of_cases(evidence: Evidence) -> Iterator[Finding]:

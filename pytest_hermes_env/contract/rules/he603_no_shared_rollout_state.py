@@ -23,10 +23,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_hermes_env.contract.evidence import Evidence
+from pytest_hermes_env.contract.evidence import Evidence, finding_in
 from pytest_hermes_env.contract.rule import Rule
+from pytest_hermes_env.contract.shared_slots import SlotUse, reads_of_slots, writes_of_slots
 from pytest_hermes_env.contract.verdict import Verdict
-from pytest_hermes_env.rollout.journal import Crossed
+from pytest_hermes_env.rollout.journal import Crossed, SurroundingChanged
+from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source import (
     Change,
     ClassSource,
@@ -35,11 +37,11 @@ from pytest_hermes_env.source import (
     Kind,
     data_flow,
     finding_at,
-    last_name,
     sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
 
+_ENVIRON = frozenset({"os.environ", "environ"})
 _ROLLOUT = ("format_prompt", "collect_trajectory", "collect_trajectories", "compute_reward")
 
 
@@ -57,11 +59,13 @@ def static(source: ClassSource) -> Verdict:
     findings: list[Finding] = []
     for frame in frames:
         for change in frame.changes:
-            if change.how != "set" or not _is_of_the_rollout(change.function, change.node):
+            if change.how != "set" or not _is_of_the_rollout(change.function, change.node) or _reads_itself(change):
                 continue
             if any(
                 node.attr == change.attribute
-                and (_is_later(change, function, node) or _is_elsewhere(source, change.function, function))
+                and (
+                    _is_later(change.function, change.node, function, node) or _is_elsewhere(source, change.function, function)
+                )
                 for function, node in reads
             ):
                 message = (
@@ -70,6 +74,7 @@ def static(source: ClassSource) -> Verdict:
                 )
                 findings.append(finding_at(change.function, change.node, message))
         findings += _in_the_process(frame)
+    findings += _in_slots(source, frames)
     return Verdict.of(sorted_findings(findings), "rollouts store nothing where other rollouts see it")
 
 
@@ -80,14 +85,31 @@ def _attributes_read(frame: Frame) -> Iterator[ast.Attribute]:
             yield node
 
 
-def _is_later(change: Change, reader: Function, node: ast.Attribute) -> bool:
+def _reads_itself(change: Change) -> bool:
+    """Tell whether the new value is made of the old one: a sum or a mean of all rollouts."""
+    value = getattr(change.function.statement_of(change.node), "value", None)
+    nodes = ast.walk(value) if value is not None and isinstance(change.node, ast.Attribute) else ()
+    return any(isinstance(node, ast.Attribute) and node.attr == change.attribute for node in nodes)
+
+
+def _is_later(writer: Function, change: ast.AST, reader: Function, node: ast.AST) -> bool:
     """Tell whether a read may happen after an await that follows the change."""
-    writer = change.function
-    written = getattr(change.node, "lineno", 0)
+    written, line = getattr(change, "lineno", 0), getattr(node, "lineno", 0)
     if reader is not writer:
         return reader.name in _ROLLOUT or writer.name in {"format_prompt", "collect_trajectories", "collect_trajectory"}
+    if _locks(writer, change) & _locks(writer, node):
+        return False
     awaits = [item.lineno for item in writer.own_nodes() if isinstance(item, (ast.Await, ast.AsyncFor, ast.AsyncWith))]
-    return any(written < line <= node.lineno for line in awaits)
+    return any(written < awaited <= line for awaited in awaits)
+
+
+def _locks(function: Function, node: ast.AST) -> set[ast.AST]:
+    """Return the blocks around ``node`` that only one rollout at a time is in."""
+    return {
+        parent
+        for _, parent in function.ancestors(node)
+        if isinstance(parent, ast.AsyncWith) and any("lock" in ast.unparse(item.context_expr).lower() for item in parent.items)
+    }
 
 
 def _is_elsewhere(source: ClassSource, writer: Function, reader: Function) -> bool:
@@ -133,42 +155,63 @@ def _in_the_process(frame: Frame) -> Iterator[Finding]:
     function = frame.function
     shared = {name for node in function.own_nodes() if isinstance(node, ast.Global) for name in node.names}
     for node in function.own_nodes():
-        if not isinstance(node, ast.Assign) or not _is_of_the_rollout(function, node):
-            continue
-        for target in node.targets:
-            if isinstance(target, ast.Name) and target.id in shared:
-                message = f"{function.name} stores data of one rollout in the global {target.id}, which all rollouts share"
-                yield finding_at(function, node, message)
-            if isinstance(target, ast.Subscript) and _is_module_dict(function, target):
-                message = (
-                    f"{function.name} keeps what belongs to one rollout in {ast.unparse(target)}, which all rollouts share"
-                )
-                yield finding_at(function, node, message)
-            if isinstance(target, ast.Subscript) and ast.unparse(target.value) in {"os.environ", "environ"}:
-                message = f"{function.name} stores data of one rollout in os.environ, which all rollouts share"
-                yield finding_at(function, node, message)
+        if isinstance(node, ast.Assign) and _is_of_the_rollout(function, node):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in shared:
+                    message = f"{function.name} stores data of one rollout in the global {target.id}, which all rollouts share"
+                    yield finding_at(function, node, message)
+        if any(_names_in(value) & _names_of_the_rollout(function) for value in _put_into_environ(node)):
+            message = f"{function.name} stores data of one rollout in os.environ, which all rollouts share"
+            yield finding_at(function, node, message)
     for call in frame.calls:
         if any(value.kind is Kind.EXTERNAL and value.name == "os.chdir" for value in call.callee):
             message = f"{function.name} changes the working directory, which all rollouts share"
             yield finding_at(call.function, call.node, message)
 
 
-def _is_module_dict(function: Function, target: ast.Subscript) -> bool:
-    """Tell whether a constant key of a dict of the module is set: one place for all rollouts, and no cache by item."""
-    if not isinstance(target.value, ast.Name) or not isinstance(target.slice, ast.Constant):
-        return False
-    name = target.value.id
-    is_local = name in function.positional or any(name in _stored_in(node) for node in function.own_nodes())
-    bound = [item.node for item in function.module.names.get(name, ()) if not item.module]
-    return not is_local and any(isinstance(node, ast.Dict) or last_name(node) in {"dict", "defaultdict"} for node in bound)
+def _put_into_environ(node: ast.AST) -> list[ast.expr]:
+    """Return the values that a statement or call puts into os.environ."""
+    if isinstance(node, ast.Assign):
+        places = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
+        return [node.value] if any(ast.unparse(place) in _ENVIRON for place in places) else []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_put = node.func.attr in {"update", "setdefault"} and ast.unparse(node.func.value) in _ENVIRON
+        if is_put or ast.unparse(node.func) == "os.putenv":
+            return [*node.args, *(word.value for word in node.keywords)]
+    return []
 
 
-SCENARIOS = ("concurrent_groups",)
+def _in_slots(source: ClassSource, frames: list[Frame]) -> Iterator[Finding]:
+    """Yield what a rollout puts into a place that all rollouts share, and reads back; in the module, also without a read."""
+    functions = list(dict.fromkeys(frame.function for frame in frames))
+    reads = [(function, use) for function in functions for use in reads_of_slots(function)]
+    for function in functions:
+        for use in writes_of_slots(function):
+            if use.value is None or not _names_in(use.value) & _names_of_the_rollout(function) or _adds(use):
+                continue
+            is_read = any(
+                read.slot == use.slot
+                and (_is_later(function, use.node, reader, read.node) or _is_elsewhere(source, function, reader))
+                for reader, read in reads
+            )
+            if is_read or use.slot.is_of_the_module:
+                what = f"keeps what belongs to one rollout in {use.text}, which all rollouts share"
+                yield finding_at(function, use.node, f"{function.name} {what}")
+
+
+def _adds(use: SlotUse) -> bool:
+    """Tell whether what is written contains what the place held: a sum or a mean of all rollouts."""
+    return use.value is not None and any(ast.unparse(node) == use.text for node in ast.walk(use.value))
+
+
+SCENARIOS = ("concurrent_groups", "evaluate")
 _SHARED = {"attribute": "self.{}", "class attribute": "the class attribute {}", "module": "the global {}"}
 
 
 def dynamic(evidence: Evidence) -> Verdict:
     """Look for the words of other rollouts in what each one was shown, and for the last one's in what they share."""
+    if overwritten := list(_overwritten(evidence.scenario("evaluate"))):
+        return Verdict.failed(overwritten[:1])
     groups = evidence.scenario("concurrent_groups")
     if not groups.happened:
         return Verdict.not_seen(groups.unavailable)
@@ -178,6 +221,11 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(reason, "HE511", "HE403", "HE204", is_excused=not groups.error)
     messages = []
     for seen in groups.sightings:
+        if seen.is_of_an_item:
+            if _is_read(evidence.source, seen.name):
+                where = _SHARED[seen.where].format(seen.name)
+                messages.append(f"{where} held the item of one rollout while others waited for their rewards; rollouts read it")
+            continue
         strange = [word for word in seen.words if owners.get(word, seen.name) != seen.name]
         if seen.where in {"tool result", "messages"} and strange and seen.name in owners.values():
             what = "a tool's answer" if seen.where == "tool result" else "its messages"
@@ -195,6 +243,34 @@ def dynamic(evidence: Evidence) -> Verdict:
         for message in dict.fromkeys(messages)
     ]
     return Verdict.of(findings[:1], f"{len(owners)} concurrent rollouts saw nothing of each other")
+
+
+def _overwritten(evaluation: Scenario) -> Iterator[Finding]:
+    """Yield variables that one item of an evaluation set while they held what another one had set."""
+    for change in evaluation.of(SurroundingChanged):
+        if change.name != "cwd" and change.before not in {None, change.original, change.after} and change.after is not None:
+            if change.after == change.original:
+                continue  # restored
+            message = (
+                f"os.environ[{change.name!r}] is set for each item of the evaluation, which overwrites that of another item"
+            )
+            yield finding_in(evaluation.name, change.place, message, seen=f"{change.before!r}, then {change.after!r}")
+
+
+def _is_read(source: ClassSource | None, name: str) -> bool:
+    """Tell whether what rollouts run reads ``name``, and not only to put something into it."""
+    frames = data_flow(source).reached(*_ROLLOUT) if source is not None else ()
+    return any(_reads(frame.function, name) for frame in frames)
+
+
+def _reads(function: Function, name: str) -> bool:
+    for node in function.own_nodes():
+        named = getattr(node, "attr", "") or getattr(node, "id", "") or getattr(node, "value", "")
+        around = function.parents.get(node)
+        is_base = isinstance(around, ast.Subscript | ast.Attribute) and not isinstance(around.ctx, ast.Load)
+        if named == name and isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not is_base:
+            return True
+    return False
 
 
 RULE = Rule(

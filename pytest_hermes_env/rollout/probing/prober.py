@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.probing.record import Probe, Relation, RewardProbes, Trial, as_number
 from pytest_hermes_env.rollout.probing.relations import Variation, variations
 from pytest_hermes_env.rollout.probing.transcripts import Candidate, candidates, start_of
@@ -69,7 +70,13 @@ class _Probing:
         if self._relations_of_interest and not self._is_late:
             await self._generate(schemas, start)
         cut = f"probing ended after {ENOUGH_S:g} s" if self._is_late else ""
-        return RewardProbes(cut=cut, probes=tuple(self._probes), relations=tuple(self._relations), canaries=canaries)
+        return RewardProbes(
+            cut=cut,
+            item=repr(picture(self._item)),
+            probes=tuple(self._probes),
+            relations=tuple(self._relations),
+            canaries=canaries,
+        )
 
     def _prompt(self) -> str:
         prompt = self._env.format_prompt(copy.deepcopy(self._item))

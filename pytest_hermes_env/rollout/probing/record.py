@@ -90,10 +90,11 @@ class Canary:
 
 @dataclass(frozen=True, kw_only=True)
 class RewardProbes:
-    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early."""
+    """Everything that probing found. ``unavailable`` is why there was none, ``cut`` why it ended early, ``item`` a picture."""
 
     unavailable: str = ""
     cut: str = ""
+    item: str = ""
     probes: tuple[Probe, ...] = ()
     relations: tuple[Relation, ...] = ()
     canaries: tuple[Canary, ...] = ()

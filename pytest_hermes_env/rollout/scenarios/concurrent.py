@@ -9,6 +9,7 @@ from typing import Any
 from pytest_hermes_env.rollout.buffers import picture
 from pytest_hermes_env.rollout.canaries import Canaries
 from pytest_hermes_env.rollout.faults import Faults
+from pytest_hermes_env.rollout.item_bleed import ItemBleed
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
 
@@ -26,13 +27,21 @@ async def concurrent_groups(stage: Stage) -> None:
     env = stage.env
     canaries = Canaries()
     items: list[Any] = [stage.item]
-    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, type(stage.env)))
+    bleed: list[ItemBleed] = []
     asked = len(stage.mock.journal)
+    faults = Faults(fault="reward_waits", look=functools.partial(canaries.look, type(env)))
+
+    def look_before() -> None:
+        if faults.waiting == faults.expected:
+            bleed[0].look()
+
+    faults.look_before = look_before
 
     async def at_once() -> None:
         for _ in range(GROUPS - 1):
             item = await env.get_next_item()
             items.append(stage.item if item is None else item)
+        bleed.append(ItemBleed(env, items))
         faults.expected = GROUPS * int(getattr(env.config, "group_size", 1))
         groups = [asyncio.ensure_future(env.collect_trajectories(item)) for item in items]
         try:
@@ -46,7 +55,7 @@ async def concurrent_groups(stage: Stage) -> None:
         different = len({repr(picture(item)) for item in items})
         return {
             "canaries": canaries.given(journal),
-            "sightings": canaries.sightings(env, journal, requests),
+            "sightings": (*canaries.sightings(env, journal, requests), *(seen for one in bleed for seen in one.sightings)),
             "note": f"{GROUPS} groups of {different} different items, {faults.waiting} of {faults.expected} rewards at once",
         }
 

@@ -44,7 +44,10 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
 )
 async def evaluations(stage: Stage) -> None:
     """Fill the buffers, then evaluate in each way."""
-    evaluate = stage.env.evaluate
+
+    async def evaluate() -> None:
+        await stage.env.evaluate()
+
     await stage.collect("training_before_evaluate", policy=brief_policy)
     await stage.play("evaluate", evaluate)
     await _beside_training(stage)

@@ -24,6 +24,8 @@ FORMATTED = 40
 """The number of them that are passed to format_prompt."""
 MOST_S = 2.0
 """Seconds after which no more items are taken."""
+REPEATED_S = 0.5
+"""Seconds for which get_next_item is called on, up to `MOST` times, after its items came again: it may count its passes."""
 PAUSES = 4
 """How often get_next_item is called again after None, the last time after a group was collected."""
 AFTER_REPEAT = 3
@@ -70,8 +72,22 @@ async def training_items(stage: Stage) -> None:
                 return
         end(ItemsEnd.LIMIT)
 
+    async def take_more() -> None:
+        """Call on without a record: an end after some passes replaces the one that was seen."""
+        begun, calls = time.monotonic(), len(seen)
+        while ended["items_end"] is ItemsEnd.REPEATED and calls < MOST and time.monotonic() - begun < REPEATED_S:
+            if await stage.env.get_next_item() is None:
+                if await _after_a_pause(stage, seen) is None:
+                    ended.update(items_end=ItemsEnd.NONE, note=ItemsEnd.NONE.value.format(calls))
+                return
+            calls += 1
+
+    async def take_all() -> None:
+        await take()
+        await take_more()
+
     if await stage.set_up("setup of the items"):
-        await stage.play("items", take, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
+        await stage.play("items", take_all, more=lambda _: {"items": tuple(seen), "held_out": tuple(held_out), **ended})
 
 
 async def _after_a_pause(stage: Stage, seen: list[ItemSeen]) -> Any:

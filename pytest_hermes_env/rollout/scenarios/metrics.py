@@ -23,7 +23,10 @@ PROBE = {"hermes_env/probe": 1.0}
 )
 async def wandb_logs(stage: Stage) -> None:
     """Fill the buffers and log, in each way."""
-    log = stage.env.wandb_log
+
+    async def log(*metrics: dict[str, float] | None) -> None:
+        await stage.env.wandb_log(*metrics)
+
     await stage.fill_buffers()
     await stage.play("wandb_log", lambda: log(dict(PROBE)), is_logging=True)
     await stage.play("wandb_log_empty", lambda: log(dict(PROBE)), is_logging=True)

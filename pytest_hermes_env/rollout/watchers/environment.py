@@ -55,8 +55,10 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
         return await _awaited(real(*args, **kwargs))
     inputs, faults = _Inputs(args, kwargs, layer), journal.faults
 
+    is_plain = False
+
     def note_reward(value: Any, error: str = "", *, injected: bool = False, place: Place = source) -> None:
-        journal.add(Reward(value=value, error=error, injected=injected, place=place, **inputs.fields()))
+        journal.add(Reward(value=value, error=error, injected=injected, place=place, is_plain=is_plain, **inputs.fields()))
 
     await _wait(faults)
     if faults.fails("reward_raises"):
@@ -70,7 +72,9 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
     args, kwargs = with_recorded_reads(args, kwargs, layer)
     token = current_rollout.set((inputs.task_id, "reward"))
     try:
-        value = await _awaited(real(*args, **kwargs))
+        value = real(*args, **kwargs)
+        is_plain = not inspect.isawaitable(value)
+        value = await _awaited(value)
     except BaseException as raised:
         if journal.is_late or not is_from_outside(raised):
             error = "CancelledError: the scenario did not end in time" if journal.is_late else described(raised)
@@ -87,6 +91,8 @@ async def _compute_reward(layer: Layer, source: Place, real: Any, *args: Any, **
 async def _wait(faults: Faults) -> None:
     if faults.fault == "reward_waits":
         await faults.wait_in_reward()
+        if faults.look_before is not None:
+            faults.look_before()
     if faults.fault == "reward_hangs":
         faults.reached.set()
         await asyncio.Event().wait()

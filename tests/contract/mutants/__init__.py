@@ -15,8 +15,10 @@ from . import (
     of_results,
     of_rewards,
     of_sandbox,
+    of_shared_places,
     of_terminal_tasks,
     of_token_mode,
+    of_wrapped_methods,
 )
 from .mutant import Mutant
 
@@ -35,7 +37,12 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_token_mode.MUTANTS,
     *of_play.MUTANTS,
     *of_names.MUTANTS,
+    *of_shared_places.MUTANTS,
+    *of_wrapped_methods.MUTANTS,
 )
 
 REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS
 """Changes that break nothing."""
+
+LOOKALIKES: tuple[Mutant, ...] = (*of_shared_places.LOOKALIKES, *of_wrapped_methods.LOOKALIKES)
+"""Changes that break nothing, and look as if they broke their rule."""

@@ -14,9 +14,11 @@ FOLDER = Path(rules.__file__).parent
 RULES_MAY_IMPORT = {
     "pytest_hermes_env.contract.awaited_calls",
     "pytest_hermes_env.contract.evidence",
+    "pytest_hermes_env.contract.process_dependence",
     "pytest_hermes_env.contract.rollout_blocks",
     "pytest_hermes_env.contract.rule",
     "pytest_hermes_env.contract.scored_data",
+    "pytest_hermes_env.contract.shared_slots",
     "pytest_hermes_env.contract.verdict",
     "pytest_hermes_env.rollout.buffers",
     "pytest_hermes_env.rollout.cases",
