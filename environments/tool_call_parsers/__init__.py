@@ -12,18 +12,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from environments.tool_call_parsers.deepseek import DeepSeekV3ToolCallParser, DeepSeekV31ToolCallParser
-from environments.tool_call_parsers.glm import GlmToolCallParser
+from environments.tool_call_parsers.deepseek_v3_1_parser import DeepSeekV31ToolCallParser
+from environments.tool_call_parsers.deepseek_v3_parser import DeepSeekV3ToolCallParser
+from environments.tool_call_parsers.glm45_parser import Glm45ToolCallParser
+from environments.tool_call_parsers.glm47_parser import Glm47ToolCallParser
+from environments.tool_call_parsers.hermes_parser import HermesToolCallParser
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser
-from environments.tool_call_parsers.kimi import KimiK2ToolCallParser
-from environments.tool_call_parsers.llama import LlamaToolCallParser
-from environments.tool_call_parsers.mistral import MistralToolCallParser
-from environments.tool_call_parsers.qwen3_coder import Qwen3CoderToolCallParser
-from environments.tool_call_parsers.tagged_json import HermesToolCallParser, LongcatToolCallParser
+from environments.tool_call_parsers.kimi_k2_parser import KimiK2ToolCallParser
+from environments.tool_call_parsers.llama_parser import LlamaToolCallParser
+from environments.tool_call_parsers.longcat_parser import LongcatToolCallParser
+from environments.tool_call_parsers.mistral_parser import MistralToolCallParser
+from environments.tool_call_parsers.qwen3_coder_parser import Qwen3CoderToolCallParser
+from environments.tool_call_parsers.qwen_parser import QwenToolCallParser
 
 __all__ = [
     "PARSER_REGISTRY",
+    "DeepSeekV3ToolCallParser",
+    "DeepSeekV31ToolCallParser",
+    "Glm45ToolCallParser",
+    "Glm47ToolCallParser",
+    "HermesToolCallParser",
+    "KimiK2ToolCallParser",
+    "LlamaToolCallParser",
+    "LongcatToolCallParser",
+    "MistralToolCallParser",
     "ParseResult",
+    "Qwen3CoderToolCallParser",
+    "QwenToolCallParser",
     "ToolCallParser",
     "get_parser",
     "list_parsers",
@@ -34,15 +49,15 @@ PARSER_REGISTRY: dict[str, type[ToolCallParser]] = {
     "deepseek_v3": DeepSeekV3ToolCallParser,
     "deepseek_v31": DeepSeekV31ToolCallParser,
     "deepseek_v3_1": DeepSeekV31ToolCallParser,
-    "glm45": GlmToolCallParser,
-    "glm47": GlmToolCallParser,
+    "glm45": Glm45ToolCallParser,
+    "glm47": Glm47ToolCallParser,
     "hermes": HermesToolCallParser,
     "kimi_k2": KimiK2ToolCallParser,
     "llama3_json": LlamaToolCallParser,
     "llama4_json": LlamaToolCallParser,
     "longcat": LongcatToolCallParser,
     "mistral": MistralToolCallParser,
-    "qwen": HermesToolCallParser,
+    "qwen": QwenToolCallParser,
     "qwen3_coder": Qwen3CoderToolCallParser,
 }
 """Parser name -> class."""

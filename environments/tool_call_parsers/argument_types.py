@@ -6,17 +6,23 @@ schema allows several, and how each is parsed, follows vLLM (``vllm.tool_parsers
 
 from __future__ import annotations
 
+import ast
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from environments.tool_call_parsers.interface import ToolSchemas, json_text
 from environments.tool_call_parsers.json_extent import read_json
 
-__all__ = ["corrected_arguments", "offered_names", "parameters_of", "typed_arguments"]
+__all__ = ["corrected_arguments", "offered_names", "parameters_of", "typed_arguments", "typed_texts"]
 
 _NOT_THIS_TYPE = object()
+
+_LITERAL = re.compile(r"[-+.\d\[({'\"]|True\Z|False\Z|None\Z")
+_LONGEST_LITERAL = 10_000
+"""Characters; Python's compiler takes more than linear time and memory for a longer text that is deeply nested."""
 
 _OTHER_NAMES = {
     **dict.fromkeys(("str", "text", "varchar", "char", "enum"), "string"),
@@ -53,6 +59,24 @@ def _functions(tools: Iterable[Any]) -> Iterable[tuple[str, Any]]:
 def typed_arguments(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments with every value converted to the type of its parameter; unknown ones stay unchanged."""
     return {key: _typed(value, parameters[key]) if key in parameters else value for key, value in arguments.items()}
+
+
+def typed_texts(arguments: Mapping[str, str], tools: ToolSchemas, name: str) -> dict[str, Any]:
+    """Return the arguments of a format that writes plain text, typed by the tool's schema.
+
+    When the tools are not known, a text that is JSON or a Python literal has the type of its value.
+    """
+    if tools is None:
+        return {key: _guessed(text) for key, text in arguments.items()}
+    return typed_arguments(arguments, parameters_of(tools, name))
+
+
+def _guessed(text: str) -> Any:
+    for read in (_null, _json, _python):
+        value = read(text.strip())
+        if value is not _NOT_THIS_TYPE:
+            return value
+    return text
 
 
 def corrected_arguments(text: str, parameters: Mapping[str, Any]) -> str | None:
@@ -142,10 +166,21 @@ def _json(text: str, default: Any = _NOT_THIS_TYPE) -> Any:
     return value if is_json and _is_finite(value) else default
 
 
+def _python(text: str) -> Any:
+    """Return the value of a Python literal that JSON can represent, such as ``{'a': True}``."""
+    if len(text) > _LONGEST_LITERAL or not _LITERAL.match(text):
+        return _NOT_THIS_TYPE
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return _NOT_THIS_TYPE
+    return value if _is_finite(value) else _NOT_THIS_TYPE
+
+
 def _is_finite(value: Any) -> bool:
     try:
         json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         return False
     return True
 

@@ -197,6 +197,9 @@ OURS_ONLY: dict[str, Why] = {
     "tag as data": tag_is_data,
     "closing tag": closing_tag_is_cut_off,
     "neighbour": neighbour_is_malformed,
+    "line break": lambda case, _: (
+        case.form.name == "deepseek_v3" and re.search(r"\n```\s+<\S+call\S+end", case.text) is not None
+    ),
     "unknown tool": is_unoffered,
     "later array": is_a_later_array,
     "name alone": arguments_are_left_out,

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from environments.tool_call_parsers.argument_types import corrected_arguments, offered_names, parameters_of, typed_arguments
+from environments.tool_call_parsers.argument_types import (
+    corrected_arguments,
+    offered_names,
+    parameters_of,
+    typed_arguments,
+    typed_texts,
+)
 
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -85,6 +91,42 @@ def test_json_value_is_corrected(schema, value, expected):
 
     assert found == {"x": expected}
     assert type(found["x"]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5),
+        ("1.10", 1.1),
+        (" true ", True),
+        ("NULL", None),
+        ('{"a": [1]}', {"a": [1]}),
+        ('"quoted"', "quoted"),
+        ("True", True),
+        ("{'a': None, 'b': (1, -2)}", {"a": None, "b": (1, -2)}),
+        ("'quoted'", "quoted"),
+        (" plain text ", " plain text "),
+        ("007", "007"),
+        ("NaN", "NaN"),
+        ("1e999", "1e999"),
+        ("{1, 2}", "{1, 2}"),
+        ("b'x'", "b'x'"),
+        ("1+2j", "1+2j"),
+        ("__import__('os')", "__import__('os')"),
+        ("9" * 5000, "9" * 5000),
+        ("[" * 9000, "[" * 9000),
+        ("-" * 9000 + "1", "-" * 9000 + "1"),
+        ("(" * 100_000, "(" * 100_000),
+        ("", ""),
+    ],
+)
+def test_text_types_itself_when_the_tools_are_not_known(text, value):
+    """JSON, then a Python literal that JSON can represent; anything else is the text as it is."""
+    found = typed_texts({"x": text}, None, "ls")
+
+    assert found == {"x": value}
+    assert type(found["x"]) is type(value)
+    assert typed_texts({"x": text}, [], "ls") == {"x": text}
 
 
 def test_arguments_without_a_change_stay_as_they_were_written():

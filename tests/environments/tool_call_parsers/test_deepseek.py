@@ -58,6 +58,14 @@ def test_call_needs_its_section_and_its_end(read, name, call):
     assert read(name, f"{cut}{BEGIN}{ls}{END}") == (ls[:-1], [CALL])
 
 
+@pytest.mark.parametrize("gap", ["\n", " ", "\r\n\n"])
+def test_whitespace_may_stand_before_the_end_token(read, gap):
+    """As in hermes-agent's former parser."""
+    text = f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>ls\n```json\n{{}}\n```{gap}<｜tool▁call▁end｜>"
+
+    assert read("deepseek_v3", text) == (None, [("ls", "{}")])
+
+
 @pytest.mark.parametrize(
     "call",
     [

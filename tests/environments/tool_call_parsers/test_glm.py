@@ -24,7 +24,7 @@ CALL, OTHER = ("ls", '{"at": "/"}'), ("ps", "{}")
             None,
             [("ls", '{"at": "</tool_call> <tool_call>x <think>"}')],
         ),
-        (LS.replace(">/<", ">\n 1.10\n <"), None, [("ls", '{"at": "\\n 1.10\\n "}')]),
+        (LS.replace(">/<", ">\n x\n <"), None, [("ls", '{"at": "\\n x\\n "}')]),
         (LS.replace(">at<", "> at <"), None, [CALL]),
     ],
 )
@@ -60,7 +60,7 @@ def test_call_that_was_cut_off_is_none(read, size):
 
 
 def test_values_are_typed_by_the_schema(read, formats):
-    """A version stays text, a number becomes one; without a schema all values stay text."""
+    """A version stays text, a number becomes one; without a schema all values stay text, and without tools their text types them."""
     values = {"version": "1.10", "ratio": "1.10", "tags": '["1"]', "draft": "true", "more": "1.10"}
     pairs = "".join(f"<arg_key>{key}</arg_key><arg_value>{value}</arg_value>" for key, value in values.items())
     text = f"<tool_call>release{pairs}</tool_call>"
@@ -77,6 +77,7 @@ def test_values_are_typed_by_the_schema(read, formats):
     assert read("glm45", text, tools)[1] == [
         ("release", '{"version": "1.10", "ratio": 1.1, "tags": ["1"], "draft": true, "more": "1.10"}')
     ]
-    assert read("glm45", text)[1] == [
+    assert read("glm45", text, [])[1] == [
         ("release", '{"version": "1.10", "ratio": "1.10", "tags": "[\\"1\\"]", "draft": "true", "more": "1.10"}')
     ]
+    assert read("glm45", text)[1] == [("release", '{"version": 1.1, "ratio": 1.1, "tags": ["1"], "draft": true, "more": 1.1}')]

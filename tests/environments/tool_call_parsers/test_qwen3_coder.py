@@ -21,8 +21,8 @@ CALL, OTHER = ("ls", '{"at": "/"}'), ("ps", "{}")
         (LS.replace("</function>\n</tool_call>", PS), None, [CALL, OTHER]),
         (LS.removesuffix("function>\n</tool_call>"), None, [CALL]),
         (LS.removesuffix("_call>"), None, [CALL]),
-        ("<function=ls><parameter=a>1<parameter=b>2</parameter></function>", None, [("ls", '{"a": "1", "b": "2"}')]),
-        ("<function=ls><parameter=a>\n\n 1.10\n\n</parameter></function>", None, [("ls", '{"a": "\\n 1.10\\n"}')]),
+        ("<function=ls><parameter=a>x<parameter=b>y</parameter></function>", None, [("ls", '{"a": "x", "b": "y"}')]),
+        ("<function=ls><parameter=a>\n\n x\n\n</parameter></function>", None, [("ls", '{"a": "\\n x\\n"}')]),
         (LS.replace("/\n</p", "</function> </tool_call> <function=x>\n</p"), None,
          [("ls", '{"at": "</function> </tool_call> <function=x>"}')]),
     ],
@@ -61,9 +61,10 @@ def test_call_that_was_cut_off_is_none(read, size):
 
 
 def test_values_are_typed_by_the_schema(read, formats):
-    """A version stays text, a number becomes one; without a schema all values stay text."""
+    """A version stays text, a number becomes one; without a schema all values stay text, and without tools their text types them."""
     text = "<function=release><parameter=version>1.10</parameter><parameter=ratio>1.10</parameter></function>"
     tools = [formats.schema("release", version={"type": "string"}, ratio={"type": "number"})]
 
     assert read("qwen3_coder", text, tools)[1] == [("release", '{"version": "1.10", "ratio": 1.1}')]
-    assert read("qwen3_coder", text)[1] == [("release", '{"version": "1.10", "ratio": "1.10"}')]
+    assert read("qwen3_coder", text, [])[1] == [("release", '{"version": "1.10", "ratio": "1.10"}')]
+    assert read("qwen3_coder", text)[1] == [("release", '{"version": 1.1, "ratio": 1.1}')]

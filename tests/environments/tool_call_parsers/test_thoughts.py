@@ -23,15 +23,15 @@ def think(request, form):
 
 @pytest.fixture
 def inner(form, formats):
-    return form.render([formats.Call(name="inner", arguments={"a": "1"})])
+    return form.render([formats.Call(name="inner", arguments={"a": "x"})])
 
 
 @pytest.fixture
 def outer(form, formats):
-    return form.render([formats.Call(name="outer", arguments={"b": "2"})])
+    return form.render([formats.Call(name="outer", arguments={"b": "y"})])
 
 
-OUTER = [("outer", '{"b": "2"}')]
+OUTER = [("outer", '{"b": "y"}')]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_think_tag_in_an_argument_is_data(read, form, think, formats):
 def test_think_tag_in_a_call_that_was_cut_off_is_data(read, form, think, formats):
     """Wherever the text ends in a call that writes about think tags, the call before it was no thought."""
     calls = [
-        formats.Call(name="outer", arguments={"b": "2"}),
+        formats.Call(name="outer", arguments={"b": "y"}),
         formats.Call(name="last", arguments={"b": f"{think[1]}{think[0]}", "c": think[1], "d": "true"}),
     ]
     begin, texts, _ = form.parts(calls)

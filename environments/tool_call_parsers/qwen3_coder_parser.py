@@ -1,6 +1,6 @@
 """The Qwen3-Coder format: ``<tool_call><function=name><parameter=key>value</parameter></function></tool_call>``.
 
-Values are plain text between one line break on each side, so their types come from the tool's schema; without one they stay text.
+Values are plain text between one line break on each side, so their types come from the tool's schema, or from the text itself when the tools are not known.
 ``<tool_call>`` and its closing tag may be missing; so may the closing tag of a parameter before the next one.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from environments.tool_call_parsers.argument_types import parameters_of, typed_arguments
+from environments.tool_call_parsers.argument_types import typed_texts
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, json_text, tool_call
 from environments.tool_call_parsers.json_extent import BROKEN, CUT_OFF, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
@@ -46,7 +46,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
         return None
     arguments, position, is_cut_off = _read_parameters(text, skip_space(text, name.end()))
     end = end_of_call(text, position, _FUNCTION_END, (_BLOCK_END, _BLOCK, _FUNCTION), fewest=len("</"))
-    call = tool_call(name.group(1), json_text(typed_arguments(arguments, parameters_of(tools, name.group(1)))))
+    call = tool_call(name.group(1), json_text(typed_texts(arguments, tools, name.group(1))))
     if end is None or call is None:
         return no_call(text, inside, CUT_OFF if is_cut_off else position)
     end = end_of_call(text, skip_space(text, end), _BLOCK_END, fewest=1) or end

@@ -67,7 +67,7 @@ class DeepSeekV3ToolCallParser(_DeepSeekParser):
     """Reads the calls of V3 and R1: the arguments are in a fenced block, on one or several lines."""
 
     _KIND = f"function{_SEPARATOR}"
-    _FENCE_BEGIN, _FENCE_END = "\n```json\n", f"```{_CALL_END}"
+    _FENCE_BEGIN, _FENCE_END = "\n```json\n", "```"
 
     def _read_header(self, text: str, position: int) -> tuple[str, int] | None:
         name = _NAME.match(text, position + len(self._KIND)) if text.startswith(self._KIND, position) else None
@@ -77,8 +77,10 @@ class DeepSeekV3ToolCallParser(_DeepSeekParser):
 
     def _end_of_call(self, text: str, position: int) -> int | None:
         fence = skip_space(text, position)
-        is_whole = text.startswith(self._FENCE_END, fence) and text[fence - 1] == "\n"
-        return fence + len(self._FENCE_END) if is_whole else None
+        if not text.startswith(self._FENCE_END, fence) or text[fence - 1] != "\n":
+            return None
+        end = skip_space(text, fence + len(self._FENCE_END))
+        return end + len(_CALL_END) if text.startswith(_CALL_END, end) else None
 
 
 class DeepSeekV31ToolCallParser(_DeepSeekParser):

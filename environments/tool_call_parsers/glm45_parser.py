@@ -1,6 +1,6 @@
 """The GLM 4.5 to 4.7 format: ``<tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>``.
 
-Values are plain text, so their types come from the tool's schema; without one they stay text. A value ends at its closing tag: any
+Values are plain text, so their types come from the tool's schema, or from the text itself when the tools are not known. A value ends at its closing tag: any
 other tag inside it is data, except tags of another argument, which show that the closing tag is missing.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 
-from environments.tool_call_parsers.argument_types import parameters_of, typed_arguments
+from environments.tool_call_parsers.argument_types import typed_texts
 from environments.tool_call_parsers.interface import ParseResult, ToolCallParser, ToolSchemas, json_text, tool_call
 from environments.tool_call_parsers.json_extent import CUT_OFF, skip_space
 from environments.tool_call_parsers.marked_text import THINK_TAGS, Reading, end_of_call, find_calls, no_call, one_of
 
-__all__ = ["GlmToolCallParser"]
+__all__ = ["Glm45ToolCallParser"]
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
 _KEY, _KEY_END = "<arg_key>", "</arg_key>"
@@ -23,7 +23,7 @@ _ARGUMENT_TAGS = one_of([_KEY, _KEY_END, _VALUE, _VALUE_END])
 _NAME = re.compile(r"\s*([^\s<>{}\[\]\"'`]+)\s*")
 
 
-class GlmToolCallParser(ToolCallParser):
+class Glm45ToolCallParser(ToolCallParser):
     """Reads ``<tool_call>`` blocks. A truncated call is no call: an argument could be missing."""
 
     def parse(self, text: str, tools: ToolSchemas = None) -> ParseResult:
@@ -50,7 +50,7 @@ def _read(text: str, tools: ToolSchemas, marker: str, start: int, inside: int) -
     end = end_of_call(text, position, _CLOSE, (_OPEN,) if arguments else (), fewest=len("</"))
     if end is None:
         return no_call(text, inside, end_of_values)
-    call = tool_call(name.group(1), json_text(typed_arguments(arguments, parameters_of(tools, name.group(1)))))
+    call = tool_call(name.group(1), json_text(typed_texts(arguments, tools, name.group(1))))
     return Reading(calls=[call], end=end, spans=[(start, end)]) if call else None
 
 
