@@ -115,9 +115,7 @@ def test_prefix_chooses_vllms_parser():
     """``vllm:mine`` in a reply reader; its calls become dicts."""
     check_parser("vllm:mine", "tokenizer")
 
-    reply = ReplyReader(ChatTemplate(SimpleNamespace()), "vllm:mine").read(
-        "hm CALL look", end="", tools=TOOLS, is_thinking=False
-    )
+    reply = ReplyReader(ChatTemplate(SimpleNamespace()), "vllm:mine").read("hm CALL look", end="", tools=TOOLS)
 
     assert reply.calls == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
     assert reply.content == "hm "
