@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_hermes_env.errors import shorten
-from pytest_hermes_env.sandbox.inside.server import receive, send
+from pytest_hermes_env.sandbox.inside.messages import receive, send
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.view import HOST_NAME, KIT, Step, boot
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pytest_hermes_env.sandbox.inside.line_script import line_script, take
 from pytest_hermes_env.sandbox.inside.tree import Tree
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
@@ -57,23 +58,21 @@ class UnconfinedShell:
         """Write ``changed``, run a line in bash, and return what it did, as `RealShell.run`."""
         with self._lock:
             self._write(changed)
-            after, exports = (Path(self._base.name, name) for name in ("cwd", "exports"))
-            script = (
-                f":\nbuiltin cd -- {shlex.quote(self._inward(cwd))} || exit 126\neval {shlex.quote(self._inward(command))}\ncode=$?\n"
-                f"export -p > {shlex.quote(str(exports))}\npwd -P > {shlex.quote(str(after))}\nexit $code"
-            )
+            mark = os.path.join(self._base.name, "after")
+            script = line_script(self._inward(command), self._inward(cwd), shlex.quote(mark))
             process = self._popen(["-c", script], cwd, variables, subprocess.PIPE, subprocess.PIPE)
             try:
                 output, timed_out = process.communicate(stdin, timeout)[0], False
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 output, timed_out = process.communicate()[0], True
-            found = exported(_taken(exports))
+            after, exports = (take(f"{mark}.{what}").decode(errors="surrogateescape") for what in ("cwd", "exports"))
+            found = exported(exports)
             entries, contents, read = self._tree.changes()
             return Ran(
                 output=output.replace(self._root.encode(), b""),
                 exit_code=TIMED_OUT if timed_out else process.returncode,
-                cwd=self._outward(_taken(after).rstrip("\n")) or cwd,
+                cwd=self._outward(after.removesuffix("\n")) or cwd,
                 variables={name: self._outward(value) for name, value in found.items()} if found else dict(variables),
                 changed={self._outward(path): self._entry(entry, contents) for path, entry in entries.items()},
                 read=frozenset(map(self._outward, read)),
@@ -162,13 +161,3 @@ class UnconfinedShell:
 
     def _outward(self, text: str) -> str:
         return text.replace(self._root, "")
-
-
-def _taken(path: Path) -> str:
-    """Return what the wrapper wrote, empty if the line ended the shell, and remove it."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError:
-        return ""
-    path.unlink()
-    return text

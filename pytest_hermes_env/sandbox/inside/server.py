@@ -1,7 +1,6 @@
 """The first process of a cell: runs command lines that the test process asks for, and ends the cell when its input ends.
 
-A message is eight bytes with its length, a line of JSON, and bytes that the JSON refers to by their place. Requests come on
-standard input, one answer to each goes to standard output.
+Requests come on standard input, one answer to each goes to standard output.
 
 Place in the flow: `cell.Cell` starts it with `inside.init` or bubblewrap; `real_shell.RealShell` asks it. In the cell of a local
 sandbox it has no requests: commands join that cell, and it keeps their limits.
@@ -10,7 +9,6 @@ sandbox it has no requests: commands join that cell, and it keeps their limits.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -21,9 +19,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import kernel
+from .line_script import line_script, take
+from .messages import receive, send
 from .tree import Tree
 
-__all__ = ["main", "receive", "send"]
+__all__ = ["main"]
 
 SCRATCH = "/run"
 NOTICE = "/run/limit"
@@ -31,7 +31,6 @@ NOTICE = "/run/limit"
 MOST_OUTPUT = 32 << 20
 """Most bytes of output of one line."""
 MOST_DESCRIPTORS = 65536
-MOST_EXPORTS = 1 << 20
 GRACE_S = 1.0
 """Seconds between SIGTERM and SIGKILL, as hermes waits."""
 CHECK_S = 0.02
@@ -99,7 +98,7 @@ class _Server:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
         mark = f"{SCRATCH}/{self._lines}-{os.urandom(8).hex()}"
-        job = self._start_job(_script(request["command"], request["cwd"], mark), request, blobs[request["stdin"]])
+        job = self._start_job(line_script(request["command"], request["cwd"], mark), request, blobs[request["stdin"]])
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
         os.close(job.output)
@@ -108,7 +107,7 @@ class _Server:
         if self._tree.is_cut:
             self._hit = f"disk: at most {self._limits['disk_bytes']} bytes"
         limit, self._hit = self._hit, ""
-        cwd, exports = _take(f"{mark}.cwd"), _take(f"{mark}.exports")
+        cwd, exports = take(f"{mark}.cwd"), take(f"{mark}.exports")
         answer = {"exit_code": job.exit_code, "timed_out": timed_out, "limit": limit, "changed": changed, "read": read}
         return answer, [*contents, bytes(job.text), cwd, exports]
 
@@ -304,65 +303,6 @@ def _is_group_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _script(command: str, cwd: str, mark: str) -> str:
-    """Return a line as hermes' local environment gives it to bash: errors then name line 3."""
-    return "\n".join((
-        ":",
-        f"builtin cd -- {_quoted(cwd)} || exit 126",
-        f"eval {_quoted(command)}",
-        "__hermes_ec=$?",
-        "umask 077",
-        f"{{ export -p > {mark}.exports; }} 2>/dev/null || true",
-        f"{{ pwd -P > {mark}.cwd; }} 2>/dev/null || true",
-        "exit $__hermes_ec",
-    ))  # fmt: skip
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
-
-
-def _take(path: str) -> bytes:
-    """Return what the wrapper wrote, empty if the line ended the shell, and remove it."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return b""
-    try:
-        content = os.read(descriptor, MOST_EXPORTS)
-        os.unlink(path)
-    except OSError:  # the line put something else there
-        content = b""
-    os.close(descriptor)
-    return content
-
-
-def send(descriptor: int, message: Mapping[str, Any], blobs: list[bytes]) -> None:
-    """Write a message."""
-    head = json.dumps({"message": message, "sizes": [len(blob) for blob in blobs]}).encode()
-    content = b"".join((len(head).to_bytes(8), head, *blobs))
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def receive(descriptor: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Read a message. Raises: the other side ended → EOFError."""
-    head = json.loads(_exactly(descriptor, int.from_bytes(_exactly(descriptor, 8))))
-    return head["message"], [_exactly(descriptor, size) for size in head["sizes"]]
-
-
-def _exactly(descriptor: int, size: int) -> bytes:
-    parts, left = [], size
-    while left:
-        part = os.read(descriptor, min(left, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 if __name__ == "__main__":
