@@ -6,43 +6,23 @@ import model_tools
 import pytest
 from tools.registry import registry
 
-from pytest_hermes_env.sandbox.coercion import TYPES, coerced
+from pytest_hermes_env.sandbox.coercion import NOT_TEXT, coerced
 from pytest_hermes_env.sandbox.context import FakeToolContext
 from pytest_hermes_env.sandbox.fake import FakeSandbox
 
-VALUES = [
-    "10",
-    "2.0",
-    "2.5",
-    "x",
-    "",
-    "nan",
-    "inf",
-    " true ",
-    "False",
-    "null",
-    5,
-    2.5,
-    True,
-    None,
-    ["a"],
-    "[]",
-    "[1]",
-    '["a"]',
-    "https://a.example",
-]
+VALUES = ["10", "2.5", "x", "nan", " true ", "False", "null", 5, None, ["a"], "[1]", '["a"]', "https://a.example"]
 
 
-@pytest.mark.parametrize("tool", TYPES)
+@pytest.mark.parametrize("tool", NOT_TEXT)
 def test_types_are_those_of_hermes(tool):
     """Every argument that is not text is listed."""
     properties = registry.get_schema(tool)["parameters"]["properties"]
 
-    assert TYPES[tool] == {name: kind["type"] for name, kind in properties.items() if kind.get("type") != "string"}
+    assert NOT_TEXT[tool] == {name for name, kind in properties.items() if kind.get("type") != "string"}
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-@pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, types in TYPES.items() for name in types])
+@pytest.mark.parametrize(("tool", "name"), [(tool, name) for tool, names in NOT_TEXT.items() for name in sorted(names)])
 def test_value_is_converted_as_hermes_does(tool, name, value):
     """Numbers and booleans in text, one value for a list; nonsense stays."""
     expected = model_tools.coerce_tool_args(tool, {name: value})[name]
