@@ -456,6 +456,7 @@ class HermesAgentBaseEnv(BaseEnv):
                 extra_body=extra_body,
                 budget_config=config.build_budget_config(),
             )
+            await bridged(self.prepare_sandbox)(item, ctx)
             system = [{"role": "system", "content": system_prompt}] if system_prompt else []
             result = await loop.run([*system, {"role": "user", "content": prompt}])
             if isinstance(token_failure := getattr(server, "failure", None), TokenModeError):
@@ -473,6 +474,12 @@ class HermesAgentBaseEnv(BaseEnv):
         finally:
             close_context(ctx)
             await to_the_end(asyncio.to_thread(ctx.cleanup))
+
+    async def prepare_sandbox(self, item: Item, ctx: ToolContext) -> None:
+        """Prepare the sandbox of one run before the agent starts: choose an image, or write files. Does nothing by default.
+
+        Synchronous tool calls do not block the event loop. Raise an exception when the agent cannot start; the run is then repeated.
+        """
 
     @asynccontextmanager
     async def rollout_server(self) -> AsyncIterator[Any]:

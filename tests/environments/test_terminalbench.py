@@ -1,0 +1,383 @@
+"""TerminalBench2EvalEnv and TBLiteEvalEnv: tasks, archives, tests in hermes' real local terminal, evaluation, and its resumption."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
+from environments.benchmarks.terminalbench_2.archives import ArchiveError, packed, unpack
+from environments.benchmarks.terminalbench_2.tasks import chosen_tasks, sample_tasks
+from environments.benchmarks.terminalbench_2.terminalbench2_env import TerminalBench2EvalEnv, benchmark_metrics
+from environments.command_settings import settings_of
+from pytest_hermes_env.inference import call, fail, hang, say
+
+SOLUTIONS = {
+    "port 80": "sed -i 's/^port = 80$/port = 8080/' server.ini",
+    "requests.log": "awk '$2 >= 500' requests.log | wc -l > errors.txt",
+    "people.csv": "(head -n 1 people.csv; tail -n +2 people.csv | sort -t, -k2 -n) > sorted.csv",
+}
+NO_MODEL = "http://127.0.0.1:9/v1"
+NAMES = [task["task_name"] for task in sample_tasks()]
+
+
+def solve(conversation: Any) -> Any:
+    """Solve each sample task with one command."""
+    if conversation.turn:
+        return say("done")
+    prompt = conversation.messages[-1]["content"]
+    return call("terminal", command=next(line for word, line in SOLUTIONS.items() if word in prompt))
+
+
+def run(make_env: Any, script: Any = solve, act: Any = None, env_class: type = TerminalBench2EvalEnv, **settings: Any) -> Any:
+    """Set the environment up and evaluate; returns what ``act(env)`` does, or the samples and metrics that are logged."""
+    logged: dict[str, Any] = {}
+
+    async def scenario() -> Any:
+        model = {"server": NO_MODEL} if script is None else {"script": script}
+        env = make_env(env_class, **model, **({"dataset_name": None, "terminal_backend": "local"} | settings))
+        await env.setup()
+        env.evaluate_log = keep
+        if act is not None:
+            return await act(env)
+        await env.evaluate()
+        return logged
+
+    async def keep(metrics: Any, *, samples: Any, **_rest: Any) -> None:
+        logged.update(metrics=metrics, samples={sample["task_name"]: sample for sample in samples})
+
+    return asyncio.run(scenario())
+
+
+def task(**fields: str) -> dict[str, str]:
+    empty = dict.fromkeys(("docker_image", "environment_tar", "tests_tar"), "")
+    return {**empty, "task_name": "one", "category": "files", "instruction": "go", "test_sh": "true", **fields}
+
+
+# ---------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize("cls", [TerminalBench2EvalEnv, TBLiteEvalEnv])
+def test_the_yaml_files_name_only_fields_that_exist(cls: Any, recwarn: Any) -> None:
+    """Those beside the environments; a field of the namesakes' files that did nothing would be warned of."""
+    path = Path(sys.modules[cls.__module__].__file__).with_name("default.yaml")
+
+    settings = settings_of(cls, "evaluate", str(path), [])
+
+    assert (settings.env.wandb_name, settings.env.max_concurrent_tasks) == (cls.name, 8)
+    assert [str(warning.message) for warning in recwarn if "unknown fields" in str(warning.message)] == []
+
+
+def test_yaml_and_flags_of_the_namesake_load(tmp_path: Path, recwarn: Any) -> None:
+    """As they were written for hermes-agent's former environment."""
+    env = {
+        "enabled_toolsets": ["terminal", "file"],
+        "max_agent_turns": 60,
+        "max_token_length": 32000,
+        "agent_temperature": 0.8,
+        "terminal_backend": "modal",
+        "terminal_timeout": 300,
+        "tool_pool_size": 128,
+        "dataset_name": "NousResearch/terminal-bench-2",
+        "test_timeout": 600,
+        "task_timeout": 1800,
+        "tokenizer_name": "NousResearch/Hermes-3-Llama-3.1-8B",
+        "use_wandb": True,
+        "wandb_name": "terminal-bench-2",
+        "ensure_scores_are_not_same": False,
+        "data_dir_to_save_evals": "environments/benchmarks/evals/terminal-bench-2",
+        "max_concurrent_tasks": 8,
+    }
+    (tmp_path / "theirs.yaml").write_text(yaml.safe_dump({"env": env}))
+    flags = [
+        "evaluate",
+        "--env.task_filter",
+        "fix-git,git-multibranch",
+        "--env.skip_tasks",
+        "heavy",
+        "--env.task_timeout",
+        "900",
+    ]
+
+    settings = settings_of(TerminalBench2EvalEnv, "evaluate", str(tmp_path / "theirs.yaml"), flags)
+
+    given = {**env, "task_filter": "fix-git,git-multibranch", "skip_tasks": "heavy", "task_timeout": 900}
+    assert {name: getattr(settings.env, name) for name in given} == given
+    assert [str(warning.message) for warning in recwarn if "unknown fields" in str(warning.message)] == []
+
+
+def test_tblite_is_the_same_with_its_own_data_and_limit() -> None:
+    """A subclass, as its namesake was."""
+    config, _ = TBLiteEvalEnv.config_init()
+
+    assert issubclass(TBLiteEvalEnv, TerminalBench2EvalEnv)
+    assert (config.dataset_name, config.task_timeout) == ("NousResearch/openthoughts-tblite", 1200)
+    assert (config.wandb_name, TBLiteEvalEnv.name) == ("openthoughts-tblite", "openthoughts-tblite")
+
+
+def test_a_backend_that_cannot_start_each_tasks_image_is_refused(make_env: Any) -> None:
+    """SSH has one machine for all; a container needs an image."""
+    with pytest.raises(ValueError, match="'ssh' has no image for each task: use local, "):
+        run(make_env, script=None, terminal_backend="ssh")
+
+
+# ---------------------------------------------------------------------- tasks and archives
+
+
+def test_tasks_are_chosen_by_name() -> None:
+    """Only those of task_filter, without those of skip_tasks; a name that does not exist is an error with its neighbours."""
+    tasks = sample_tasks()
+
+    assert [one["task_name"] for one in chosen_tasks(tasks, only=f"{NAMES[2]}, {NAMES[0]}", skipped=None)] == [
+        NAMES[0],
+        NAMES[2],
+    ]
+    assert [one["task_name"] for one in chosen_tasks(tasks, only=None, skipped=NAMES[1])] == [NAMES[0], NAMES[2]]
+    with pytest.raises(
+        ValueError, match=f"task_filter names 'sample-config', which is none of the 3 tasks; did you mean {NAMES[0]}"
+    ):
+        chosen_tasks(tasks, only="sample-config", skipped=None)
+    with pytest.raises(ValueError, match="No task is left"):
+        chosen_tasks(tasks, only=NAMES[0], skipped=NAMES[0])
+
+
+def test_a_dataset_is_read_like_the_hubs(make_env: Any, tmp_path: Path) -> None:
+    """Fields that a row lacks are empty; rows without tests are left out."""
+    rows = [task(task_name="a"), {"task_name": "b", "instruction": "go", "test_sh": "false"}, task(task_name="c", test_sh="")]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    async def items(env: Any) -> Any:
+        return env.eval_items
+
+    found = run(make_env, act=items, script=None, dataset_name=str(tmp_path / "tasks.jsonl"))
+
+    assert found == [task(task_name="a"), task(task_name="b", category="uncategorized", test_sh="false")]
+
+
+def archive(*members: tarfile.TarInfo) -> str:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for member in members:
+            tar.addfile(member, io.BytesIO(bytes(member.size)))
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.size = kind, target, size
+    return made
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [member("../out", size=1)],
+        [member("a/../../out", size=1)],
+        [member("out", tarfile.SYMTYPE, "..")],
+        [member("out", tarfile.SYMTYPE, "/etc")],
+        [member("a", tarfile.SYMTYPE, ".."), member("a/out", size=1)],
+        [member("out", tarfile.LNKTYPE, "../secret")],
+        [member("out", tarfile.CHRTYPE)],
+        [member("out", tarfile.FIFOTYPE)],
+        [member("a", size=600), member("b", size=600)],
+    ],
+    ids=lambda members: " ".join(f"{one.name}{one.type.decode()}{one.linkname}" for one in members),
+)
+def test_an_archive_that_would_leave_its_directory_is_refused(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    """Nothing lands outside, no link leads out, and its size is limited."""
+    (tmp_path / "secret").write_text("secret")
+    (tmp_path / "in").mkdir()
+
+    with pytest.raises(ArchiveError):
+        unpack(archive(*members), tmp_path / "in", max_bytes=1000)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "secret"]
+
+
+def test_an_absolute_member_lands_inside(tmp_path: Path) -> None:
+    """As tar does it."""
+    unpack(archive(member(f"{tmp_path}/out", size=1)), tmp_path / "in")
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("text", ["%%%", base64.b64encode(b"no archive").decode(), packed({"a": "text" * 999})[:80]])
+def test_an_archive_that_cannot_be_read_is_an_error(tmp_path: Path, text: str) -> None:
+    """Of its own class, whatever is wrong with it."""
+    with pytest.raises(ArchiveError, match="the archive cannot be unpacked"):
+        unpack(text, tmp_path)
+
+
+def test_an_archive_holds_its_files(tmp_path: Path) -> None:
+    """Directories too."""
+    unpack(packed({"a.txt": "one\n", "b/c.txt": "zwölf"}), tmp_path)
+
+    assert {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.txt")} == {
+        "a.txt": "one\n",
+        "b/c.txt": "zwölf",
+    }
+
+
+# ---------------------------------------------------------------------- the reward
+
+
+def test_every_sample_task_is_passed_by_its_solution_and_not_without(make_env: Any) -> None:
+    """In hermes' own local terminal, with the task's files and tests."""
+    solved = run(make_env)
+    tried = run(make_env, script=lambda conversation: say("done"))
+
+    assert {name: sample["score"] for name, sample in solved["samples"].items()} == dict.fromkeys(NAMES, 1.0)
+    assert {name: sample["score"] for name, sample in tried["samples"].items()} == dict.fromkeys(NAMES, 0.0)
+    assert {name: value for name, value in solved["metrics"].items() if "seconds" not in name} == {
+        "eval/total_tasks": 3,
+        "eval/passed_tasks": 3,
+        "eval/errors": 0,
+        "eval/timeouts": 0,
+        "eval/pass_rate": 1.0,
+        "eval/pass_rate_system-administration": 1.0,
+        "eval/pass_rate_data-processing": 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("test_sh", "expected"),
+    [
+        ("exit 0", 1.0),
+        ("exit 3", 0.0),
+        ('echo 0.25 > "$VERIFIER_DIR/reward.txt"; exit 1', 0.25),
+        ('cat "$TEST_DIR/data/expected.txt" > "$VERIFIER_DIR/reward.txt"', 0.5),
+        ("cat made-by-the-agent.txt", 1.0),
+        ("sleep 30", 0.0),
+    ],
+)
+def test_the_tests_decide_the_score(make_env: Any, test_sh: str, expected: float) -> None:
+    """By reward.txt, else by their exit code; they run where the agent started, wherever it went, and only for so long."""
+    script = [call("terminal", command="touch made-by-the-agent.txt && mkdir x && cd x"), say("done")]
+    item = task(test_sh=test_sh, tests_tar=packed({"data/expected.txt": "0.5\n"}))
+
+    sample = run(make_env, script=script, act=lambda env: env.rollout_and_score_eval(item), test_timeout=2)
+
+    assert (sample["score"], sample.get("error")) == (expected, None)
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        (task(test_sh='echo ok > "$VERIFIER_DIR/reward.txt"'), "ValueError: could not convert string to float"),
+        (task(test_sh='echo nan > "$VERIFIER_DIR/reward.txt"'), "score must return a finite number"),
+        (task(tests_tar="%%%"), "ArchiveError: the archive cannot be unpacked"),
+    ],
+)
+def test_tests_without_a_verdict_are_an_error_and_not_a_failed_task(make_env: Any, item: Any, words: str) -> None:
+    """A broken verifier never looks like a score of 0.0."""
+    sample = run(make_env, script=[say("done")], act=lambda env: env.rollout_and_score_eval(item))
+
+    assert sample["score"] is None
+    assert words in sample["error"]
+
+
+def test_a_task_whose_files_cannot_be_unpacked_is_an_error(make_env: Any) -> None:
+    """The agent does not start without them."""
+    item = task(environment_tar=archive(member("../out", size=1)))
+
+    sample = run(make_env, script=None, act=lambda env: env.rollout_and_score_eval(item))
+
+    assert (sample["score"], sample["end"]) == (None, "environment_failed")
+    assert "ArchiveError" in sample["error"]
+
+
+# ---------------------------------------------------------------------- the evaluation
+
+
+def test_a_task_that_takes_too_long_is_failed_and_its_sandbox_released(make_env: Any, cleaned: list[str]) -> None:
+    """The others go on."""
+
+    def script(conversation: Any) -> Any:
+        return hang(60) if "port 80" in conversation.messages[0]["content"] else solve(conversation)
+
+    done = run(make_env, script=script, task_timeout=8)
+
+    assert {name: (sample["score"], sample.get("timed_out")) for name, sample in done["samples"].items()} == {
+        NAMES[0]: (0.0, True),
+        NAMES[1]: (1.0, None),
+        NAMES[2]: (1.0, None),
+    }
+    assert (done["metrics"]["eval/timeouts"], done["metrics"]["eval/errors"], len(cleaned)) == (1, 0, 3)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_only_so_many_tasks_run_at_once(make_env: Any, limit: int) -> None:
+    """max_concurrent_tasks; an override of rollout_and_score_eval is what runs."""
+    running: list[int] = [0, 0]
+
+    class Counting(TerminalBench2EvalEnv):
+        async def rollout_and_score_eval(self, eval_item: Any) -> Any:
+            running[0] += 1
+            running[1] = max(running)
+            await asyncio.sleep(0)
+            sample = await super().rollout_and_score_eval(eval_item)
+            running[0] -= 1
+            return sample
+
+    run(make_env, env_class=Counting, max_concurrent_tasks=limit)
+
+    assert running == [0, limit]
+
+
+def test_a_stopped_evaluation_is_resumed_without_what_was_scored(make_env: Any, tmp_path: Path) -> None:
+    """Each result is written as its task ends. What failed for other reasons runs again, half a line is no result."""
+    directory = str(tmp_path / "evals")
+    asked: list[str] = []
+
+    def failing(conversation: Any) -> Any:
+        return fail(400) if "port 80" in conversation.messages[0]["content"] else solve(conversation)
+
+    def counting(conversation: Any) -> Any:
+        asked.append(conversation.messages[0]["content"])
+        return solve(conversation)
+
+    first = run(make_env, script=failing, data_dir_to_save_evals=directory)
+    results = tmp_path / "evals" / "results.jsonl"
+    written = [json.loads(line)["sample"]["task_name"] for line in results.read_text().splitlines() if line]
+    with results.open("a") as file:
+        file.write('\n{"settings": {}, "sam')
+    second = run(make_env, script=counting, data_dir_to_save_evals=directory)
+
+    assert sorted(written) == sorted(NAMES)
+    assert (first["metrics"]["eval/errors"], first["metrics"]["eval/pass_rate"]) == (1, 1.0)
+    assert {"port 80" in prompt for prompt in asked} == {True}
+    assert (second["metrics"]["eval/total_tasks"], second["metrics"]["eval/passed_tasks"]) == (3, 3)
+
+
+def test_results_under_other_settings_are_not_resumed(make_env: Any, tmp_path: Path) -> None:
+    """Another limit is another evaluation, in the same file."""
+    directory = str(tmp_path)
+
+    run(make_env, data_dir_to_save_evals=directory, task_filter=NAMES[0])
+    other = run(make_env, data_dir_to_save_evals=directory, task_filter=NAMES[0], max_agent_turns=1)
+
+    assert other["samples"][NAMES[0]]["turns"] == 1
+
+
+def test_metrics_without_a_score_have_no_share() -> None:
+    """Every task failed for reasons that are not the agent's: no pass rate of 0.0."""
+    assert benchmark_metrics([{"score": None, "category": "files"}]) == {
+        "eval/total_tasks": 1,
+        "eval/passed_tasks": 0,
+        "eval/errors": 1,
+        "eval/timeouts": 0,
+    }
+
+
+def test_a_benchmark_trains_on_nothing(make_env: Any) -> None:
+    """get_next_item has no item, so ``process`` and ``serve`` have nothing to do."""
+    assert run(make_env, script=None, act=lambda env: env.get_next_item()) is None
