@@ -5,7 +5,6 @@ Place in the flow: `HermesAgentBaseEnv.evaluate_items` is `evaluate_items`; `eva
 
 from __future__ import annotations
 
-import functools
 import inspect
 import logging
 import time
@@ -32,7 +31,7 @@ from environments.rollout_attempts import Attempt, last_attempt
 from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
 
-__all__ = ["evaluate_items"]
+__all__ = ["evaluate_items", "evaluated"]
 
 logger = logging.getLogger(__name__)
 
@@ -54,22 +53,13 @@ async def evaluate_items(
     _check_functions(score, metrics, item_fields)
     if pass_score is not None:
         check_number("pass_score", pass_score)
-
-    async def reward_of(rollout: AgentRollout) -> float:
-        return as_reward(await env.compute_reward(rollout.item, rollout.result, rollout.ctx))
-
     retried: Counter[str] = Counter()
-    evaluate_once = functools.partial(
-        sample_of,
-        format_prompt=env.format_prompt,
-        rollout_of=lambda item, prompt: env.agent_rollout(item, prompt=prompt, temperature=temperature, **settings),
-        score=score or reward_of,
-        item_fields=item_fields,
-    )
     start_time = time.time()
     samples = await run_each(
         await held_out_items(env) if items is None else item_list(items, "items must be the items to evaluate"),
-        lambda item: _last_sample(item, evaluate_once, env.config, retried),
+        lambda item: evaluated(
+            env, item, score=score, item_fields=item_fields, retried=retried, temperature=temperature, **settings
+        ),
         max_concurrent=env.config.max_eval_workers if max_concurrent is None else max_concurrent,
     )
     evaluation = Evaluation(
@@ -94,13 +84,31 @@ async def evaluate_items(
     return evaluation
 
 
-async def _last_sample(item: Any, evaluate_once: Callable[[Any], Any], config: Any, retried: Counter[str]) -> Sample:
-    """Return the sample of an item, which is run again as a rollout is; ``retried`` counts that."""
+async def evaluated(
+    env: Any,
+    item: Any,
+    *,
+    score: Score | None = None,
+    item_fields: Callable[[Any], Mapping[str, Any]] | None = None,
+    retried: Counter[str],
+    **settings: Any,
+) -> Sample:
+    """Return the sample of one item, which is run again as a rollout is; ``retried`` counts that. ``settings`` are `agent_rollout`'s."""
+
+    async def reward_of(rollout: AgentRollout) -> float:
+        return as_reward(await env.compute_reward(rollout.item, rollout.result, rollout.ctx))
 
     async def attempt() -> Attempt:
-        sample, error = await evaluate_once(item)
+        sample, error = await sample_of(
+            item,
+            format_prompt=env.format_prompt,
+            rollout_of=lambda item, prompt: env.agent_rollout(item, prompt=prompt, **settings),
+            score=score or reward_of,
+            item_fields=item_fields,
+        )
         return Attempt(end=None if error is None else RolloutEnd(sample["end"]), item=sample, error=error)
 
+    config = env.config
     made, count = await last_attempt(attempt, retries=config.rollout_retries, reward_errors=config.reward_errors)
     if count:
         retried["eval/retries"] += count

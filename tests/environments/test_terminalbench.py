@@ -273,7 +273,7 @@ def test_the_tests_decide_the_score(make_env: Any, test_sh: str, expected: float
     ("item", "words"),
     [
         (task(test_sh='echo ok > "$VERIFIER_DIR/reward.txt"'), "ValueError: could not convert string to float"),
-        (task(test_sh='echo nan > "$VERIFIER_DIR/reward.txt"'), "score must return a finite number"),
+        (task(test_sh='echo nan > "$VERIFIER_DIR/reward.txt"'), "compute_reward must return a finite number, got nan"),
         (task(tests_tar="%%%"), "ArchiveError: the archive cannot be unpacked"),
     ],
 )

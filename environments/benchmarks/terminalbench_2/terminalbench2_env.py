@@ -14,7 +14,7 @@ import asyncio
 import logging
 import os
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
@@ -24,7 +24,6 @@ from atroposlib.envs.server_handling.server_manager import APIServerConfig
 from pydantic import Field
 
 from environments.agent_loop import AgentResult
-from environments.agent_rollout import AgentRollout
 from environments.benchmarks.terminalbench_2.results import ResultsFile
 from environments.benchmarks.terminalbench_2.tasks import TerminalTask, chosen_tasks, load_tasks, sample_tasks
 from environments.benchmarks.terminalbench_2.verification import (
@@ -33,7 +32,8 @@ from environments.benchmarks.terminalbench_2.verification import (
     start_directory,
     upload_archive,
 )
-from environments.evaluation import Sample, run_each, sample_of
+from environments.evaluation import Sample, run_each
+from environments.evaluation_run import evaluated
 from environments.hermes_base_env import HermesAgentBaseEnv, HermesAgentEnvConfig
 from environments.tool_context import ToolContext
 
@@ -167,25 +167,21 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
         """
         about = {"task_name": eval_item["task_name"], "category": eval_item["category"]}
         start = time.monotonic()
+        sample: Sample
         try:
             async with asyncio.timeout(self.config.task_timeout):
-                sample = await sample_of(
+                sample = await evaluated(
+                    self,
                     eval_item,
-                    format_prompt=self.format_prompt,
-                    rollout_of=lambda item, prompt: self.agent_rollout(
-                        item, prompt=prompt, temperature=self.config.agent_temperature
-                    ),
-                    score=self._score,
                     item_fields=lambda _item: about,
+                    retried=Counter(),
+                    temperature=self.config.agent_temperature,
                 )
         except TimeoutError:
             sample = {**about, "prompt": self.format_prompt(eval_item), "score": 0.0, "timed_out": True}
         sample |= {"seconds": time.monotonic() - start}
         self.results.write(sample)
         return sample
-
-    async def _score(self, rollout: AgentRollout) -> float:
-        return await self.compute_reward(rollout.item, rollout.result, rollout.ctx)
 
     async def evaluate(self, *args: Any, **kwargs: Any) -> None:
         """Run all tasks, without those that an evaluation with the same settings has scored, and log metrics and samples."""

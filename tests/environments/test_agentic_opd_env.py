@@ -1,0 +1,314 @@
+"""AgenticOPDEnv: hints of judges, the teacher's distributions at the student's tokens, and the reward."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
+from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hint, turns_of
+from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
+from environments.command_settings import settings_of
+from environments.hermes_swe_env.coding_items import sample_tasks
+from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
+from pytest_hermes_env.inference import Script, call, fail, say
+
+ITEM = {"prompt": "Write a function double(n).", "test": "assert double(2) == 4", "entry_point": "double"}
+GOOD = "def double(n):\n    return n * 2\n"
+WORK = [
+    call("terminal", command="cat missing.txt"),
+    call("write_file", path="solution.py", content=GOOD),
+    say("done"),
+]
+HINT = "The file missing.txt does not exist; do not read it."
+YES = f"It should have known. [HINT_START]{HINT}[HINT_END] \\boxed{{1}}"
+NO = "The turn was right. \\boxed{-1}"
+TOP = 3
+
+
+def judge(question: Any) -> Any:
+    """See a better turn where a file was missing."""
+    return say(YES if "No such file" in str(question.messages[-1]["content"]) else NO)
+
+
+class Answers:
+    """A server that returns these rows of (id, logprob) pairs."""
+
+    def __init__(self, *rows: list[tuple[int, float]]) -> None:
+        self.rows = rows
+
+    async def get_logprobs(self, **_request: Any) -> Any:
+        return {
+            "prompt_topk_token_ids": [[token for token, _ in row] for row in self.rows],
+            "prompt_topk_logprobs": [[logprob for _, logprob in row] for row in self.rows],
+        }
+
+
+class WithoutTeacher(AgenticOPDEnv):
+    """On a model server that returns no logprobs of a prompt."""
+
+    async def setup(self) -> None:
+        """Replace the request."""
+        await super().setup()
+        self.server.get_logprobs = Answers([]).get_logprobs
+
+
+def group_of(
+    make_env: Any, *, answers: Any = judge, turns: Any = WORK, env_class: type = AgenticOPDEnv, **settings: Any
+) -> tuple[Any, Any]:
+    """Run one group; returns the environment and the group."""
+    fields = {"server_type": "vllm", "group_size": 2, "distill_topk": TOP, "prm_votes": 3, "dataset_name": None, "eval_size": 2}
+
+    async def scenario() -> Any:
+        env = make_env(env_class, script=Script(turns, judge=answers), **{**fields, **settings})
+        await env.setup()
+        group, _ = await env.collect_trajectories(ITEM)
+        return env, group
+
+    return asyncio.run(scenario())
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def test_the_namesakes_settings_keep_their_names_and_defaults() -> None:
+    """Of the class, which its old path has, and of config_init."""
+    config, (server,) = AgenticOPDEnv.config_init()
+
+    expected = {
+        "opd_enabled": True,
+        "distill_topk": 50,
+        "prm_votes": 3,
+        "hint_max_next_state_chars": 4000,
+        "correctness_weight": 0.7,
+        "efficiency_weight": 0.15,
+        "tool_usage_weight": 0.15,
+        "eval_size": 10,
+        "dataset_name": None,
+        "enabled_toolsets": ["terminal", "file"],
+        "wandb_name": "agentic-opd",
+    }
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert (AgenticOPDEnv.name, type(config), server.server_type) == ("agentic-opd", AgenticOPDConfig, "vllm")
+
+
+def test_flags_of_the_namesake_load() -> None:
+    """As they were typed for hermes-agent's former environment."""
+    flags = [
+        "process",
+        "--env.total_steps",
+        "2",
+        "--env.opd_enabled",
+        "false",
+        "--env.distill_topk",
+        "20",
+        "--env.prm_votes",
+        "5",
+    ]
+
+    settings = settings_of(AgenticOPDEnv, "process", None, flags).env
+
+    assert (settings.total_steps, settings.opd_enabled, settings.distill_topk, settings.prm_votes) == (2, False, 20, 5)
+
+
+# ---------------------------------------------------------------------- hints
+
+
+def test_a_turn_has_all_that_came_back_before_the_next() -> None:
+    """The results of several calls together; the last reply has no next state."""
+    messages = [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": "u"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "terminal", "arguments": "{}"}}]},
+        {"role": "tool", "content": "one"},
+        {"role": "tool", "content": "two"},
+        {"role": "assistant", "content": "done"},
+    ]
+
+    assert turns_of(messages) == [
+        Turn(number=0, reply='{"name": "terminal", "arguments": "{}"}', next_state="one\ntwo"),
+        Turn(number=1, reply="done", next_state=""),
+    ]
+
+
+def test_a_long_next_state_keeps_its_start_and_its_end() -> None:
+    """Errors are at the end, and what was run is at the start."""
+    question = judge_messages(Turn(number=0, reply="r", next_state="a" * 50 + "b" * 50), max_chars=20)[-1]["content"]
+
+    assert question == f"## Turn\nr\n\n## Next state\n{'a' * 10}\n[...]\n{'b' * 10}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([YES, YES, NO], HINT),
+        ([YES, NO, NO], None),
+        ([YES, NO], None),
+        ([YES, "", ""], None),
+        ([YES, YES, "what?"], HINT),
+        ([], None),
+        ([NO], None),
+        ([f"[HINT_START]{HINT}[HINT_END]"] * 3, None),
+        ([f"[HINT_START]{HINT}[HINT_END] \\boxed{{1}} no: \\boxed{{-1}}"] * 3, None),
+        (["[HINT_START]short[HINT_END] \\boxed{1}"] * 3, None),
+        (["\\boxed{1}"] * 3, None),
+        (
+            [YES, YES, "[HINT_START]A longer hint, which says far more about the missing file.[HINT_END] \\boxed{+1}"],
+            "A longer hint, which says far more about the missing file.",
+        ),
+    ],
+)
+def test_a_hint_needs_more_than_half_of_the_votes(answers: list[str], expected: str | None) -> None:
+    """A judge that wrote no hint has not voted for one; the last vote of an answer counts."""
+    assert majority_hint(answers) == expected
+
+
+# ---------------------------------------------------------------------- the teacher
+
+
+def test_spans_are_the_runs_of_labels() -> None:
+    """From and to, also at both ends of the sequence."""
+    assert sampled_spans([-100, 1, 2, -100, -100, 3]) == [(1, 3), (5, 6)]
+    assert sampled_spans([1, 2]) == [(0, 2)]
+    assert sampled_spans([-100]) == []
+
+
+def test_the_most_likely_tokens_come_first_and_no_more_than_asked_for() -> None:
+    """vLLM also returns the token of the prompt, first, where it is not among the most likely."""
+    server = Answers([], [(9, -5.0), (1, -0.1), (2, -2.0)])
+
+    found = asyncio.run(distribution_of(server, [7, 9], top_k=2))
+
+    assert (found.ids, found.logprobs) == ([[7, 7], [1, 2]], [[0.0, 0.0], [-0.1, -2.0]])
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[], [(1, -0.1)]], "returned 1 tokens at position 1, 2 were asked for"),
+        ([[]], "returned logprobs of 1 positions for 2 tokens"),
+    ],
+)
+def test_an_answer_that_is_no_distribution_is_an_error(rows: Any, words: str) -> None:
+    """Nothing is filled in."""
+    with pytest.raises(TeacherError, match=words):
+        asyncio.run(distribution_of(Answers(*rows), [7, 9], top_k=2))
+
+
+def test_every_token_has_a_distribution_and_hinted_turns_have_the_teachers(make_env: Any) -> None:
+    """[sequence][position][top_k]: the model's own distribution, but in the turn whose file was missing."""
+    env, group = group_of(make_env)
+
+    ids, logprobs = group["distill_token_ids"], group["distill_logprobs"]
+    lengths = [len(row) for row in group["tokens"]]
+    assert [len(row) for row in ids] == [len(row) for row in logprobs] == lengths
+    assert {len(place) for row in (*ids, *logprobs) for place in row} == {TOP}
+    assert dict(env.opd_counts) == {"opd/turns_judged": 4, "opd/hints": 2, "opd/turns_taught": 2}
+    for row in range(2):
+        (start, stop), *others = sampled_spans(group["masks"][row])
+        sampled = group["inference_logprobs"][row]
+        own = [place for span in others for place in range(*span)]
+        assert [ids[row][place][0] for place in own] == [group["tokens"][row][place] for place in own]
+        assert [logprobs[row][place][0] for place in own] == pytest.approx([sampled[place] for place in own])
+        assert all(logprobs[row][place][0] != pytest.approx(sampled[place]) for place in range(start, stop))
+
+
+def test_the_teacher_reads_the_hint_after_the_request_and_then_the_students_tokens(make_env: Any) -> None:
+    """The rest of the prompt is as it was sampled: system message, tools, earlier turns."""
+    asked: list[list[int]] = []
+
+    class Watched(AgenticOPDEnv):
+        async def setup(self) -> None:
+            await super().setup()
+            original = self.server.get_logprobs
+
+            async def get_logprobs(**request: Any) -> Any:
+                asked.append(request["input_ids"])
+                return await original(**request)
+
+            self.server.get_logprobs = get_logprobs
+
+    env, group = group_of(make_env, env_class=Watched, group_size=1)
+
+    plain, taught = asked
+    (start, stop), *_ = sampled_spans(group["masks"][0])
+    request = env.format_prompt(ITEM).strip()
+    assert plain == group["tokens"][0]
+    assert env.tokenizer.decode(taught) == env.tokenizer.decode(plain[:stop]).replace(request, f"{request}\n\n[hint]\n{HINT}")
+    assert taught[len(taught) - (stop - start) :] == plain[start:stop]
+
+
+def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> None:
+    """Rows of a group stay aligned with them, also where the layer rewrites rows."""
+    from environments.trainer_groups import groups_to_send
+
+    _, group = group_of(make_env)
+    group["masks"][1] = [-100] * len(group["masks"][1])
+
+    (sent,) = groups_to_send(group, 2, split_rollouts="sample")
+
+    for name in ("distill_token_ids", "distill_logprobs"):
+        assert [len(row) for row in sent[name]] == [len(row) for row in sent["tokens"]]
+
+
+# ---------------------------------------------------------------------- without distillation
+
+
+@pytest.mark.parametrize(
+    ("settings", "counts"),
+    [
+        ({"answers": lambda question: say(NO)}, {"opd/turns_judged": 4, "opd/hints": 0}),
+        ({"answers": lambda question: fail(400)}, {"opd/turns_judged": 4, "opd/hints": 0, "opd/judge_errors": 4}),
+        ({"opd_enabled": False, "answers": None}, {}),
+        ({"server_type": "openai", "answers": None}, {}),
+        ({"env_class": WithoutTeacher}, {"opd/turns_judged": 4, "opd/hints": 2, "opd/teacher_errors": 1}),
+    ],
+    ids=["no hint", "no judge", "switched off", "chat mode", "no teacher"],
+)
+def test_a_group_goes_without_distillation_and_keeps_its_scores(make_env: Any, settings: Any, counts: Any) -> None:
+    """Where there is no hint, no judge, no teacher or no exact token; nothing is made up, and all is counted."""
+    env, group = group_of(make_env, **settings)
+
+    assert (group.get("distill_token_ids"), group.get("distill_logprobs")) == (None, None)
+    assert (len(group["scores"]), dict(env.opd_counts)) == (2, counts)
+
+
+def test_counts_are_logged_once(make_env: Any) -> None:
+    """With the metrics of the coding environment."""
+    env, _ = group_of(make_env)
+
+    with capturing_wandb(env) as logged:
+        asyncio.run(env.wandb_log())
+
+    assert logged[0]["opd/hints"] == 2
+    assert dict(env.opd_counts) == {}
+
+
+# ---------------------------------------------------------------------- the reward
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ([call("write_file", path="solution.py", content=GOOD), say("done")], 0.7 + 0.15 * (1 - 1 / 15)),
+        (WORK, 0.7 + 0.15 * (1 - 2 / 15) + 0.15),
+        ([call("terminal", command="true"), say("done")], 0.15),
+        ([say("done")], 0.0),
+    ],
+    ids=["solved", "solved and ran", "ran", "nothing"],
+)
+def test_the_reward_is_for_passed_tests_few_turns_and_run_code(make_env: Any, turns: Any, expected: float) -> None:
+    """Giving up early earns nothing."""
+    _, group = group_of(make_env, turns=turns, opd_enabled=False, answers=None, max_agent_turns=15)
+
+    assert group["scores"] == pytest.approx([expected] * 2)
+
+
+def test_the_items_are_coding_tasks_of_which_some_are_held_out(make_env: Any) -> None:
+    """Without a dataset, those of HermesSweEnv."""
+    env, _ = group_of(make_env, turns=[say("no")], opd_enabled=False, answers=None)
+
+    assert [*env.train_items, *env.eval_items] == list(sample_tasks())
+    assert len(env.eval_items) == 2
