@@ -1,6 +1,6 @@
 r"""AgenticOPDEnv: coding tasks with on-policy distillation. What a tool answered tells the teacher what the student did not know.
 
-After a rollout, judges look at each turn and its next state (tool results, errors). Where a majority sees what would have helped, their
+After a rollout, judges look at its turns and their next states (tool results, errors). Where a majority sees what would have helped, their
 hint goes into the prompt, and the same model, now knowing it, is the teacher of the tokens that the student sampled. The group gets
 ``distill_token_ids`` and ``distill_logprobs`` [sequence][position][top_k], besides scores from tests. Turns without a hint have the
 model's own distribution, which teaches nothing.
@@ -25,7 +25,7 @@ from atroposlib.envs.server_handling.vllm_server import VLLMServer
 from pydantic import Field
 
 from environments.agent_loop import AgentResult
-from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hint, turns_of
+from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
 from environments.agentic_opd_env.teacher import Distribution, distribution_of, hinted_prompt, sampled_spans
 from environments.chat_messages import message_text
 from environments.concurrency import all_or_none
@@ -44,7 +44,7 @@ class AgenticOPDConfig(HermesSweEnvConfig):
 
     opd_enabled: bool = Field(default=True, description="Whether groups get distillation data; else only scores.")
     distill_topk: int = Field(default=50, ge=1, description="Tokens of the teacher's distribution at each position.")
-    prm_votes: int = Field(default=3, ge=1, description="Judges per turn; a hint needs more than half of them.")
+    prm_votes: int = Field(default=3, ge=1, description="Judges of a rollout; a hint needs more than half of them.")
     judge_temperature: float = Field(default=0.7, ge=0.0, description="Sampling temperature of the judges.")
     hint_max_next_state_chars: int = Field(default=4000, ge=2, description="Characters of a next state that a judge sees.")
     correctness_weight: float = Field(default=0.7, ge=0.0, description="Reward for passing the tests.")
@@ -129,24 +129,25 @@ class AgenticOPDEnv(HermesSweEnv):
         if len(turns) != len(spans):  # a masked rollout, or a part of a split one
             return {}
         judged = [turn for turn in turns if turn.next_state]
-        hints = await all_or_none([self._hint_of(turn) for turn in judged])
+        found = await self._judged(judged) if judged else {}
+        hints = {spans[turn.number]: found[turn.number] for turn in judged if turn.number in found}
         self.opd_counts["opd/turns_judged"] += len(judged)
-        self.opd_counts["opd/hints"] += sum(hint is not None for hint in hints)
-        return {spans[turn.number]: hint for turn, hint in zip(judged, hints, strict=True) if hint is not None}
+        self.opd_counts["opd/hints"] += len(hints)
+        return hints
 
-    async def _hint_of(self, turn: Turn) -> str | None:
-        """Ask ``prm_votes`` judges in one request. None without a hint, and if the request fails, which is counted."""
+    async def _judged(self, turns: list[Turn]) -> dict[int, str]:
+        """Ask ``prm_votes`` judges about all turns, in one request. Without hints if it fails, which is counted."""
         config = self.config
-        messages = judge_messages(turn, max_chars=config.hint_max_next_state_chars)
+        messages = judge_messages(turns, max_chars=config.hint_max_next_state_chars)
         try:
             answer = await self.server.chat_completion(
                 messages=messages, n=config.prm_votes, max_tokens=HINT_TOKENS, temperature=config.judge_temperature
             )
         except Exception:
             self.opd_counts["opd/judge_errors"] += 1
-            logger.warning("The judges of a turn failed: it has no hint", exc_info=True)
-            return None
-        return majority_hint([message_text(choice.message.content) for choice in answer.choices])
+            logger.warning("The judges of a rollout failed: it has no hints", exc_info=True)
+            return {}
+        return majority_hints([message_text(choice.message.content) for choice in answer.choices])
 
     async def _taught(self, group: ScoredDataGroup, row: int, request: str, hints: dict[tuple[int, int], str]) -> Distribution:
         """Return the distributions for a row: the model's own, and the teacher's in the turns with a hint."""

@@ -1,14 +1,13 @@
-r"""Hints from what followed a turn: a judge reads a turn and its next state, and says what would have helped, if anything.
+"""Hints from what followed each turn: judges read the turns of a rollout, and say what would have helped the agent at some of them.
 
-Place in the flow: `AgenticOPDEnv` asks several judges about each turn, with `judge_messages`, and takes the hint that `majority_hint`
-returns. `turns_of` finds the turns of a conversation.
-
-Source: the votes (``\boxed{1}``, ``\boxed{-1}``) and the marks of a hint are those of hermes-agent's former environment.
+Place in the flow: `AgenticOPDEnv` puts the question of `judge_messages` to several judges, once for each rollout, and takes the hints
+that `majority_hints` returns. `turns_of` finds the turns of a conversation.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,20 +15,20 @@ from typing import Any
 from environments.chat_messages import message_text
 from environments.scoring import transcript
 
-__all__ = ["Turn", "judge_messages", "majority_hint", "turns_of"]
+__all__ = ["Turn", "judge_messages", "majority_hints", "turns_of"]
 
 SHORTEST_HINT = 11
 """Characters; less is no hint."""
 
-_VOTE = re.compile(r"\\boxed\{\s*([+-]?1)\s*\}")
-_HINT = re.compile(r"\[HINT_START\](.*?)\[HINT_END\]", re.DOTALL)
+_HINT = re.compile(r"\[HINT_START (\d{1,4})\](.*?)\[HINT_END\]", re.DOTALL)
 
 _TASK = (
-    "You review one turn of an AI agent. You see the turn, and the next state: what came back after it, such as the output of a tool. "
-    "Decide whether the next state shows something that would have helped the agent to take a better turn, had it known it before: "
-    "an error and its cause, a wrong assumption, a missing step.\n"
-    "If it does, write a hint of one to three sentences between [HINT_START] and [HINT_END], concrete and addressed to the agent, and "
-    "end with \\boxed{1}. Only write what the next state shows. If it does not, or the turn was right, end with \\boxed{-1}."
+    "You review the turns of an AI agent. After each turn you see its next state: what came back after it, such as the output of a "
+    "tool. For each turn, decide whether its next state shows something that would have helped the agent to take a better turn, had it "
+    "known it before: an error and its cause, a wrong assumption, a missing step.\n"
+    "If it does, write a hint of one to three sentences, concrete and addressed to the agent, after [HINT_START n], where n is the "
+    "number of the turn, and before [HINT_END]. Only write what the next state of that turn shows. Write nothing about turns that were "
+    "right; if all were, answer NONE."
 )
 
 
@@ -56,24 +55,25 @@ def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
     ]
 
 
-def judge_messages(turn: Turn, *, max_chars: int) -> list[dict[str, str]]:
-    """Return the question about a turn; the next state is cut to ``max_chars``, in its middle."""
-    state = turn.next_state
-    if len(state) > max_chars:
-        state = f"{state[: max_chars // 2]}\n[...]\n{state[len(state) - max_chars // 2 :]}"
-    return [
-        {"role": "system", "content": _TASK},
-        {"role": "user", "content": f"## Turn\n{turn.reply}\n\n## Next state\n{state}"},
+def judge_messages(turns: Sequence[Turn], *, max_chars: int) -> list[dict[str, str]]:
+    """Return the question about turns; each next state is cut to ``max_chars``, in its middle."""
+    parts = [
+        f"## Turn {turn.number}\n{turn.reply}\n\n## Next state of turn {turn.number}\n{_cut(turn.next_state, max_chars)}"
+        for turn in turns
     ]
+    return [{"role": "system", "content": _TASK}, {"role": "user", "content": "\n\n".join(parts)}]
 
 
-def majority_hint(answers: Sequence[str]) -> str | None:
-    """Return the longest hint, if more than half of the judges gave one."""
-    hints = [hint for answer in answers if (hint := _hint_of(answer))]
-    return max(hints, key=len) if 2 * len(hints) > len(answers) else None
+def _cut(text: str, max_chars: int) -> str:
+    half = max_chars // 2
+    return text if len(text) <= max_chars else f"{text[:half]}\n[...]\n{text[len(text) - half :]}"
 
 
-def _hint_of(answer: str) -> str:
-    votes, hints = _VOTE.findall(answer), _HINT.findall(answer)
-    hint = hints[-1].strip() if hints else ""
-    return hint if votes and int(votes[-1]) == 1 and len(hint) >= SHORTEST_HINT else ""
+def majority_hints(answers: Sequence[str]) -> dict[int, str]:
+    """Return the hints by the numbers of their turns: the longest one, if more than half of the judges gave one for the turn."""
+    given: dict[int, list[str]] = defaultdict(list)
+    for answer in answers:
+        for number, hint in {int(number): hint.strip() for number, hint in _HINT.findall(answer)}.items():
+            if len(hint) >= SHORTEST_HINT:
+                given[number].append(hint)
+    return {number: max(hints, key=len) for number, hints in given.items() if 2 * len(hints) > len(answers)}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
-from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hint, turns_of
+from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
 from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
 from environments.command_settings import settings_of
 from environments.hermes_swe_env.coding_items import sample_tasks
@@ -23,8 +23,8 @@ WORK = [
     say("done"),
 ]
 HINT = "The file missing.txt does not exist; do not read it."
-YES = f"It should have known. [HINT_START]{HINT}[HINT_END] \\boxed{{1}}"
-NO = "The turn was right. \\boxed{-1}"
+YES = f"It should have known. [HINT_START 0]{HINT}[HINT_END]"
+NO = "NONE"
 TOP = 3
 
 
@@ -135,34 +135,36 @@ def test_a_turn_has_all_that_came_back_before_the_next() -> None:
 
 def test_a_long_next_state_keeps_its_start_and_its_end() -> None:
     """Errors are at the end, and what was run is at the start."""
-    question = judge_messages(Turn(number=0, reply="r", next_state="a" * 50 + "b" * 50), max_chars=20)[-1]["content"]
+    turn = Turn(number=4, reply="r", next_state="a" * 50 + "b" * 50)
 
-    assert question == f"## Turn\nr\n\n## Next state\n{'a' * 10}\n[...]\n{'b' * 10}"
+    question = judge_messages([turn], max_chars=20)[-1]["content"]
+
+    assert question == f"## Turn 4\nr\n\n## Next state of turn 4\n{'a' * 10}\n[...]\n{'b' * 10}"
+
+
+OTHER = "[HINT_START 0]A longer hint, which says far more about the missing file.[HINT_END]"
 
 
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
-        ([YES, YES, NO], HINT),
-        ([YES, NO, NO], None),
-        ([YES, NO], None),
-        ([YES, "", ""], None),
-        ([YES, YES, "what?"], HINT),
-        ([], None),
-        ([NO], None),
-        ([f"[HINT_START]{HINT}[HINT_END]"] * 3, None),
-        ([f"[HINT_START]{HINT}[HINT_END] \\boxed{{1}} no: \\boxed{{-1}}"] * 3, None),
-        (["[HINT_START]short[HINT_END] \\boxed{1}"] * 3, None),
-        (["\\boxed{1}"] * 3, None),
-        (
-            [YES, YES, "[HINT_START]A longer hint, which says far more about the missing file.[HINT_END] \\boxed{+1}"],
-            "A longer hint, which says far more about the missing file.",
-        ),
+        ([YES, YES, NO], {0: HINT}),
+        ([YES, NO, NO], {}),
+        ([YES, NO], {}),
+        ([YES, "what?", ""], {}),
+        ([], {}),
+        ([f"{YES} and {YES}", NO], {}),
+        ([YES, f"{YES} [HINT_START 2] {HINT}\n[HINT_END]"], {0: HINT}),
+        ([f"[HINT_START 2] {HINT}\n[HINT_END]", f"{YES}[HINT_START 2]{HINT}[HINT_END]"], {2: HINT}),
+        (["[HINT_START 0]short[HINT_END]"] * 3, {}),
+        (["[HINT_START]which turn is that for?[HINT_END]"] * 3, {}),
+        ([f"[HINT_START 0]{HINT}"] * 3, {}),
+        ([YES, YES, OTHER], {0: "A longer hint, which says far more about the missing file."}),
     ],
 )
-def test_a_hint_needs_more_than_half_of_the_votes(answers: list[str], expected: str | None) -> None:
-    """A judge that wrote no hint has not voted for one; the last vote of an answer counts."""
-    assert majority_hint(answers) == expected
+def test_a_hint_needs_more_than_half_of_the_judges(answers: list[str], expected: dict[int, str]) -> None:
+    """For its own turn, once for each judge; of several hints, the longest says most."""
+    assert majority_hints(answers) == expected
 
 
 # ---------------------------------------------------------------------- the teacher
@@ -260,7 +262,7 @@ def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> 
     ("settings", "counts"),
     [
         ({"answers": lambda question: say(NO)}, {"opd/turns_judged": 4, "opd/hints": 0}),
-        ({"answers": lambda question: fail(400)}, {"opd/turns_judged": 4, "opd/hints": 0, "opd/judge_errors": 4}),
+        ({"answers": lambda question: fail(400)}, {"opd/turns_judged": 4, "opd/hints": 0, "opd/judge_errors": 2}),
         ({"opd_enabled": False, "answers": None}, {}),
         ({"server_type": "openai", "answers": None}, {}),
         ({"env_class": WithoutTeacher}, {"opd/turns_judged": 4, "opd/hints": 2, "opd/teacher_errors": 1}),
