@@ -157,6 +157,12 @@ PATCHES: tuple[Patch, ...] = (
         lasts=f"{_CONTRACT_RUN} (on the instance); while a cassette is recorded or replayed (on the class)",
     ),
     Patch(
+        targets=("HermesAgentBaseEnv.get_eval_items",),
+        does="return two of the held-out items",
+        why="after one full evaluation, the evaluations in which something fails need no more",
+        lasts="while such a scenario of a contract run is played (on the instance)",
+    ),
+    Patch(
         targets=("ToolRegistry.dispatch",),
         does="let the sandbox answer tool calls, and note them",
         why="every tool call of every layer passes this method of hermes-agent's registry",
@@ -196,6 +202,12 @@ PATCHES: tuple[Patch, ...] = (
         ),
         does="note what the environment's own code creates",
         why="rules report leaked directories, threads, processes and clients with the line that created them",
+        lasts=_CONTRACT_RUN,
+    ),
+    Patch(
+        targets=("openai.resources.chat.completions.completions.async_maybe_transform",),
+        does="return a request of plain JSON values as it is, without what was not given",
+        why="openai compares every value with the types of all messages, which changes no such request and is a third of a rollout's CPU time",
         lasts=_CONTRACT_RUN,
     ),
     Patch(

@@ -14,7 +14,7 @@ import io
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.collection import Collection
 from pytest_hermes_env.rollout.event_loop import ScenarioLoop
 from pytest_hermes_env.rollout.gate import Gate
+from pytest_hermes_env.rollout.held_out import HeldOut
 from pytest_hermes_env.rollout.journal import Journal, recording
 from pytest_hermes_env.rollout.raised import Hung, described, is_from_outside, is_interrupt
 from pytest_hermes_env.rollout.scenario import Scenario
@@ -41,7 +42,12 @@ from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
 from pytest_hermes_env.rollout.watchers.layer import watching_layer
 from pytest_hermes_env.rollout.watchers.process import ProcessWatcher
-from pytest_hermes_env.rollout.watchers.services import recording_warnings, sharing_tls_context, watching_wandb
+from pytest_hermes_env.rollout.watchers.services import (
+    recording_warnings,
+    sending_plain_requests,
+    sharing_tls_context,
+    watching_wandb,
+)
 from pytest_hermes_env.sandbox.fake_tools.terminal import RefusedLine
 from pytest_hermes_env.sandbox.seam import ToolSeam
 from pytest_hermes_env.types import RealToolsUse
@@ -86,6 +92,7 @@ class Collector:
         self._scenarios: dict[str, Scenario] = {}
         self._config: tuple[Any, str] | None = None
         self._gate = Gate()
+        self._held_out = HeldOut()
         self._nothing_to_train = why_nothing_is_trained(env_class, self._layer.base)
 
     def collect(self, names: Iterable[str]) -> Collection:
@@ -138,32 +145,35 @@ class Collector:
         """What answered the tools of the scenarios; empty before any was played."""
         return self._world
 
-    async def _play(self, families: tuple[Family, ...]) -> None:
+    async def _play(self, families: Mapping[Family, frozenset[str]]) -> None:
         """Play families concurrently, then those that must run alone."""
         with contextlib.ExitStack() as resources:
             worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox, self._real_tools)))
             resources.callback(worlds.close)
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
-            for watching in (watching_layer(self._layer), watching_wandb(), sharing_tls_context(), recording_warnings()):
-                resources.enter_context(watching)
+            resources.enter_context(watching_layer(self._layer))
+            for entered in (watching_wandb, sharing_tls_context, sending_plain_requests, recording_warnings):
+                resources.enter_context(entered())
             # one builder for all families: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
-            together = [family for family in families if not family.is_alone]
-            await asyncio.gather(*(self._play_family(family, builder, worlds) for family in together))
-            for family in families:
+            play = functools.partial(self._play_family, builder=builder, worlds=worlds)
+            await asyncio.gather(*(play(family, needed) for family, needed in families.items() if not family.is_alone))
+            for family, needed in families.items():
                 if family.is_alone:
-                    await self._play_family(family, builder, worlds)
+                    await play(family, needed)
             self._not_found += worlds.not_found
             self._refused += worlds.refused
             self._world = describe(worlds, self._not_found, self._refused)
 
-    async def _play_family(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> None:
-        """Play one family on its own stage, and keep a record of each of its scenarios, whatever happens."""
+    async def _play_family(
+        self, family: Family, needed: frozenset[str], *, builder: EnvironmentBuilder, worlds: WorldRouter
+    ) -> None:
+        """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens."""
         played: dict[str, Scenario] = {}
         reason = self._gate.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
             if self._gate.reason is None:
-                with self._stage(family, builder, worlds) as stage:
+                with self._stage(family, needed, builder, worlds) as stage:
                     played = stage.scenarios
                     await family.play(stage)
                     await stage.close()
@@ -174,11 +184,13 @@ class Collector:
             if isinstance(error, HermesEnvError) or is_from_outside(error):
                 raise
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
-        for name in family.scenarios:
+        for name in needed - self._scenarios.keys():
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
 
     @contextlib.contextmanager
-    def _stage(self, family: Family, builder: EnvironmentBuilder, worlds: WorldRouter) -> Iterator[Stage]:
+    def _stage(
+        self, family: Family, needed: frozenset[str], builder: EnvironmentBuilder, worlds: WorldRouter
+    ) -> Iterator[Stage]:
         """Build a watched environment on a mock model; release everything at the end."""
         try:
             config = self._env_class.env_config_cls() if self._config and self._config[1] else initial_config(self._env_class)
@@ -221,9 +233,11 @@ class Collector:
                 timeout_s=self._timeout_s,
                 thorough=thorough if is_chat else thinking(thorough),
                 names=tuple(family.scenarios),
+                needed=needed,
                 building=building,
                 cases=self._cases,
                 gate=self._gate,
+                held_out=self._held_out,
                 code=self._environment_code,
                 nothing_to_train=self._nothing_to_train,
                 real_tools=self._real_tools,

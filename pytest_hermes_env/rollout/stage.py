@@ -21,6 +21,7 @@ from pytest_hermes_env.rollout.buffers import copied, snapshot
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.gate import Gate
+from pytest_hermes_env.rollout.held_out import HeldOut
 from pytest_hermes_env.rollout.journal import Asked, Journal, Place, current_rollout, note, recording
 from pytest_hermes_env.rollout.raised import described, first_error, is_from_outside, within
 from pytest_hermes_env.rollout.sampling import replies_of
@@ -59,7 +60,8 @@ _WHERE: dict[str, str] = {
 class Stage:
     """``env`` sends requests to ``mock``, which answers with the policy of the current scenario; ``world`` answers tool calls.
 
-    ``thorough`` is the policy that uses every tool; ``names`` are the scenarios of this stage.
+    ``thorough`` is the policy that uses every tool; ``names`` are the scenarios of this stage, and ``needed`` those of them that are
+    played; None means all.
     """
 
     env: Any
@@ -69,6 +71,7 @@ class Stage:
     timeout_s: float
     thorough: Policy
     names: tuple[str, ...]
+    needed: frozenset[str] | None = None
     scenarios: dict[str, Scenario] = field(default_factory=dict)
     policy: Policy | None = None
     item: Any = None
@@ -77,6 +80,8 @@ class Stage:
     cases: Cases | None = None
     """What the author declared, if anything."""
     gate: Gate = field(default_factory=Gate)
+    held_out: HeldOut = field(default_factory=HeldOut)
+    """The items that evaluations get, the same for all stages of a class."""
     code: EnvironmentCode | None = None
     """The files that belong to the environment, which errors are placed in."""
     nothing_to_train: str = ""
@@ -104,6 +109,10 @@ class Stage:
             )
         )
         return (self.policy or self.thorough)(conversation)
+
+    def plays(self, name: str) -> bool:
+        """Return whether a scenario is played: one that has a name of its own only if a rule reads it."""
+        return self.needed is None or name in self.needed or name not in self.names
 
     def skip(self, reason: Unavailable, *names: str) -> None:
         """Mark scenarios as unavailable: the named ones, else all that were not played yet."""
@@ -209,11 +218,13 @@ class Stage:
         is_logging: bool = False,
         more: Callable[[Journal], dict[str, Any]] = lambda _: {},
     ) -> Scenario:
-        """Play one scenario and return its frozen record, which includes what the environment raises.
+        """Play one scenario and return its frozen record, which includes what the environment raises; an empty one if nobody needs it.
 
         ``policy`` answers for the model, ``fault`` is the step that fails. ``is_logging`` switches wandb on. ``more`` returns
         further fields of the record.
         """
+        if not self.plays(name):
+            return Scenario(name=name)
         if getattr(asyncio.get_running_loop(), "hangs", 0) >= MOST_HANGS:
             reason = Unavailable(Cause.EARLIER_FAILURE, f"code blocked the event loop {MOST_HANGS} times")
             self.scenarios[name] = Scenario(name=name, unavailable=reason)
@@ -288,11 +299,11 @@ class Stage:
             await asyncio.gather(running, reached, return_exceptions=True)
 
         record = await self.play(name, cancelled, policy=policy, faults=faults)
-        if is_needed and not faults.reached.is_set():
+        if name in self.scenarios and is_needed and not faults.reached.is_set():
             ended = f": {record.error}" if record.error else ""
             reason = Unavailable(Cause.NOT_REACHED, f"{_WHERE[fault]}{ended}")
             self.scenarios[name] = Scenario(name=name, unavailable=reason)
-        return self.scenarios[name]
+        return self.scenarios.get(name, record)
 
     async def _ended(self, act: Callable[[], Any], journal: Journal) -> Any:
         """Await what ``act`` returns, if it is awaitable, in its own task, which can be cancelled."""

@@ -36,6 +36,8 @@ from pytest_hermes_env.source import (
 from pytest_hermes_env.source.finding import Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pytest_hermes_env.source import Call, Module
 
 _MOST_FILES = 40
@@ -54,8 +56,9 @@ def static(source: ClassSource) -> Verdict:
     fields = [field for field in config_fields(config) if field.is_own]
     if not fields:
         return Verdict.not_applicable("the environment adds no settings")
-    modules = _modules(source, config)
-    unread = [field for field in fields if not any(field.name in module.words_read for module in modules)]
+    unread, modules = fields, _modules(source, config)
+    while unread and (module := next(modules, None)) is not None:
+        unread = [field for field in unread if field.name not in module.words_read]
     if not unread:
         return Verdict.passed(f"{len(fields)} settings of its own, each read")
     names = ", ".join(field.name for field in unread)
@@ -68,9 +71,10 @@ def static(source: ClassSource) -> Verdict:
     )
 
 
-def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
-    """Return the files of the class and of its configuration, and what they import from their own tree."""
+def _modules(source: ClassSource, config: ClassSource) -> Iterator[Module]:
+    """Yield the files of the class and of its configuration, then what they import from their own tree, each parsed when it is reached."""
     found = dict.fromkeys([*source.modules, *(item.module for item in config.readable)])
+    yield from found
     waiting = list(found)
     while waiting and len(found) < _MOST_FILES:
         module = waiting.pop(0)
@@ -79,7 +83,7 @@ def _modules(source: ClassSource, config: ClassSource) -> list[Module]:
             if imported is not None and imported not in found:
                 found[imported] = None
                 waiting.append(imported)
-    return list(found)
+                yield imported
 
 
 def _handed_over(source: ClassSource) -> str:

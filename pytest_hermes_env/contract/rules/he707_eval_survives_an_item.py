@@ -29,7 +29,7 @@ _FAILING = {
     "evaluate_one_loop_raises": "the agent loop of one item raised",
     "evaluate_item_fails": "the model's server failed for one item",
 }
-SCENARIOS = ("evaluate", *_FAILING)
+SCENARIOS = ("evaluate", "evaluate_few", *_FAILING)
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         return Verdict.not_exercised(evidence.why_missing(*SCENARIOS) or "evaluate() ran no rollout (HE701)", "HE701", "HE705")
     if whole.error:
         return Verdict.not_exercised(f"evaluate() also raises without a failing item: {whole.error}", "HE705")
-    expected = _samples(whole)
+    expected = _samples(evidence.scenario("evaluate_few"))
     if not whole.of(EvaluationLogged):
         return Verdict.not_exercised("evaluate() logs nothing (HE705)", "HE705")
     findings = [

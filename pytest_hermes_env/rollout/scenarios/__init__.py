@@ -43,8 +43,8 @@ SCENARIOS: dict[str, str] = {name: text for family in FAMILIES for name, text in
 """Name -> what happens in it."""
 
 
-def families_of(names: frozenset[str]) -> tuple[Family, ...]:
-    """Return the families that these scenarios belong to, in order. Raises: KeyError for an unknown name."""
+def families_of(names: frozenset[str]) -> dict[Family, frozenset[str]]:
+    """Return the families that these scenarios belong to, in order, with those that are played. Raises: KeyError for an unknown name."""
     if unknown := sorted(names - SCENARIOS.keys()):
         raise KeyError(f"there is no scenario {unknown[0]!r}; known: {', '.join(SCENARIOS)}")
-    return tuple(family for family in FAMILIES if names & family.scenarios.keys())
+    return {family: needed for family in FAMILIES if (needed := family.needed_for(names))}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 from pytest_hermes_env.rollout.auto_script import brief_policy, failing_in_one
 from pytest_hermes_env.rollout.faults import Fault, Faults
 from pytest_hermes_env.rollout.journal import Journal, recording
+from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.rollout.scenarios.family import family
 from pytest_hermes_env.rollout.stage import Stage
@@ -30,6 +32,7 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
     {
         "training_before_evaluate": "a group is collected alone, as a reference for what it adds during an evaluation",
         "evaluate": "evaluate() runs after a training group has filled the buffers",
+        "evaluate_few": "evaluate() runs on two of the items that it scored, as all evaluations from here on",
         "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
         "training_after_evaluate": "the same group is collected alone again: a full buffer no longer grows",
         "evaluate_twice": "evaluate() runs twice, one after the other",
@@ -41,6 +44,7 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
         "evaluate_cancelled": "evaluate() is cancelled while a reward is being computed",
     },
     needs="setup",
+    first=("training_before_evaluate", "evaluate", "evaluate_few"),
 )
 async def evaluations(stage: Stage) -> None:
     """Fill the buffers, then evaluate in each way."""
@@ -49,19 +53,34 @@ async def evaluations(stage: Stage) -> None:
         await stage.env.evaluate()
 
     await stage.collect("training_before_evaluate", policy=brief_policy)
-    await stage.play("evaluate", evaluate)
-    await _beside_training(stage)
-    await stage.collect("training_after_evaluate", policy=brief_policy)
+    full = await stage.play("evaluate", evaluate)
+    await _on_few_items(stage, full)
 
     async def twice() -> None:
         await evaluate()
         await evaluate()
 
-    await stage.play("evaluate_twice", twice, policy=brief_policy)
-    await stage.play("evaluate_item_fails", evaluate, policy=failing_in_one(brief_policy))
-    for name, (fault, most) in _FAULTS.items():
-        await stage.play(name, evaluate, policy=brief_policy, faults=Faults(fault=fault, most=most))
-    await stage.cancel("evaluate_cancelled", evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
+    with stage.held_out.few(stage.env):
+        await _beside_training(stage)
+        await stage.collect("training_after_evaluate", policy=brief_policy)
+        await stage.play("evaluate_twice", twice, policy=brief_policy)
+        await stage.play("evaluate_item_fails", evaluate, policy=failing_in_one(brief_policy))
+        for name, (fault, most) in _FAULTS.items():
+            await stage.play(name, evaluate, policy=brief_policy, faults=Faults(fault=fault, most=most))
+        await stage.cancel("evaluate_cancelled", evaluate, policy=brief_policy, fault="reward_hangs", is_needed=False)
+
+
+async def _on_few_items(stage: Stage, full: Scenario) -> None:
+    """Try an evaluation on few items; where that differs from the full one in more than their number, all get all items."""
+    held_out = stage.held_out
+    held_out.learn(full)
+    if not stage.plays("evaluate_few"):
+        return
+    if held_out.is_shortened:
+        with held_out.few(stage.env):
+            held_out.check(full, await stage.play("evaluate_few", stage.env.evaluate, policy=brief_policy))
+    if not held_out.is_shortened:
+        stage.scenarios["evaluate_few"] = replace(full, name="evaluate_few")
 
 
 async def _beside_training(stage: Stage) -> None:
@@ -103,19 +122,23 @@ async def _beside_training(stage: Stage) -> None:
         "evaluate_with_settings": "evaluate() runs under the same settings",
     },
     needs="setup",
+    is_alone=True,
     settings=SETTINGS,
 )
 async def unusual_settings(stage: Stage) -> None:
     """Collect a group, then evaluate: which settings reach the agent?"""
     await stage.collect("training_with_settings", policy=brief_policy)
-    await stage.play("evaluate_with_settings", stage.env.evaluate, policy=brief_policy)
+    with stage.held_out.few(stage.env):
+        await stage.play("evaluate_with_settings", stage.env.evaluate, policy=brief_policy)
 
 
 @family(
     {"closing": "a group is collected, evaluate() runs, and the environment is closed; then leaked resources are looked for"},
     needs="setup",
+    is_alone=True,
 )
 async def whole_run(stage: Stage) -> None:
     """Train and evaluate. The driver closes the environment, then looks for resources that an instance of the run leaked."""
     await stage.fill_buffers()
-    await stage.play("closing", stage.env.evaluate, policy=brief_policy)
+    with stage.held_out.few(stage.env):
+        await stage.play("closing", stage.env.evaluate, policy=brief_policy)

@@ -25,24 +25,26 @@ DEEP = 4
         "evaluate_once": "evaluate() runs after a training group",
         "evaluate_again": "evaluate() runs again: what differs now differs without training",
         "evaluate_with_other_buffers": "evaluate() runs after what training left on the environment was made to differ",
-    }
+    },
+    is_alone=True,
 )
 async def other_buffers(stage: Stage) -> None:
     """Train, evaluate twice, change what training left on the environment, and evaluate again."""
     env = stage.env
     group = await stage.fill_buffers()
     buffers = changed(group.before, group.after)
-    await stage.play("evaluate_once", env.evaluate, policy=brief_policy)
-    await stage.play("evaluate_again", env.evaluate, policy=brief_policy)
-    for name in buffers:
-        if hasattr(env, name):
-            setattr(env, name, _other(getattr(env, name), DEEP))
-    await stage.play(
-        "evaluate_with_other_buffers",
-        env.evaluate,
-        policy=brief_policy,
-        more=lambda _: {"note": ", ".join(f"self.{name}" for name in buffers)},
-    )
+    with stage.held_out.few(env):
+        await stage.play("evaluate_once", env.evaluate, policy=brief_policy)
+        await stage.play("evaluate_again", env.evaluate, policy=brief_policy)
+        for name in buffers:
+            if hasattr(env, name):
+                setattr(env, name, _other(getattr(env, name), DEEP))
+        await stage.play(
+            "evaluate_with_other_buffers",
+            env.evaluate,
+            policy=brief_policy,
+            more=lambda _: {"note": ", ".join(f"self.{name}" for name in buffers)},
+        )
 
 
 def _other(value: Any, depth: int) -> Any:

@@ -34,7 +34,8 @@ TURNS = 3
         "silent": "a group is collected while the model answers at once, without a tool",
         "unequal_rewards": "a group is collected while compute_reward returns 1 and 0 in turn",
         "drifting": "token mode: as happy, and the model samples ids that differ from those its text would be encoded to",
-    }
+    },
+    first=("setup",),
 )
 async def healthy_groups(stage: Stage) -> None:
     """Collect one group after the other."""
@@ -55,7 +56,8 @@ async def healthy_groups(stage: Stage) -> None:
         "tool_error": "a group is collected while every tool answers with an error and exit code 1, the verifier's calls, too",
         "max_turns": "a group is collected while the model calls a tool in every turn until its turns, at most three, are used up",
         "reward_raises": "a group is collected while compute_reward raises",
-    }
+    },
+    first=(),
 )
 async def failing_groups(stage: Stage) -> None:
     """Break one thing after the other: the model's server, the tools, the reward."""
@@ -102,7 +104,8 @@ async def judged_groups(stage: Stage) -> None:
         "cancelled_in_loop": "a group is cancelled when the agent loop of a rollout has used a tool and is about to return",
         "cancelled_in_tool": "a group is cancelled while a tool of the agent is running",
         "cancelled_in_reward": "a group is cancelled while a reward is being computed",
-    }
+    },
+    first=(),
 )
 async def cancelled_groups(stage: Stage) -> None:
     """Cancel one group after the other."""

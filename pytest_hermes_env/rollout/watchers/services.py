@@ -1,4 +1,4 @@
-"""Records what a scenario logs to wandb and which warnings come up; shares one TLS context between its clients."""
+"""Records what a scenario logs to wandb and which warnings come up; spares its clients work that changes nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.rollout.faults import InjectedFault
 from pytest_hermes_env.rollout.journal import current_journal
 
-__all__ = ["recording_warnings", "sharing_tls_context", "watching_wandb"]
+__all__ = ["recording_warnings", "sending_plain_requests", "sharing_tls_context", "watching_wandb"]
 
 
 @contextlib.contextmanager
@@ -54,6 +54,30 @@ def sharing_tls_context() -> Iterator[None]:
     """
     with intercept("ssl.create_default_context", _shared):
         yield
+
+
+@contextlib.contextmanager
+def sending_plain_requests() -> Iterator[None]:
+    """Send chat requests of plain JSON values without openai's comparison with its types.
+
+    Source: openai 2.24, `_utils/_transform.py`: it renames keys and formats values where the types say so, and those of a chat
+    request do not.
+    """
+    with intercept("openai.resources.chat.completions.completions.async_maybe_transform", _as_given):
+        yield
+
+
+async def _as_given(real: Callable[..., Any], data: dict[str, Any], expected_type: Any) -> Any:
+    from openai import NotGiven, Omit  # noqa: PLC0415 - heavy
+
+    given = {name: value for name, value in data.items() if not isinstance(value, NotGiven | Omit)}
+    return given if _is_json(given) else await real(data, expected_type)
+
+
+def _is_json(value: Any) -> bool:
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_is_json, value.values()))
+    return all(map(_is_json, value)) if type(value) is list else type(value) in {str, int, float, bool, type(None)}
 
 
 @functools.cache
