@@ -158,7 +158,7 @@ PATCHES: tuple[Patch, ...] = (
     ),
     Patch(
         targets=("HermesAgentBaseEnv.get_eval_items",),
-        does="return two of the held-out items",
+        does="return three of the held-out items",
         why="after one full evaluation, the evaluations in which something fails need no more",
         lasts="while such a scenario of a contract run is played (on the instance)",
     ),

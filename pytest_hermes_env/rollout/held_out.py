@@ -1,4 +1,4 @@
-"""Evaluations on few items: one full evaluation shows which items are held out, and the others need only two of them.
+"""Evaluations on few items: one full evaluation shows which items are held out, and the others need only three of them.
 
 Place in the flow: the stages of a class share one `HeldOut`. It learns from the scenario `evaluate`, and every later evaluation runs
 inside of `few`.
@@ -18,8 +18,8 @@ from pytest_hermes_env.rollout.scenario import Scenario
 
 __all__ = ["HeldOut"]
 
-FEW = 2
-"""How many items an evaluation gets: one that fails, and one that should not notice."""
+FEW = 3
+"""How many items an evaluation gets: one that fails, and enough others to tell whether its failure costs their results."""
 LONG = 500
 """Longer collections are left as they are, so that no dataset is compared with the items."""
 

@@ -326,11 +326,15 @@ def _joined(module: str, name: str) -> str:
 
 
 def _linearise(source: ClassSource, above: tuple[ClassSource, ...]) -> list[ClassSource | External]:
+    if "mro" in vars(source):
+        return list(source.mro)
     if source in above:
         return [External(dotted=f"<{source.name}, which inherits from itself>")]
     rows = [_linearise(base, (*above, source)) if isinstance(base, ClassSource) else [base] for base in source.bases]
-    rows.append(list(source.bases))
     merged: list[ClassSource | External] = [source]
+    if len(rows) == 1:  # a chain of hundreds of classes takes no merging
+        return merged + rows[0]
+    rows.append(list(source.bases))
     rows = [row for row in rows if row]
     while rows:
         head = next((row[0] for row in rows if not any(row[0] in other[1:] for other in rows)), rows[0][0])

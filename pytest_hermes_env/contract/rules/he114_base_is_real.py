@@ -113,7 +113,7 @@ def _words(tree: ast.Module) -> Iterator[str]:
 def _known(source: ClassSource) -> frozenset[str]:
     """Return the names that an instance may have: methods, attributes that anything sets, and names that texts mention."""
     found = set(base_names(_layer(source))) | set(dir(object))
-    for module in (item.module for item in source.readable):
+    for module in dict.fromkeys(item.module for item in source.readable):
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
                 found.add(node.attr)

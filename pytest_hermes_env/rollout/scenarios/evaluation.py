@@ -32,7 +32,7 @@ _FAULTS: dict[str, tuple[Fault, int | None]] = {
     {
         "training_before_evaluate": "a group is collected alone, as a reference for what it adds during an evaluation",
         "evaluate": "evaluate() runs after a training group has filled the buffers",
-        "evaluate_few": "evaluate() runs on two of the items that it scored, as all evaluations from here on",
+        "evaluate_few": "evaluate() runs on three of the items that it scored, as all evaluations from here on",
         "evaluate_beside_training": "a group is collected from start to end while the rewards of evaluate() wait",
         "training_after_evaluate": "the same group is collected alone again: a full buffer no longer grows",
         "evaluate_twice": "evaluate() runs twice, one after the other",
