@@ -44,7 +44,7 @@ Apply = Callable[[Values, list[Values]], Values]
 _RETURN_FIRST_ARGUMENT = frozenset(
     {"create_task", "ensure_future", "shield", "wait_for", "run", "tqdm", "partial", "nullcontext"}
 )
-_SEQUENCES = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "frozenset", "as_completed", "deque"})
+_SEQUENCES = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "frozenset", "as_completed", "deque", "Counter"})
 _MAX_STARRED = 12
 """How many parameters a starred argument may fill."""
 MUTATORS = frozenset(

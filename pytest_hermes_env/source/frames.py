@@ -49,9 +49,9 @@ class Access:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A comparison or set operation on the name of a called tool; ``operands`` are the values of ``parts``."""
+    """A comparison, set operation or count by the name of a called tool; ``operands`` are the values of ``parts``."""
 
-    node: ast.Compare | ast.BinOp
+    node: ast.Compare | ast.BinOp | ast.Subscript
     parts: tuple[ast.expr, ...]
     operands: tuple[Values, ...]
 

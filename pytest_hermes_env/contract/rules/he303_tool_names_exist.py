@@ -31,12 +31,14 @@ from pytest_hermes_env.rollout.journal import LoopStarted
 from pytest_hermes_env.source import (
     ClassSource,
     Frame,
+    bindings,
     constant_value,
     data_flow,
     finding_at,
     installed_tools,
     last_name,
     may_name_a_tool,
+    origins,
     sorted_findings,
 )
 from pytest_hermes_env.source.finding import Finding, Severity
@@ -87,20 +89,43 @@ def _comparisons(source: ClassSource) -> Iterator[_Asked]:
     """Yield the comparisons in what compute_reward reaches, each once."""
     start = data_flow(source).method("compute_reward")
     seen: set[ast.AST] = set()
-    for frame in data_flow(source).reached_from(start) if start is not None else ():
+    frames = data_flow(source).reached_from(start) if start is not None else ()
+    for frame in frames:
         for compared in frame.comparisons:
             others = [
                 part for part, values in zip(compared.parts, compared.operands, strict=True) if not may_name_a_tool(values)
             ]
-            names = tuple(name for part in others for name in _constants(source, frame, part))
+            names = tuple(
+                name
+                for part in others
+                for node, holder in origins(part, frame, frames)
+                for name in _constants(source, holder, node)
+            )
             if names and compared.node not in seen:
                 seen.add(compared.node)
                 yield _Asked(frame=frame, node=compared.node, names=names)
         for call in frame.calls:
+            if call.name == "get" and call.arguments and may_name_a_tool(call.arguments[0]) and call.node not in seen:
+                seen.add(call.node)
+                if names := _keys(frame, call.node.func.value if isinstance(call.node.func, ast.Attribute) else call.node):
+                    yield _Asked(frame=frame, node=call.node, names=names)
             if call.name in _COUNTS and call.node.args and may_name_a_tool(call.receiver) and call.node not in seen:
                 seen.add(call.node)
                 if names := _constants(source, frame, call.node.args[0]):
                     yield _Asked(frame=frame, node=call.node, names=names)
+
+
+def _keys(frame: Frame, node: ast.expr) -> tuple[str, ...]:
+    """Return the keys of a dict that is written down here or in the module."""
+    named = [item.node for item in frame.function.module.names.get(last_name(node), ()) if not item.module]
+    bound = list(bindings(frame.function, node.id)) if isinstance(node, ast.Name) else []
+    return tuple(
+        key.value
+        for held in (node, *bound, *named)
+        if isinstance(held, ast.Dict)
+        for key in held.keys
+        if isinstance(key, ast.Constant) and isinstance(key.value, str)
+    )
 
 
 def _constants(source: ClassSource, frame: Frame, node: ast.expr) -> tuple[str, ...]:

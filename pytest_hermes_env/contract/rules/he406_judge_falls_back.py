@@ -31,7 +31,9 @@ from pytest_hermes_env.source import (
     ClassSource,
     Frame,
     Function,
+    argument,
     calls_in,
+    constant_value,
     data_flow,
     finding_at,
     last_name,
@@ -42,8 +44,9 @@ from pytest_hermes_env.source.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_QUESTIONS = frozenset({"chat_completion", "completion", "tokens_and_logprobs_completion"})
+_QUESTIONS = frozenset({"acompletion", "chat_completion", "completion", "tokens_and_logprobs_completion"})
 _CLIENT_QUESTIONS = ("completions.create", "responses.create", "messages.create")
+_MODEL_PATHS = ("/completions", "/responses", "/messages", "/generate", ":generateContent")
 _OF_PARSING = frozenset(
     {"JSONDecodeError", "ValueError", "KeyError", "TypeError", "IndexError", "AttributeError", "LookupError"}
 )
@@ -101,7 +104,17 @@ def _bare(start: Frame) -> Iterator[Frame]:
 def _is_question(call: Call) -> bool:
     if call.name in _QUESTIONS:
         return True
-    return isinstance(call.node.func, ast.Attribute) and ast.unparse(call.node.func).endswith(_CLIENT_QUESTIONS)
+    if not isinstance(call.node.func, ast.Attribute):
+        return False
+    return ast.unparse(call.node.func).endswith(_CLIENT_QUESTIONS) or (call.name == "post" and _is_to_a_model(call))
+
+
+def _is_to_a_model(call: Call) -> bool:
+    """Tell whether the address of a request ends as those of model servers do, as far as it is written down."""
+    given = argument(call.node, 0, "url")
+    last = given.values[-1] if isinstance(given, ast.JoinedStr) and given.values else given
+    text = constant_value(last, call.function.module, call.function)
+    return isinstance(text, str) and text.rstrip("/").endswith(_MODEL_PATHS)
 
 
 def _is_guarded(function: Function, node: ast.AST) -> bool:

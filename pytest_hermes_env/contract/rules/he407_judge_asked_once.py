@@ -28,6 +28,7 @@ from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("happy", "silent")
+EVALUATION = "evaluate"
 
 
 def dynamic(evidence: Evidence) -> Verdict:
@@ -35,6 +36,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if missing := evidence.without_rewards(*SCENARIOS):
         return missing
     ran = [scenario for scenario in (*evidence.scenarios(*SCENARIOS), *evidence.played_cases) if _rewards(scenario)]
+    ran += [scenario for scenario in evidence.scenarios(EVALUATION) if scenario.of(LoopStarted)]
     if not any(loop.tools for scenario in ran for loop in scenario.of(LoopStarted)):
         reason = "the agent is offered no tools, so judge requests cannot be distinguished from the agent's"
         return Verdict.not_exercised(reason, is_excused=True)
@@ -44,8 +46,8 @@ def dynamic(evidence: Evidence) -> Verdict:
     findings = [
         evidence.finding(
             f"a judge was called {questions:g} times per rollout",
-            "compute_reward",
-            seen=f"{_rewards(scenario)} rollouts were scored",
+            "evaluate" if scenario.name == EVALUATION else "compute_reward",
+            seen=f"{_rollouts(scenario)} rollouts were scored",
             scenario=scenario.name,
         )
         for scenario, questions in asked
@@ -58,6 +60,11 @@ def _rewards(scenario: Scenario) -> int:
     return sum(not reward.injected for reward in scenario.of(Reward))
 
 
+def _rollouts(scenario: Scenario) -> int:
+    """Return how many rollouts were scored; an evaluation may score one without compute_reward."""
+    return max(_rewards(scenario), len(scenario.of(LoopStarted))) if scenario.name == EVALUATION else _rewards(scenario)
+
+
 def _questions(scenario: Scenario) -> float:
     """Return how many questions a rollout put to its judge; the same one again, as of equal rollouts or retries, counts once."""
     texts = Counter(
@@ -65,7 +72,7 @@ def _questions(scenario: Scenario) -> float:
         for request in scenario.requests
         if "messages" in request and not request.get("tools")
     )
-    return min(len(texts), texts.total() / _rewards(scenario))
+    return min(len(texts), texts.total() / _rollouts(scenario))
 
 
-RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, CASES))
+RULE = Rule(doc=__doc__, severity=Severity.WARNING, dynamic=dynamic, scenarios=(*SCENARIOS, EVALUATION, CASES))

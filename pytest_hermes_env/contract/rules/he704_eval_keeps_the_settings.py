@@ -30,6 +30,7 @@ from pytest_hermes_env.rollout.scenario_names import SETTINGS
 from pytest_hermes_env.source.finding import Severity
 
 SCENARIOS = ("training_with_settings", "evaluate_with_settings")
+_WORDS = {"max_turns": ("turn", "step"), "max_tokens": ("token", "length")}
 _NUMBERS = {"max_turns": "max_agent_turns", "max_tokens": "max_token_length"}
 
 
@@ -42,7 +43,7 @@ def dynamic(evidence: Evidence) -> Verdict:
     if not loops:
         return Verdict.not_exercised("evaluate() ran no agent loop (HE701)", "HE701", "HE705")
     training = evidence.scenario("training_with_settings").of(LoopStarted)
-    own = _own_settings(evidence)
+    own = {name: _own_settings(evidence, words) for name, words in _WORDS.items()}
     findings = one_per_place(
         evidence.recorded_finding(
             f"evaluate() runs the agent with other settings than configured: {text}",
@@ -57,25 +58,25 @@ def dynamic(evidence: Evidence) -> Verdict:
     return Verdict.of(findings, f"system prompt, turns, tokens and extra_body reached the agent in {count} of evaluate()")
 
 
-def _differences(loop: LoopStarted, training: LoopStarted | None, own: list[Any]) -> Iterator[str]:
+def _differences(loop: LoopStarted, training: LoopStarted | None, own: dict[str, list[Any]]) -> Iterator[str]:
     prompt = SETTINGS["system_prompt"]
     if prompt not in (loop.system_prompt or "") and (training is None or training.system_prompt != loop.system_prompt):
         yield "the system prompt is not its first message" if loop.system_prompt is None else "it has a different system prompt"
     for name, setting in _NUMBERS.items():
         given = getattr(loop, name)
-        allowed = [SETTINGS[setting], *own, *([] if training is None else [getattr(training, name)])]
+        allowed = [SETTINGS[setting], *own[name], *([] if training is None else [getattr(training, name)])]
         if given not in allowed:
             yield f"{name} is {given}, and {setting} is {SETTINGS[setting]}"
     if loop.extra_body != SETTINGS["extra_body"] and (training is None or training.extra_body != loop.extra_body):
         yield f"extra_body is {loop.extra_body}"
 
 
-def _own_settings(evidence: Evidence) -> list[Any]:
-    """Return the numbers that the environment's configuration has for evaluation alone."""
+def _own_settings(evidence: Evidence, words: tuple[str, ...]) -> list[Any]:
+    """Return the numbers of this kind that the environment's configuration has for evaluation alone."""
     returned = evidence.collection.config_init
     config = returned[0] if isinstance(returned, tuple) and returned else returned
     fields = getattr(type(config), "model_fields", {})
-    return [getattr(config, name) for name in fields if "eval" in name and name not in {"eval_handling", "steps_per_eval"}]
+    return [getattr(config, name) for name in fields if "eval" in name and any(word in name for word in words)]
 
 
 RULE = Rule(doc=__doc__, severity=Severity.ERROR, dynamic=dynamic, scenarios=SCENARIOS)

@@ -2,7 +2,8 @@
 The metrics of an evaluation come from this evaluation.
 
 What: The same model is evaluated three times. Before the third evaluation, the training buffers on self (rewards,
-counters) are changed. A metric that was equal in the first two is equal in the third.
+counters) are changed. A metric that was equal in the first two is equal in the third, and none grows each time by what
+the first evaluation reported.
 
 Why: A mean over `self.rewards`, which training fills, is a training curve under an `eval/` name. It follows training by
 construction, never shows overfitting, and hides that the held-out items were not measured at all.
@@ -49,9 +50,21 @@ def dynamic(evidence: Evidence) -> Verdict:
         )
         for name in moved[:1]
     ]
-    if not steady:
+    if not findings and (message := _summed_up(first, second, third)):
+        findings = [evidence.finding(message, "evaluate", scenario="evaluate_again")]
+    if not steady and not findings:
         return Verdict.not_exercised("every metric of evaluate() differs each time", is_excused=True)
     return Verdict.of(findings, f"{len(steady)} metrics of evaluate() do not depend on {other.note}")
+
+
+def _summed_up(*evaluations: dict[str, Any]) -> str:
+    """Return a message where a metric grows with each evaluation by what the first one reported; empty where none does."""
+    for name, value in evaluations[0].items():
+        numbers = [metrics.get(name) for metrics in evaluations]
+        is_positive = all(isinstance(number, int | float) for number in numbers) and value > 0
+        if is_positive and all(_is_same(number, value * count) for count, number in enumerate(numbers, 1)):
+            return f"{name} sums up all evaluations: it was {', '.join(map(repr, numbers))} for the same model"
+    return ""
 
 
 def _metrics(scenario: Scenario) -> dict[str, Any]:

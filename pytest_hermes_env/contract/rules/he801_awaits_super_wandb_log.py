@@ -1,8 +1,8 @@
 """HE801 awaits-super-wandb-log
 An override of `wandb_log` awaits `super().wandb_log` with its metrics, on every path, after the last metric was added.
 
-What: Every path through `wandb_log` that does not raise reaches `await super().wandb_log(metrics)`, with metrics.
-Nothing is added to them later. Clearing buffers later is fine.
+What: Every path through `wandb_log` that does not raise reaches `await super().wandb_log(metrics)`, with the metrics
+that it was given and its own. Nothing is added to them later. Clearing buffers later is fine.
 
 Why: Only the base class sends anything to wandb. Without the call, or without its await, the run trains for days with
 empty charts, and it stays hidden that the reward collapsed on the first. An early return loses the base's own numbers
@@ -234,6 +234,8 @@ class _Walk:
 
 
 SCENARIOS = ("wandb_log", "wandb_log_none", "wandb_log_without")
+PROBE = "hermes_env/probe"
+"""The metric that these scenarios pass to wandb_log."""
 WITH_METRICS = {"wandb_log": "", "wandb_log_empty": ", with empty buffers"}
 """Calls with metrics, and what is special about them."""
 
@@ -254,7 +256,29 @@ def dynamic(evidence: Evidence) -> Verdict:
         for run in ran
         if not run.logged
     ]
-    return Verdict.of(findings[:1], f"{len(ran)} calls of wandb_log reached wandb")
+    findings = findings or list(_lost(evidence))
+    return Verdict.of(findings[:1], f"{len(ran)} calls of wandb_log reached wandb, with the given metrics and with its own")
+
+
+def _lost(evidence: Evidence) -> Iterator[Finding]:
+    """Yield the metrics that do not arrive: those that wandb_log is given, and its own beside those."""
+    names = {name: _names(evidence.scenario(name)) for name in (*WITH_METRICS, "wandb_log_none", "wandb_log_without")}
+    for name, logged in names.items():
+        if name in WITH_METRICS and logged and not any(PROBE in metric for metric in logged):
+            message = f"wandb_log(metrics) loses the metrics that it is given{WITH_METRICS[name]}"
+            yield evidence.finding(message, "wandb_log", seen=_listed(logged), scenario=name)
+    own = names["wandb_log_none"] - names["wandb_log_without"]
+    if names["wandb_log"] and (lost := own - names["wandb_log"]):
+        message = f"wandb_log(metrics) loses its own metrics, which wandb_log(None) logs: {_listed(lost)}"
+        yield evidence.finding(message, "wandb_log", seen=_listed(names["wandb_log"]), scenario="wandb_log")
+
+
+def _names(run: Scenario) -> set[str]:
+    return {str(name) for logged in run.logged for name in logged}
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(sorted(names)[:5])
 
 
 def _cause(run: Scenario) -> str:

@@ -12,6 +12,7 @@ from . import (
     of_logging,
     of_names,
     of_play,
+    of_reports,
     of_results,
     of_rewards,
     of_sandbox,
@@ -37,6 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *of_token_mode.MUTANTS,
     *of_play.MUTANTS,
     *of_names.MUTANTS,
+    *of_reports.MUTANTS,
     *of_shared_places.MUTANTS,
     *of_wrapped_methods.MUTANTS,
 )
@@ -44,5 +46,5 @@ MUTANTS: tuple[Mutant, ...] = (
 REFACTORINGS: tuple[Mutant, ...] = of_terminal_tasks.REFACTORINGS
 """Changes that break nothing."""
 
-LOOKALIKES: tuple[Mutant, ...] = (*of_shared_places.LOOKALIKES, *of_wrapped_methods.LOOKALIKES)
+LOOKALIKES: tuple[Mutant, ...] = (*of_reports.LOOKALIKES, *of_shared_places.LOOKALIKES, *of_wrapped_methods.LOOKALIKES)
 """Changes that break nothing, and look as if they broke their rule."""
