@@ -158,10 +158,10 @@ class Evaluator:
         return self._attribute(base, node.attr, node)
 
     def _visit_Subscript(self, node: ast.Subscript) -> Values:
-        base, index = self.value(node.value), self.value(node.slice)
+        base, key_values = self.value(node.value), self.value(node.slice)
         self.frame.add_read(node, base)
         if may_name_a_tool(base) and text_of(node.slice) is not None:  # a counter of names
-            self.frame.comparisons.append(Comparison(node, (node.value, node.slice), (base, index)))
+            self.frame.comparisons.append(Comparison(node, (node.value, node.slice), (base, key_values)))
         if isinstance(node.slice, ast.Slice):
             return frozenset(value if value.kind in _SLICED else Value(Kind.ANYTHING) for value in base)
         key = text_of(node.slice)
