@@ -15,8 +15,9 @@ from pytest_hermes_env.inference import request as read
 from pytest_hermes_env.inference.answer_constraints import constrained, constraint_refusal, names_a_tool
 from pytest_hermes_env.inference.conversation import Conversation, ConversationIndex
 from pytest_hermes_env.inference.generate import read_request
+from pytest_hermes_env.inference.generate_refusals import generate_refusal
 from pytest_hermes_env.inference.offered_tools import check_calls, offered_tools
-from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusal, generate_refusal
+from pytest_hermes_env.inference.refusals import chat_refusal, completion_refusal
 from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT, Exchange, Kind, RequestLog
 from pytest_hermes_env.inference.steps import Fail, Garbage, Hang, Say, Turn
 from pytest_hermes_env.inference.stream import chat_chunks, server_sent_events, text_chunks

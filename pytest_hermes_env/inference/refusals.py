@@ -1,9 +1,8 @@
-"""The requests that OpenAI, vLLM and SGLang refuse, with the status and the body of their answers.
+"""The chat and completion requests that OpenAI refuses, with the status and the body of its answers.
 
 Place in the flow: `MockModel` checks each request before it looks for a turn. A real server would never answer such a request, so
 neither does the mock.
-Source: OpenAI's API reference and error messages; ``example_trainer/vllm_api_server.py`` of atroposlib 0.4.0, which passes all fields
-to vLLM's ``SamplingParams``; SGLang 0.5.23, ``srt/entrypoints/http_server.py`` and ``srt/sampling/sampling_params.py``.
+Source: OpenAI's API reference and error messages.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pytest_hermes_env.inference.wire import error_body
 if TYPE_CHECKING:
     from pytest_hermes_env.types import JsonObject
 
-__all__ = ["Refusal", "chat_refusal", "completion_refusal", "generate_refusal", "openai_refusal"]
+__all__ = ["Refusal", "chat_refusal", "completion_refusal", "openai_refusal"]
 
 BAD_REQUEST, SERVER_ERROR = 400, 500
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
@@ -31,76 +30,6 @@ OPENAI_LIMITS: Mapping[str, tuple[float, float | None, type]] = {
     "max_completion_tokens": (1, None, int),
     "top_logprobs": (0, 20, int),
 }
-VLLM_FIELDS = frozenset(
-    [
-        "n",
-        "best_of",
-        "presence_penalty",
-        "frequency_penalty",
-        "repetition_penalty",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "seed",
-        "stop",
-        "stop_token_ids",
-        "ignore_eos",
-        "max_tokens",
-        "min_tokens",
-        "logprobs",
-        "prompt_logprobs",
-        "flat_logprobs",
-        "logprob_token_ids",
-        "detokenize",
-        "skip_special_tokens",
-        "spaces_between_special_tokens",
-        "include_stop_str_in_output",
-        "output_kind",
-        "truncate_prompt_tokens",
-        "structured_outputs",
-        "guided_decoding",
-        "logit_bias",
-        "logits_processors",
-        "allowed_token_ids",
-        "extra_args",
-        "bad_words",
-        "skip_reading_prefix_cache",
-        "thinking_token_budget",
-    ]
-)
-"""The fields of vLLM's ``SamplingParams``, of all its versions."""
-VLLM_ENVELOPE = frozenset({"prompt", "stream"})
-SGLANG_FIELDS = [
-    "max_new_tokens",
-    "stop",
-    "stop_token_ids",
-    "stop_regex",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "repetition_penalty",
-    "min_new_tokens",
-    "n",
-    "json_schema",
-    "regex",
-    "ebnf",
-    "structural_tag",
-    "ignore_eos",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-    "no_stop_trim",
-    "stream_interval",
-    "logit_bias",
-    "sampling_seed",
-    "custom_params",
-    "beam_width",
-    "watermark",
-    "choice",
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,75 +70,6 @@ def chat_refusal(body: Mapping[str, object]) -> Refusal | None:
     )
     found = _bad_messages(messages) if isinstance(messages, list) and are_messages else iter(())
     return next(found, None) or next(_bad_numbers(body), None)
-
-
-def generate_refusal(body: Mapping[str, object]) -> Refusal | None:
-    """Return why vLLM or SGLang refuses a request to ``/generate``, or None."""
-    if "prompt" in body:
-        reason = _vllm_reason(body)
-        return None if reason is None else _vllm_refusal(reason)
-    sampling = body.get("sampling_params")
-    if not isinstance(sampling, dict):
-        return None
-    unknown = next((name for name in sampling if name not in SGLANG_FIELDS), None)
-    if unknown is not None:
-        message = f"unknown field `{unknown}`, expected one of {', '.join(f'`{name}`' for name in SGLANG_FIELDS)}"
-        return _sglang_refusal(message, body={"error": message}, fix=f"remove {unknown!r} from 'sampling_params'")
-    reason = _sampling_reason(sampling)
-    if reason is None:
-        return None
-    return _sglang_refusal(reason, body={"error": {"message": reason}}, fix="correct 'sampling_params'")
-
-
-def _vllm_refusal(reason: str) -> Refusal:
-    # The server does not catch the exception of SamplingParams, so its answer names no cause.
-    body = "Internal Server Error"
-    return Refusal(
-        server="vLLM",
-        status=SERVER_ERROR,
-        body=body,
-        message=f"{body} ({reason})",
-        fix="send fields that vLLM's SamplingParams takes",
-    )
-
-
-def _sglang_refusal(message: str, *, body: JsonObject, fix: str) -> Refusal:
-    return Refusal(server="SGLang", status=BAD_REQUEST, body=body, message=message, fix=fix)
-
-
-def _vllm_reason(body: Mapping[str, object]) -> str | None:
-    unknown = next((name for name in body if name not in VLLM_FIELDS | VLLM_ENVELOPE), None)
-    if unknown is not None:
-        return f"TypeError: Unexpected keyword argument '{unknown}'"
-    limit = body.get("max_tokens")
-    if type(limit) is int and limit < 1:
-        return f"ValueError: max_tokens must be at least 1, got {limit}."
-    reason = _sampling_reason(body)
-    return None if reason is None else f"ValueError: {reason}"
-
-
-def _sampling_reason(fields: Mapping[str, object]) -> str | None:
-    """Return what the sampling parameters of vLLM and of SGLang both refuse."""
-
-    def lies(name: str, low: float, high: float = float("inf"), *, is_open: bool = False) -> bool:
-        value = fields.get(name)
-        if value is None:
-            return True
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and (low < value if is_open else low <= value) and value <= high  # type: ignore[operator]
-
-    rules = (
-        (lies("temperature", 0), "temperature", "must be a non-negative finite number"),
-        (lies("top_p", 0, 1, is_open=True), "top_p", "must be in (0, 1]"),
-        (lies("min_p", 0, 1), "min_p", "must be in [0, 1]"),
-        (lies("top_k", -1), "top_k", "must be -1 (disable) or at least 1"),
-        (lies("frequency_penalty", -2, 2), "frequency_penalty", "must be in [-2, 2]"),
-        (lies("presence_penalty", -2, 2), "presence_penalty", "must be in [-2, 2]"),
-        (lies("repetition_penalty", 0, is_open=True), "repetition_penalty", "must be above 0"),
-        (lies("min_tokens", 0), "min_tokens", "must be at least 0"),
-        (lies("min_new_tokens", 0), "min_new_tokens", "must be at least 0"),
-    )
-    return next((f"{name} {rule}, got {fields[name]}." for is_fine, name, rule in rules if not is_fine), None)
 
 
 def _bad_numbers(body: Mapping[str, object]) -> Iterator[Refusal]:

@@ -303,9 +303,7 @@ UNREADABLE = (
     Unreadable(body={"prompt": {"prompt_token_ids": [1, -1]}}, what=PROMPT_FORMS, seen="[1, -1]"),
     Unreadable(body={"prompt": {"prompt_token_ids": [True]}}, what=PROMPT_FORMS, seen="[True]"),
     Unreadable(body={"prompt": {}}, what=PROMPT_FORMS, seen="None"),
-    Unreadable(body={"prompt": "x", "max_tokens": "9"}, what="'max_tokens' must be an integer from 1", seen="'9'"),
     Unreadable(body={"prompt": "x", "logprobs": True}, what="'logprobs' must be an integer from 0", seen="True"),
-    Unreadable(body={"prompt": "x", "prompt_logprobs": "1"}, what="'prompt_logprobs' must be an integer from 0", seen="'1'"),
     Unreadable(
         body={"input_ids": [[1], 2]},
         what="'input_ids' must be token ids, or a list of such lists, and not empty",
@@ -316,11 +314,6 @@ UNREADABLE = (
         body={"text": "x", "sampling_params": [{}]},
         what="'sampling_params' must be one object for all prompts",
         seen="[{}]",
-    ),
-    Unreadable(
-        body={"text": "x", "sampling_params": {"max_new_tokens": -1}},
-        what="'max_new_tokens' must be an integer from 0",
-        seen="-1",
     ),
     Unreadable(body={"text": "x", "logprob_start_len": 0.5}, what="'logprob_start_len' must be an integer from -1", seen="0.5"),
 )

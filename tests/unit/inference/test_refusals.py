@@ -11,7 +11,7 @@ import pytest
 
 from pytest_hermes_env.errors import ScriptError, UnexpectedRequest
 from pytest_hermes_env.inference import MockServer, call, fail, say, turn
-from pytest_hermes_env.inference.refusals import SGLANG_FIELDS
+from pytest_hermes_env.inference.generate_refusals import SGLANG_FIELDS
 
 Ask = Callable[..., httpx.Response]
 
@@ -257,16 +257,47 @@ def sglang(name: str, fields: dict[str, Any], reason: str) -> Generate:
     )
 
 
+def sglang_type(field: str, value: Any, reason: str) -> Generate:
+    body = {"text": "x", "sampling_params": {field: value}}
+    return Generate(name=f"SGLang: {field} {value}", body=body, status=400, answer={"error": reason}, reason=reason)
+
+
 UNKNOWN = f"unknown field `max_tokens`, expected one of {', '.join(f'`{name}`' for name in SGLANG_FIELDS)}"
 GENERATE = (
     vllm("unknown field", {"tool_choice": "auto"}, "Unexpected keyword argument 'tool_choice'"),
     vllm("field of SGLang", {"sampling_params": {}}, "Unexpected keyword argument 'sampling_params'"),
-    vllm("temperature", {"temperature": -1}, "temperature must be a non-negative finite number, got -1."),
+    vllm("temperature", {"temperature": -1}, "temperature must be non-negative, got -1."),
+    vllm("high temperature", {"temperature": 2.5}, "temperature must be in [0, 2], got 2.5."),
+    vllm("text for a number", {"temperature": "hot"}, "TypeError: must be real number, not str"),
+    vllm("text for a limit", {"max_tokens": "9"}, "TypeError: '>=' not supported between instances of 'str' and 'int'"),
+    vllm("null for a number", {"top_p": None}, "TypeError: '<' not supported between instances of 'int' and 'NoneType'"),
+    vllm("several greedy answers", {"temperature": 0, "n": 2}, "n must be 1 when using greedy sampling, got 2."),
+    vllm("min_tokens", {"min_tokens": 10}, "min_tokens must be less than or equal to max_tokens=9, got 10."),
+    vllm("top_k", {"top_k": 1.5}, "top_k must be an integer, got float"),
+    vllm("empty stop", {"stop": ["a", ""]}, "stop cannot contain an empty string."),
+    vllm("stop without text", {"stop": "a", "detokenize": False}, "stop strings are only supported when detokenize is True."),
+    vllm("logprobs", {"logprobs": -2}, "logprobs must be non-negative or -1, got -2."),
+    vllm("penalty", {"repetition_penalty": 0}, "repetition_penalty must be greater than zero, got 0."),
     vllm("top_p", {"top_p": 0}, "top_p must be in (0, 1], got 0."),
     vllm("max_tokens", {"max_tokens": 0}, "max_tokens must be at least 1, got 0."),
     sglang("temperature", {"temperature": -0.5}, "temperature must be a non-negative finite number, got -0.5."),
     sglang("top_p", {"top_p": 2}, "top_p must be in (0, 1], got 2."),
     sglang("penalty", {"presence_penalty": 3}, "presence_penalty must be in [-2, 2], got 3."),
+    sglang("max_new_tokens", {"max_new_tokens": -1}, "max_new_tokens must be at least 0, got -1."),
+    sglang("top_k", {"top_k": 0}, "top_k must be -1 (disable) or at least 1, got 0."),
+    sglang("repetition", {"repetition_penalty": 2.1}, "repetition_penalty must be in (0, 2] (1.0 = no penalty), got 2.1."),
+    sglang("min_new_tokens", {"min_new_tokens": 200}, "min_new_tokens must be in [0, max_new_tokens(128)], got 200."),
+    sglang("two grammars", {"regex": "a", "ebnf": "b"}, "Only one of json_schema, regex, ebnf, or structural_tag can be set."),
+    sglang_type("temperature", "hot", 'invalid type: string "hot", expected f64'),
+    sglang_type("temperature", True, "invalid type: boolean `true`, expected f64"),
+    sglang_type("max_new_tokens", 1.5, "invalid type: floating point `1.5`, expected i64"),
+    sglang_type("ignore_eos", 1, "invalid type: integer `1`, expected a boolean"),
+    sglang_type("json_schema", {}, "invalid type: map, expected a string"),
+    sglang_type("stop", ["a", 1], "invalid type: integer `1`, expected a string"),
+    sglang_type("stop", 5, "invalid type: integer `5`, expected a value or an array of values for StringOrList"),
+    sglang_type("stop_token_ids", [None], "invalid type: null, expected i64"),
+    sglang_type("logit_bias", {"5": "a"}, 'invalid type: string "a", expected f64'),
+    sglang_type("n", [1], "invalid type: sequence, expected i64"),
     Generate(
         name="SGLang: field of vLLM",
         body={"text": "x", "sampling_params": {"max_tokens": 9}},
@@ -287,6 +318,37 @@ def test_what_generate_refuses_is_refused(case: Generate) -> None:
 
     assert (answer.status_code, answer.text if isinstance(case.answer, str) else answer.json()) == (case.status, case.answer)
     assert case.reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {
+            "prompt": "x",
+            "max_tokens": 1,
+            "temperature": 2,
+            "top_p": 1,
+            "top_k": -1,
+            "n": 1,
+            "stop": ["a"],
+            "logprobs": 0,
+            "seed": None,
+        },
+        {"prompt": "x", "temperature": 0, "repetition_detection": None, "stop": None, "max_tokens": None},
+        {"text": "x", "sampling_params": {"temperature": 0, "top_k": 0, "max_new_tokens": 0}},
+        {
+            "text": "x",
+            "sampling_params": {"temperature": None, "top_p": None, "n": 1, "stop": "a", "json_schema": "", "regex": "a"},
+        },
+    ],
+)
+def test_what_generate_accepts_is_answered(body: dict[str, Any]) -> None:
+    """Limits themselves, and null where the server takes it."""
+    with MockServer(["done"], template="chatml", allow_leftovers=True) as server:
+        answer = httpx.post(f"{server.url}/generate", json=body)
+        server.verify()
+
+    assert answer.status_code == 200
 
 
 LS, CAT = call("terminal", command="ls"), call("read_file", path="a")
