@@ -27,6 +27,8 @@ from atroposlib.utils.cli import merge_dicts
 from pydantic import BaseModel, ValidationError
 from pydantic_cli.argparse import FailedExecutionException
 
+from environments.bounded_yaml import BeyondBounds, load_yaml
+
 __all__ = [
     "ENV_PREFIX",
     "SERVER_PREFIX",
@@ -179,7 +181,9 @@ def _read_yaml(path: str | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = load_yaml(Path(path).read_text(encoding="utf-8"))
+    except BeyondBounds as error:
+        raise usage_error(f"Cannot read --config {path}: line {error.line}: {error}") from None
     except yaml.MarkedYAMLError as error:  # its own text quotes the line, which may hold a key
         mark = error.problem_mark
         where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import reprlib
 from collections.abc import Callable
 
 from pytest_hermes_env.redaction.json_styles import JSON_STYLES
@@ -29,6 +30,8 @@ MIN_LINES_LENGTH = 40
 MIN_JSON_LENGTH = 60
 MAX_DEPTH = 60
 BIGGEST_INT = 10**1000
+MAX_HEX_DIGITS = 3_600
+"""As many as numbers have that Python reads and writes as decimals, and therefore a recorded JSON text can hold."""
 _PAIR = re.compile("[\ud800-\udbff](?=[\udc00-\udfff])")
 _DATA, _END = "data: ", "\n\n"
 
@@ -156,8 +159,15 @@ def _unpacked_events(write: Callable[[JsonValue], str]) -> Callable[[JsonValue],
 
 def _items(value: JsonValue) -> list[JsonValue]:
     if not isinstance(value, list):
-        raise TypeError(f"expected a list, got {value!r}")
+        raise TypeError(f"expected a list, got {reprlib.repr(value)}")
     return value
+
+
+def _hexadecimal(value: JsonValue) -> int:
+    text = _text(value)
+    if len(text) > MAX_HEX_DIGITS:
+        raise ValueError(f"a number of {len(text)} hexadecimal digits")
+    return int(text, 16)
 
 
 def _texts(value: JsonValue) -> list[str]:
@@ -166,7 +176,7 @@ def _texts(value: JsonValue) -> list[str]:
 
 def _text(value: JsonValue) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a string, got {value!r}")
+        raise TypeError(f"expected a string, got {reprlib.repr(value)}")
     return value
 
 
@@ -179,7 +189,7 @@ UNPACKERS: dict[str, Callable[[JsonValue], JsonValue]] = {
     "~joined": lambda value: "".join(_texts(value)),
     "~pairs": _pairs,
     "~float": lambda value: float(_text(value)),
-    "~int": lambda value: int(_text(value), 16),
+    "~int": _hexadecimal,
     **{f"~json{style}": write for style, write in JSON_STYLES.items()},
     **{f"~sse{style}": _unpacked_events(write) for style, write in JSON_STYLES.items()},
 }

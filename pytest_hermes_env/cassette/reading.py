@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import reprlib
 from collections import UserDict
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, get_args
 
 from pytest_hermes_env.cassette.document import ECHOED_IDS, ECHOED_TEXT, FORMAT
 from pytest_hermes_env.cassette.escape import UNPACKERS
+from pytest_hermes_env.cassette.expansion import Expansion, TooLarge
 from pytest_hermes_env.cassette.repeats import answered_ids, prompt_ids
 from pytest_hermes_env.cassette.tape import (
     BodyKind,
@@ -43,6 +45,8 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "JsonObject": (dict,),
     "Mapping[str, str]": (dict,),
 }
+POINTER = 8
+"""Bytes that an item of a list takes: as many as characters of a text."""
 _Part = TypeVar("_Part")
 
 
@@ -63,30 +67,37 @@ class _Reference(UserDict[str, Any]):
 
 
 def tape_of(text: str) -> Tape:
-    """Return the tape in a text. Raises: Misshapen, NewerFormat, json.JSONDecodeError."""
-    document = json.loads(text, object_pairs_hook=_Unpacker().unpacked)
+    """Return the tape in a text. Raises: Misshapen, NewerFormat, json.JSONDecodeError, RecursionError."""
+    expansion = Expansion(len(text))
+    try:
+        document = json.loads(text, object_pairs_hook=_Unpacker(expansion).unpacked)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # a number of thousands of digits, or an expansion beyond the limits
+        raise Misshapen(str(error)) from error
     if not isinstance(document, dict) or "hermes_cassette" not in document:
         raise Misshapen('"hermes_cassette", the number of the format, is missing')
     version = document["hermes_cassette"]
     if isinstance(version, int) and version > FORMAT:
         raise NewerFormat(version)
     if version != FORMAT:
-        raise Misshapen(f"its format is {version!r}; this version reads {FORMAT}")
+        raise Misshapen(f"its format is {reprlib.repr(version)}; this version reads {FORMAT}")
     _require(document.keys() == _FIELDS, f"its fields are {', '.join(document)}, not {', '.join(_FIELDS)}")
     count, calls, rollouts = document["calls"], document["tape"], document["rollouts"]
     _require(isinstance(calls, list), '"tape" is not a list')
     _require(isinstance(rollouts, list), '"rollouts" is not a list')
-    _require(count == len(calls), f'it has "calls": {count!r}, but contains {len(calls)} calls')
+    _require(count == len(calls), f'it has "calls": {reprlib.repr(count)}, but contains {len(calls)} calls')
     header = _instance(Header, document["header"], "the header", {})
     recorded = tuple(_instance(RecordedRollout, rollout, "a rollout", {}) for rollout in rollouts)
-    return Tape(header=header, calls=tuple(_calls(calls)), rollouts=recorded)
+    return Tape(header=header, calls=tuple(_calls(calls, expansion)), rollouts=recorded)
 
 
 class _Unpacker:
     """Reverses the notation of a cassette, object by object, in the order of the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, expansion: Expansion) -> None:
         self._defined: dict[str, JsonValue] = {}
+        self._expansion = expansion
 
     def unpacked(self, pairs: list[tuple[str, Any]]) -> Any:
         found = dict(pairs)
@@ -97,18 +108,24 @@ class _Unpacker:
             return found
         mark, value = pairs[0]
         if mark in UNPACKERS and len(pairs) == 1:
+            self._expansion.written(value)
             try:
                 return UNPACKERS[mark](value)
             except (TypeError, ValueError) as error:
                 raise Misshapen(f"{mark!r} has an invalid value: {error}") from error
         if mark == "~define" and found.keys() == {"~define", "is"} and isinstance(value, str):
             self._defined[value] = found["is"]
+            self._expansion.defined(found["is"])
             return found["is"]
         if mark == "~shared" and len(pairs) == 1 and isinstance(value, str):
             _require(value in self._defined, f'"~shared": "{value}" is not defined by an earlier call')
+            self._expansion.shared(self._defined[value])
             return self._defined[value]
         if mark == "~deep" and len(pairs) == 1 and isinstance(value, str):
-            return json.loads(value, object_pairs_hook=self.unpacked)
+            try:
+                return json.loads(value, object_pairs_hook=self.unpacked)
+            except json.JSONDecodeError as error:
+                raise Misshapen(f'"~deep" holds no JSON: {error}') from error
         types = _REFERENCES.get(mark, {})
         if types.keys() - _OPTIONAL <= found.keys() <= types.keys() and all(
             isinstance(found[key], types[key]) for key in found
@@ -117,13 +134,18 @@ class _Unpacker:
         raise Misshapen(f"{mark!r} is unknown, or has the wrong fields: {', '.join(found)}")
 
 
-def _calls(calls: list[JsonValue]) -> Iterator[Call]:
+def _calls(calls: list[JsonValue], expansion: Expansion) -> Iterator[Call]:
     known: dict[int, ModelCall] = {}
     for number, call in enumerate(calls, start=1):
         try:
             _require(isinstance(call, dict), "it is not an object")
-            _require(isinstance(call, dict) and call.get("call") == number, f'call {number} has "call": {_get(call, "call")!r}')
-            made = _call(call, number, known)  # type: ignore[arg-type]
+            _require(
+                isinstance(call, dict) and call.get("call") == number,
+                f'call {number} has "call": {reprlib.repr(_get(call, "call"))}',
+            )
+            made = _call(call, number, known, expansion)  # type: ignore[arg-type]
+        except TooLarge as error:
+            raise Misshapen(str(error), number) from error
         except Misshapen as error:
             error.call = number
             raise
@@ -132,7 +154,7 @@ def _calls(calls: list[JsonValue]) -> Iterator[Call]:
         yield made
 
 
-def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Call:
+def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall], expansion: Expansion) -> Call:
     fields = {key: value for key, value in call.items() if key != "call"}
     if "request" not in fields:
         return _instance(RecordedToolCall, fields, "a tool call", {"number": number})
@@ -140,9 +162,9 @@ def _call(call: JsonObject, number: int, known: Mapping[int, ModelCall]) -> Call
     asked = _instance(ModelRequest, *_body_of(request, "its request"))
     answer = _instance(ModelReply, *_body_of(reply, "its reply"))
     if isinstance(asked.body, dict):
-        _resolve_request(asked.body, known)
+        _resolve_request(asked.body, known, expansion)
     if isinstance(answer.body, dict):
-        _resolve_reply(answer.body, asked.body, known)
+        _resolve_reply(answer.body, asked.body, known, expansion)
     parts = {"number": number, "request": asked, "reply": answer}
     return _instance(ModelCall, fields, "a model call", parts)
 
@@ -156,19 +178,19 @@ def _body_of(part: JsonValue, what: str) -> tuple[JsonObject, str, JsonObject]:
     return {key: value for key, value in part.items() if key not in kinds}, what, body
 
 
-def _resolve_request(body: JsonObject, known: Mapping[int, ModelCall]) -> None:
+def _resolve_request(body: JsonObject, known: Mapping[int, ModelCall], expansion: Expansion) -> None:
     """Replace the references in a request's body with the messages and ids of earlier calls."""
     messages: Any = body.get("messages")
     if _is_reference(messages, "~as"):
         earlier = known.get(messages["~as"])
-        body["messages"] = _extended(earlier and _get(earlier.request.body, "messages"), messages, "~as")
+        body["messages"] = _extended(earlier and _get(earlier.request.body, "messages"), messages, "~as", expansion)
     place = prompt_ids(body)
     ids: Any = place[0][place[1]] if place else None
     if place and _is_reference(ids, "~ids_of"):
-        place[0][place[1]] = _extended(_source(ids, known), ids, "~ids_of")
+        place[0][place[1]] = _extended(_source(ids, known), ids, "~ids_of", expansion)
 
 
-def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, ModelCall]) -> None:
+def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, ModelCall], expansion: Expansion) -> None:
     """Replace the references to the prompt in a reply's body."""
     if _is_reference(body.get(ECHOED_IDS), "~asked"):
         place = prompt_ids(asked)
@@ -178,7 +200,7 @@ def _resolve_reply(body: JsonObject, asked: JsonValue, known: Mapping[int, Model
     echo: Any = body.get(ECHOED_TEXT)
     if _is_reference(echo, "~echo_of"):
         earlier = known.get(echo["~echo_of"])
-        body[ECHOED_TEXT] = _extended(earlier and _get(earlier.reply.body, ECHOED_TEXT), echo, "~echo_of")
+        body[ECHOED_TEXT] = _extended(earlier and _get(earlier.reply.body, ECHOED_TEXT), echo, "~echo_of", expansion)
 
 
 def _is_reference(value: object, mark: str) -> bool:
@@ -196,12 +218,13 @@ def _source(ids: _Reference, known: Mapping[int, ModelCall]) -> JsonValue:
     return [*said, *answers[choice]] if 0 <= choice < len(answers) else None
 
 
-def _extended(earlier: Any, reference: _Reference, mark: str) -> Any:
+def _extended(earlier: Any, reference: _Reference, mark: str, expansion: Expansion) -> Any:
     """Return the part of an earlier list or text that a reference names, and what follows it."""
     what, then = f'"{mark}": {reference[mark]}', reference["then"]
     _require(type(earlier) is type(then), f"{what} does not refer to an earlier call with such a value")
     up_to = reference.get("up_to", len(earlier))
-    _require(0 <= up_to <= len(earlier), f'{what} has an invalid "up_to": {up_to!r}')
+    _require(0 <= up_to <= len(earlier), f'{what} has an invalid "up_to": {reprlib.repr(up_to)}')
+    expansion.repeated(up_to if isinstance(then, list) else up_to // POINTER)
     return earlier[:up_to] + then
 
 
@@ -215,7 +238,7 @@ def _instance(made: type[_Part], said: JsonValue, what: str, more: Mapping[str, 
             raise Misshapen(f"{what} has an unknown key: {name!r}")
         allowed = _TYPES.get(str(fields[name].type))
         if allowed and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
-            raise Misshapen(f"{name!r} of {what} must be {fields[name].type}: {value!r}")
+            raise Misshapen(f"{name!r} of {what} must be {fields[name].type}: {reprlib.repr(value)}")
         if isinstance(value, dict) and fields[name].type == "Mapping[str, str]":
             _require(all(isinstance(item, str) for item in value.values()), f"{name!r} of {what} must contain only strings")
     try:

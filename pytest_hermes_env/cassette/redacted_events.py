@@ -40,7 +40,7 @@ def _data(event: str) -> tuple[str, JsonValue]:
         return "", None
     try:
         return event[:start], json.loads(event[start:])
-    except ValueError:
+    except (ValueError, RecursionError):
         return "", None
 
 

@@ -27,7 +27,7 @@ def read_stored_json(file: str, *, kind: str, version: int, key: str, hint: str)
             document = json.load(stream)
     except OSError as error:
         raise BadSettings(f"the {kind} {shown_path(file)} cannot be read: {error.strerror or error}. {hint}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadSettings(f"the {kind} {shown_path(file)} is not JSON: {error}") from error
     is_known = isinstance(document, dict) and document.get("version") == version
     return document.get(key) if is_known else None

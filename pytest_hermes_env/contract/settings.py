@@ -77,6 +77,10 @@ def settings_for(target: str) -> Settings:
         folder = parent
 
 
+_ENDLESS_NUMBER = re.compile(r"[0-9_]{4301}")
+"""More digits than Python reads; tomllib takes 100 bytes for each before it says so."""
+
+
 def read_settings(file: str) -> Settings | None:
     """Return the settings in a pyproject.toml, or None when it has no table of ours. Raises: BadSettings."""
     try:
@@ -86,9 +90,11 @@ def read_settings(file: str) -> Settings | None:
         raise BadSettings(f"{shown_path(file)} cannot be read: {error}") from error
     if TABLE not in text:
         return None
+    if _ENDLESS_NUMBER.search(text):
+        raise BadSettings(f"{shown_path(file)} has a number of thousands of digits")
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
         raise BadSettings(f"{shown_path(file)} is not TOML: {error}") from error
     tool = document.get("tool")
     table = tool.get(TABLE) if isinstance(tool, dict) else None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.bounded_yaml import BeyondBounds, check_bounds
 from pytest_hermes_env.errors import ScriptError, shorten
 from pytest_hermes_env.inference.offered_tools import nearest_first
 
@@ -89,14 +90,17 @@ def parse_yaml(path: Path) -> Node:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
         raise ScriptError(f"the script {path} cannot be read: {reason}.") from exc
     try:
+        check_bounds(text)
         loader = yaml.SafeLoader(text)
         try:
             root = loader.get_single_node()
             if root is None:
                 return Node(value=None, path=path, line=1)
-            return _node(loader, root, path, frozenset())
+            return _node(loader, root, path)
         finally:
             loader.dispose()
+    except BeyondBounds as exc:
+        raise ScriptError(f"{path}:{exc.line}: {exc}: no script or file of cases needs that.") from exc
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         line = mark.line + 1 if mark is not None else 1
@@ -105,13 +109,10 @@ def parse_yaml(path: Path) -> Node:
         raise ScriptError(f"{path}: invalid YAML: {shorten(exc)}.") from exc
 
 
-def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozenset[int]) -> Node:
+def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path) -> Node:
     import yaml  # noqa: PLC0415
 
     line = node.start_mark.line + 1
-    if id(node) in inside:
-        raise ScriptError(f"{path}:{line}: this value contains itself.")
-    inside |= {id(node)}
     if isinstance(node, yaml.MappingNode):
         fields: dict[str, Node] = {}
         for key, value in node.value:
@@ -119,11 +120,16 @@ def _node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: frozense
             if name in fields:
                 raise ScriptError(f"{path}:{at}: duplicate field {name!r}.")
             # The line of a field is that of its name; the value may begin lines later.
-            fields[name] = Node(value=_node(loader, value, path, inside).value, path=path, line=at)
+            fields[name] = Node(value=_node(loader, value, path).value, path=path, line=at)
         return Node(value=fields, path=path, line=line)
     if isinstance(node, yaml.SequenceNode):
-        return Node(value=tuple(_node(loader, item, path, inside) for item in node.value), path=path, line=line)
-    value = loader.construct_object(node, deep=True)
+        return Node(value=tuple(_node(loader, item, path) for item in node.value), path=path, line=line)
+    try:
+        value = loader.construct_object(node, deep=True)
+    except (ValueError, LookupError, TypeError, AttributeError) as exc:  # PyYAML's own, for `2026-13-45` or `!!int x`
+        raise ScriptError(
+            f"{path}:{line}: {shorten(node.value)} does not fit its type {shorten(node.tag)}: {shorten(exc)}."
+        ) from exc
     if value is not None and not isinstance(value, str | int | float | bool):
         # Dates and the like: a script has no use for them, so the author means a string.
         value = str(node.value)

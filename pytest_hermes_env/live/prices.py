@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pytest_hermes_env.bounded_yaml import load_yaml
 from pytest_hermes_env.errors import UsageError, shorten
 
 __all__ = ["Price", "load_prices"]
@@ -65,10 +66,10 @@ def _parsed(path: str, text: str) -> Any:
             case ".json":
                 return json.loads(text)
             case ".yaml" | ".yml":
-                return yaml.safe_load(text)
+                return load_yaml(text)
             case other:
                 raise UsageError(f"--hermes-prices: {path} ends in {other!r}; expected .toml, .json or .yaml")
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError, yaml.YAMLError) as error:
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(f"--hermes-prices: {path} cannot be parsed: {shorten(str(error))}") from None
 
 
