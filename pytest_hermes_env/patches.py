@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PATCHES", "Patch", "as_markdown", "assign", "intercept", "replace"]
+__all__ = ["PATCHES", "Patch", "as_markdown", "assign", "auditing", "intercept", "keep_auditing", "replace"]
 
 _CONTRACT_RUN = "while the scenarios of a contract run are played"
 
@@ -45,11 +45,17 @@ PATCHES: tuple[Patch, ...] = (
             "socket.getaddrinfo",
             "socket.gethostbyname",
             "socket.gethostbyname_ex",
-            "socket.gethostbyaddr",
+            "socket.getnameinfo",
         ),
-        does="refuse hosts other than this machine and the allowed ones",
-        why="tests must not depend on a network, and the scenario `setup_offline` needs to run without one",
-        lasts="during a test that uses the kit; during the scenario `setup_offline`",
+        does="refuse the names of other hosts, resolve those below localhost on this machine, note the addresses of allowed hosts",
+        why="Python resolves a name before its audit event, and the resolver asks a DNS server; an allowed host is reached by its address",
+        lasts="during a test that uses the kit; during the scenario `setup_offline`; while `--hermes-env` imports",
+    ),
+    Patch(
+        targets=("sys.addaudithook",),
+        does="refuse hosts other than this machine and the allowed ones, before Python connects, sends or resolves",
+        why="tests must not depend on a network; a hook sees every thread, and functions that were imported before the test",
+        lasts="as above, and for threads that a test started as long as they live; Python keeps the hook itself, idle, to the end",
     ),
     Patch(
         targets=(
@@ -276,6 +282,57 @@ def replace(target: str, value: Any, *, owner: Any = None) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
+
+
+@contextlib.contextmanager
+def auditing(prefix: str, handler: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
+    """Call ``handler(event, args)`` at Python's audit events with that prefix while the context lasts; an error stops the event."""
+    auditor = _Auditor(prefix, handler)
+    with _lock:
+        if not _auditors.hook_is_added:
+            sys.addaudithook(_auditors)
+            _auditors.hook_is_added = True
+        _auditors.active = (*_auditors.active, auditor)
+    try:
+        yield
+    finally:
+        with _lock:
+            _auditors.active = tuple(other for other in _auditors.active if other is not auditor)
+
+
+def keep_auditing(prefix: str, handler: Callable[[str, tuple[Any, ...]], None], threads: frozenset[threading.Thread]) -> None:
+    """Call ``handler`` at the audit events of these threads for as long as they live, also after its context."""
+    with _lock:
+        alive = tuple(
+            other for other in _auditors.active if other.threads is None or any(map(threading.Thread.is_alive, other.threads))
+        )
+        _auditors.active = (*alive, _Auditor(prefix, handler, threads))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Auditor:
+    """Who is told of audit events: those of all threads, or of some."""
+
+    prefix: str
+    handler: Callable[[str, tuple[Any, ...]], None]
+    threads: frozenset[threading.Thread] | None = None
+
+
+class _Auditors:
+    """The one audit hook of this process: Python has no way to remove one."""
+
+    def __init__(self) -> None:
+        self.active: tuple[_Auditor, ...] = ()
+        self.hook_is_added = False
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        told = [auditor for auditor in reversed(self.active) if event.startswith(auditor.prefix)]
+        for auditor in [one for one in told if one.threads is None] or told:  # what holds for a thread from before gives way
+            if auditor.threads is None or threading.current_thread() in auditor.threads:
+                auditor.handler(event, args)
+
+
+_auditors = _Auditors()
 
 
 def assign(target: str, value: Any, *, owner: Any = None, name: str = "") -> None:

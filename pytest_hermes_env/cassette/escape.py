@@ -30,8 +30,8 @@ MIN_LINES_LENGTH = 40
 MIN_JSON_LENGTH = 60
 MAX_DEPTH = 60
 BIGGEST_INT = 10**1000
-MAX_HEX_DIGITS = 3_600
-"""As many as numbers have that Python reads and writes as decimals, and therefore a recorded JSON text can hold."""
+MAX_HEX_DIGITS = 100_000
+"""Far more than any number of a request or a tool has."""
 _PAIR = re.compile("[\ud800-\udbff](?=[\udc00-\udfff])")
 _DATA, _END = "data: ", "\n\n"
 

@@ -29,6 +29,7 @@ from vcr.stubs.httpx_stubs import vcr_handle_async_request, vcr_handle_request
 from pytest_hermes_env.cassette.bodies import as_bytes, as_reply_body, as_request
 from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
 from pytest_hermes_env.errors import CassetteMiss
+from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.redaction.secret_names import secrets_sent
 
@@ -64,8 +65,6 @@ PATIENCE_S = 5.0
 
 AT_ONCE = {"retry-after-ms": "1"}
 """Lets the openai client retry a replayed failure without the pause that the real server requested."""
-
-LOCAL_NAMES = ("localhost", "::1", "0.0.0.0", "testserver")  # noqa: S104 - compared with, not bound to
 
 
 class Exchange:
@@ -107,7 +106,7 @@ def endpoint_of(url: str) -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine."""
-    return host in LOCAL_NAMES or host.startswith("127.")
+    return host == "testserver" or is_this_machine(host)
 
 
 class Deck:

@@ -29,6 +29,8 @@ from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import Waivers, waivers_of
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class
+from pytest_hermes_env.live.network_guard import NetworkGuard
+from pytest_hermes_env.live.settings import hosts_of_run
 from pytest_hermes_env.options import real_tools_of
 from pytest_hermes_env.rollout.cases import Cases
 from pytest_hermes_env.rollout.scenario_names import CASES
@@ -89,7 +91,8 @@ class ContractSession:
         """Return one item per rule for each class that ``--hermes-env`` names. Raises: UsageError for a bad target."""
         for target in self._config.getoption("hermes_env"):
             try:
-                classes = find_class(target)
+                with NetworkGuard(test=f"the import of {target}", allowed=hosts_of_run(self._config)):
+                    classes = find_class(target)
                 collector = ContractCollector.from_parent(session, name=target, nodeid=target)
                 items = [item for env_class in classes for item in collector.items_of(env_class, self)]
                 _ = [self.contract(env_class).contract.cases for env_class in classes]  # a bad file shows once, at once

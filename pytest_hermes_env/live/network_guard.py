@@ -1,7 +1,8 @@
 """Blocks the network in a test: no connection and no DNS query to another host, from any thread of the process.
 
-The methods of ``socket.socket`` that name a peer, and the functions that resolve names, are intercepted; asyncio, httpx, aiohttp,
-requests and urllib all use them. Other processes are not covered, nor are C libraries that open their own sockets (uvloop, grpc).
+Python raises an audit event before it connects, sends or resolves, whoever does it and by whatever name: asyncio, httpx, aiohttp, requests
+and urllib, a function that was imported before the test, a thread that outlives it. Other processes are not covered, nor are C libraries
+that open their own sockets (uvloop, grpc).
 A refusal is an `OSError`, as on a machine without a network. Environments catch such errors, so refusals are also kept, and fail
 the test at its end.
 """
@@ -10,21 +11,25 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import ipaddress
 import socket
 import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
 from pytest_hermes_env.errors import NetworkBlocked
-from pytest_hermes_env.patches import intercept
+from pytest_hermes_env.own_machine import as_address, is_own_address, is_own_name
+from pytest_hermes_env.patches import auditing, intercept, keep_auditing
 
-__all__ = ["ANY_HOST", "NetworkGuard", "is_this_machine"]
+__all__ = ["ANY_HOST", "NetworkGuard"]
 
 ANY_HOST = "*"
-PEERS = ("connect", "connect_ex", "sendto", "sendmsg")
-RESOLVERS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "gethostbyaddr")
+METHODS = ("connect", "connect_ex", "sendto", "sendmsg")
+"""Python resolves the name of a peer before it raises the audit event."""
 ADDRESS_OF_SENDMSG = 3
+PEERS = frozenset({"connect", "sendto", "sendmsg"})
+LOOKUPS = frozenset({"getaddrinfo", "gethostbyname"})
+"""Audit events; ``connect_ex`` and ``gethostbyname_ex`` have those of the function without ``_ex``."""
+RESOLVERS = ("getaddrinfo", "gethostbyname", "gethostbyname_ex", "getnameinfo")
 SHOWN = 5
 
 
@@ -42,15 +47,22 @@ class NetworkGuard:
         self._refusals: dict[str, str] = {}
         self._lock = threading.Lock()
         self._patches = contextlib.ExitStack()
+        self._threads_before: frozenset[threading.Thread] = frozenset()
+        self._without_lookup: set[int] = set()
 
     def __enter__(self) -> Self:
-        for name in PEERS:
-            self._patches.enter_context(intercept(f"socket.socket.{name}", functools.partial(self._connect, name)))
+        self._threads_before = frozenset(threading.enumerate())
+        self._patches.enter_context(auditing("socket.", self._audit))
+        for name in METHODS:
+            self._patches.enter_context(intercept(f"socket.socket.{name}", functools.partial(self._send, name)))
         for name in RESOLVERS:
             self._patches.enter_context(intercept(f"socket.{name}", functools.partial(self._resolve, name)))
         return self
 
     def __exit__(self, *_: object) -> None:
+        started = frozenset(thread for thread in threading.enumerate() if thread not in self._threads_before)
+        if started:
+            keep_auditing("socket.", self._audit, started)
         self._patches.close()
 
     @property
@@ -72,36 +84,63 @@ class NetworkGuard:
             more = f"; and {len(refusals) - SHOWN} more" if len(refusals) > SHOWN else ""
             raise NetworkBlocked(self._text(f"this test reached for {', '.join(hosts)}", shown + more, hosts[0]))
 
-    def _connect(self, name: str, real: Any, held: socket.socket, *args: Any) -> Any:
-        if held.family in {socket.AF_INET, socket.AF_INET6}:
-            address = _peer(name, args)
-            if isinstance(address, tuple) and address:
-                self._check_peer(str(address[0]), f"{name} to {address[0]}:{address[1] if len(address) > 1 else '?'}")
+    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
+        """Refuse what Python is about to do, in whatever thread, by whatever name the function was imported."""
+        name = event.removeprefix("socket.")
+        if name in PEERS:
+            held, address = args
+            if held.family in {socket.AF_INET, socket.AF_INET6} and isinstance(address, tuple) and address:
+                self._check_peer(_text_of(address[0]), f"{name} to {address[0]}:{address[1] if len(address) > 1 else '?'}")
+        elif name == "getnameinfo":
+            if threading.get_ident() not in self._without_lookup:
+                self._check_peer(_text_of(args[0][0]), f"{name}({args[0][0]!r})")
+        elif name == "gethostbyaddr":
+            self._check_peer(_text_of(args[0]), f"{name}({_text_of(args[0])!r})")
+        elif name in LOOKUPS:
+            host = _text_of(args[0])
+            self._check_name(host, f"{name}({host!r})")
+            if _is_below_localhost(host) and not self._is_allowed(host):
+                self._refuse(host, f"{name}({host!r})")  # the resolver would ask a server for it
+
+    def _send(self, name: str, real: Any, held: socket.socket, *args: Any) -> Any:
+        place = {"sendto": len(args) - 1 or None, "sendmsg": ADDRESS_OF_SENDMSG}.get(name, 0)
+        address = args[place] if place is not None and len(args) > place else None
+        if held.family in {socket.AF_INET, socket.AF_INET6} and isinstance(address, tuple) and address:
+            host = _text_of(address[0])
+            self._check_peer(host, f"{name} to {host}:{address[1] if len(address) > 1 else '?'}")
+            if _is_below_localhost(host) and not self._is_allowed(host):
+                args = (*args[:place], ("localhost", *address[1:]), *args[(place or 0) + 1 :])
         return real(held, *args)
 
     def _resolve(self, name: str, real: Any, host: Any, *args: Any, **kwargs: Any) -> Any:
+        """Resolve names below localhost here, as RFC 6761 asks, and note the addresses of allowed names."""
+        if name == "getnameinfo":
+            flags = args[0] if args else kwargs.get("flags", 0)
+            if not flags & socket.NI_NUMERICHOST:
+                return real(host, *args, **kwargs)
+            self._without_lookup.add(threading.get_ident())  # the audit event does not have the flags
+            try:
+                return real(host, *args, **kwargs)
+            finally:
+                self._without_lookup.discard(threading.get_ident())
         text = _text_of(host)
-        if name == "gethostbyaddr":
-            self._check_peer(text, f"{name}({text!r})")
-        is_listed = self._check_name(text, f"{name}({text!r})")
-        found = real(host, *args, **kwargs)
+        self._check_name(text, f"{name}({text!r})")
+        is_listed = self._is_allowed(text)
+        found = real("localhost" if _is_below_localhost(text) and not is_listed else host, *args, **kwargs)
         if is_listed:
             self._resolved.update(_addresses(name, found))
         return found
 
-    def _check_name(self, host: str, what: str) -> bool:
-        """Return whether the name is among the allowed. Raises: neither allowed, nor known without a DNS query → NetworkBlocked."""
-        if self._is_allowed(host):
-            return True
-        if not (_is_own_name(host) or _as_address(host) is not None):
+    def _check_name(self, host: str, what: str) -> None:
+        """Raises: neither allowed, nor known without a DNS query → NetworkBlocked."""
+        if not (self._is_allowed(host) or is_own_name(host) or as_address(host) is not None):
             self._refuse(host, what)
-        return False
 
     def _check_peer(self, host: str, what: str) -> None:
-        address = _as_address(host)
+        address = as_address(host)
         if address is None:
             self._check_name(host, what)
-        elif not (_is_this_machine(address) or host in self._resolved or self._is_allowed(host)):
+        elif not (is_own_address(address) or host in self._resolved or self._is_allowed(host)):
             self._refuse(host, what)
 
     def _is_allowed(self, host: str) -> bool:
@@ -137,45 +176,14 @@ class NetworkGuard:
         )
 
 
-def _peer(name: str, args: tuple[Any, ...]) -> Any:
-    """Return the address in the arguments of a socket's method; None where the socket is connected already."""
-    match name:
-        case "sendto":
-            return args[-1] if len(args) > 1 else None
-        case "sendmsg":
-            return args[ADDRESS_OF_SENDMSG] if len(args) > ADDRESS_OF_SENDMSG else None
-        case _:
-            return args[0] if args else None
-
-
 def _text_of(host: Any) -> str:
     if host is None:
         return ""
     return host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else str(host)
 
 
-def _is_own_name(host: str) -> bool:
-    """Return whether a name belongs to this machine: its own files resolve it, mostly to loopback. The result is checked, too."""
-    name = host.lower().rstrip(".")
-    return name in {"", "localhost", socket.gethostname().lower()} or name.endswith(".localhost")
-
-
-def is_this_machine(host: str) -> bool:
-    """Return whether a host name or address is this machine, as far as that is known without a DNS query."""
-    address = _as_address(host)
-    return _is_own_name(host) if address is None else _is_this_machine(address)
-
-
-def _as_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-
-
-def _is_this_machine(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    mapped = getattr(address, "ipv4_mapped", None)
-    return address.is_loopback or address.is_unspecified or (mapped is not None and mapped.is_loopback)
+def _is_below_localhost(host: str) -> bool:
+    return host.lower().rstrip(".").endswith(".localhost")
 
 
 def _addresses(name: str, found: Any) -> list[str]:

@@ -19,8 +19,8 @@ import httpx
 
 from pytest_hermes_env.live.limits import Usage
 from pytest_hermes_env.live.metering import Meter, MeteredCall, is_counted_above, json_or_none, keep_body
-from pytest_hermes_env.live.network_guard import is_this_machine
 from pytest_hermes_env.live.shape_comparison import EVENTS
+from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.patches import intercept
 
 __all__ = ["asks_a_model", "counting_own_clients"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,16 @@ if TYPE_CHECKING:
     from pytest_hermes_env.live.prices import Price
     from pytest_hermes_env.live.providers import LiveServer
 
-__all__ = ["allowed_hosts", "idle_flags", "is_fine_on_mock", "is_recorded", "may_fail", "read_limits", "setting"]
+__all__ = [
+    "allowed_hosts",
+    "hosts_of_run",
+    "idle_flags",
+    "is_fine_on_mock",
+    "is_recorded",
+    "may_fail",
+    "read_limits",
+    "setting",
+]
 
 ALLOW_HOSTS = "hermes_allow_hosts"
 LIVE_ONLY = (
@@ -79,7 +89,7 @@ def is_recorded(item: pytest.Item) -> bool:
 
 def allowed_hosts(item: pytest.Item) -> set[str]:
     """Return the hosts that the marker, the flag and the ini value allow. Raises: wrong arguments → pytest.UsageError."""
-    texts = [*item.config.getoption(ALLOW_HOSTS), str(item.config.getini(ALLOW_HOSTS))]
+    texts: list[str] = []
     for mark in item.iter_markers(ALLOW_HOSTS):
         if mark.kwargs or not mark.args or not all(isinstance(host, str) and host.strip() for host in mark.args):
             raise pytest.UsageError(
@@ -88,6 +98,15 @@ def allowed_hosts(item: pytest.Item) -> set[str]:
                 '  fix       @pytest.mark.hermes_allow_hosts("huggingface.co", "*.hf.co")'
             )
         texts += mark.args
+    return hosts_of_run(item.config) | _hosts(texts)
+
+
+def hosts_of_run(config: pytest.Config) -> set[str]:
+    """Return the hosts that the flag and the ini value allow."""
+    return _hosts([*config.getoption(ALLOW_HOSTS), str(config.getini(ALLOW_HOSTS))])
+
+
+def _hosts(texts: Iterable[str]) -> set[str]:
     return {host for text in texts for host in text.replace(",", " ").split()}
 
 

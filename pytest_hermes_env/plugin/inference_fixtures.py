@@ -55,7 +55,7 @@ def mock_http(request: pytest.FixtureRequest) -> Iterator[MockHttp]:
 def _passes(item: pytest.Item) -> Callable[[httpx.Request], bool]:
     """Return what tells whether a request that no route matches has another answer."""
     from pytest_hermes_env.cassette.interception import endpoint_of  # noqa: PLC0415
-    from pytest_hermes_env.live.network_guard import is_this_machine  # noqa: PLC0415
+    from pytest_hermes_env.own_machine import is_this_machine  # noqa: PLC0415
 
     hosts = reachable_hosts(item)
 

@@ -17,6 +17,7 @@ from pytest_hermes_env.errors import EnvironmentSetupError, shorten
 from pytest_hermes_env.inference.server import MockServer
 from pytest_hermes_env.inference.transport import IN_PROCESS_URL
 from pytest_hermes_env.layer import Layer, layer_of
+from pytest_hermes_env.own_machine import is_this_machine
 from pytest_hermes_env.rollout.auto_script import tool_using_policy
 from pytest_hermes_env.rollout.raised import described, is_interrupt
 from pytest_hermes_env.rollout.server_kind import PARSER, ServerKind, choose_kind
@@ -272,9 +273,9 @@ def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) ->
     """
     __tracebackhide__ = True
     host = urlsplit(str(endpoint.base_url)).hostname or ""
-    is_ours = host in {"localhost", "::1"} or host.startswith("127.") or host.endswith(".invalid")
+    is_ours = is_this_machine(host) or host.endswith(".invalid")
     world = seam.world if seam is not None else None
-    backend = world.backend if world is not None else getattr(settings, "terminal_backend", "local")
+    backend = world.backend if world is not None else _as_hermes_reads(getattr(settings, "terminal_backend", "local"))
     if is_ours or backend not in {"local", "fake"} or (world is not None and world.is_confined):
         return
     seen = world.description if world is not None else "hermes' own terminal, with your files and your network"
@@ -285,6 +286,15 @@ def _keep_live_models_in(endpoint: Any, settings: Any, seam: ToolSeam | None) ->
         "  fix       take the fixture local_sandbox (bubblewrap or user namespaces confine it), fake_sandbox, or another\n"
         "            terminal_backend; --hermes-allow-unconfined accepts the risk"
     )
+
+
+def _as_hermes_reads(backend: object) -> str:
+    """Return a backend as most of hermes' tools read TERMINAL_ENV: no name is local, and capitals do not matter.
+
+    Its terminal tool takes the exact names only and refuses the others. Source: tools/file_tools.py, tools/browser_tool.py and
+    tools/terminal_tool.py of hermes-agent 0.19.
+    """
+    return str(backend or "local").strip().lower() or "local"
 
 
 def _tokenizer(given: str | None, template: str) -> str:

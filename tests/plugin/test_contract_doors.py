@@ -107,12 +107,14 @@ def test_a_path_with_a_class_names_one_class(pytester: pytest.Pytester) -> None:
         ("broken.py", "broken.py does not parse: invalid syntax"),
         ("plain.py", "plain.py defines no environment: no class in it derives from HermesAgentBaseEnv. Classes in it: Plain."),
         ("raising.py", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("reaching.py", "cannot be imported: NetworkBlocked: a connection to example.org was refused."),
     ],
 )
 def test_a_bad_target_is_a_usage_error(pytester: pytest.Pytester, target: str, message: str) -> None:
     """A target that cannot be checked ends the run with exit code 4 and a one-line error."""
     pytester.path.joinpath("broken.py").write_text("class Env(:\n", encoding="utf-8")
     pytester.path.joinpath("plain.py").write_text("class Plain: ...\n", encoding="utf-8")
+    pytester.path.joinpath("reaching.py").write_text("import socket\nsocket.getaddrinfo('example.org', 80)\n", encoding="utf-8")
     pytester.path.joinpath("raising.py").write_text("1 / 0\n", encoding="utf-8")
 
     result = run(pytester, "--hermes-env", target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import asyncio
 import socket
 import threading
@@ -11,8 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from pytest_hermes_env import patches
+from pytest_hermes_env.cassette.interception import is_loopback
 from pytest_hermes_env.errors import NetworkBlocked
 from pytest_hermes_env.live.network_guard import NetworkGuard
+from pytest_hermes_env.own_machine import is_this_machine
 
 ELSEWHERE = "192.0.2.7"
 """TEST-NET-1, which no router knows."""
@@ -209,3 +213,95 @@ def test_threads_may_be_refused_at_once(guard: NetworkGuard) -> None:
         "h0.example.org",
         "h1.example.org",
     ]
+
+
+def _c_socket() -> None:
+    held = _socket.socket()
+    try:
+        held.connect((ELSEWHERE, 80))
+    finally:
+        held.close()
+
+
+EARLY = (socket.getaddrinfo, socket.gethostbyname, socket.gethostbyname_ex, socket.gethostbyaddr, socket.create_connection)
+"""Imported by a module before any test began."""
+
+
+@pytest.mark.parametrize(
+    "reach",
+    [
+        lambda: EARLY[0]("example.org", 80),
+        lambda: EARLY[1]("example.org"),
+        lambda: EARLY[2]("example.org"),
+        lambda: EARLY[3](ELSEWHERE),
+        lambda: EARLY[4]((ELSEWHERE, 80), 1),
+        _c_socket,
+        lambda: _socket.getaddrinfo("example.org", 80),
+        lambda: socket.getnameinfo((ELSEWHERE, 80), 0),
+        lambda: EARLY[1]("a.localhost"),
+    ],
+    ids=[
+        "getaddrinfo",
+        "gethostbyname",
+        "ex",
+        "gethostbyaddr",
+        "create",
+        "C socket",
+        "C getaddrinfo",
+        "getnameinfo",
+        "localhost",
+    ],
+)
+def test_a_name_that_was_imported_before_the_test_is_guarded(guard: NetworkGuard, reach: Callable[[], object]) -> None:
+    """Modules take functions out of `socket` long before a test; the guard sees what Python does with them."""
+    with pytest.raises(NetworkBlocked):
+        reach()
+
+    assert guard.hosts
+
+
+def test_a_name_below_localhost_is_this_machine_without_a_lookup(guard: NetworkGuard) -> None:
+    """RFC 6761: a resolver that knows no such name would ask a DNS server."""
+    asked: list[object] = []
+    with patches.auditing("socket.getaddrinfo", lambda _, args: asked.append(args[0])):
+        rows = socket.getaddrinfo("api.localhost", 80, type=socket.SOCK_STREAM)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
+        client.connect(("api.localhost", server.getsockname()[1]))
+
+    assert {row[4][0] for row in rows} <= {"127.0.0.1", "::1"}
+    assert (asked, guard.hosts) == (["localhost"], [])
+
+
+def test_a_number_needs_no_lookup(guard: NetworkGuard) -> None:
+    """getnameinfo asks nobody when it is to return an address."""
+    flags = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
+
+    assert (socket.getnameinfo((ELSEWHERE, 80), flags), guard.hosts) == ((ELSEWHERE, "80"), [])
+
+
+def test_a_thread_that_outlives_its_test_stays_guarded() -> None:
+    """It reaches for another host when no test runs."""
+    go = threading.Event()
+    ends: list[object] = []
+
+    def late() -> None:
+        go.wait()
+        with pytest.raises(NetworkBlocked) as refused, socket.socket() as held:
+            held.connect((ELSEWHERE, 80))
+        ends.append(refused.value)
+
+    with NetworkGuard(test="tests/test_it.py::test_it"):
+        thread = threading.Thread(target=late)
+        thread.start()
+    go.set()
+    thread.join()
+
+    assert [str(end).splitlines()[3] for end in ends] == ["  test      tests/test_it.py::test_it"]
+
+
+@pytest.mark.parametrize(
+    "host", ["127.evil.com", "localhost.evil.com", "127.0.0.1.evil.com", "0.evil.com", "example.org", ELSEWHERE]
+)
+def test_a_name_that_looks_like_this_machine_is_another(host: str) -> None:
+    """Only addresses are loopback; a name that begins like one is somebody's."""
+    assert (is_this_machine(host), is_loopback(host)) == (False, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -139,6 +140,22 @@ def test_a_live_model_gets_no_unconfined_terminal(seam: Any, allow: bool, is_ref
     else:
         assert builder.build(SmallEnv, server="https://api.example.org/v1").server is not None
     builder.close()
+
+
+@pytest.mark.parametrize("backend", ["local", "", "LOCAL", " Local "])
+@pytest.mark.parametrize("host", ["api.example.org", "127.evil.com", "localhost.evil.com"])
+def test_a_backend_that_hermes_reads_as_local_is_local(backend: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of hermes' tools strip the name, ignore its capitals, and take none for local; so does the check."""
+    from tools import image_source
+
+    monkeypatch.setenv("TERMINAL_ENV", backend)
+    builder = EnvironmentBuilder()
+
+    with pytest.raises(EnvironmentSetupError, match=rf"^A live model at {re.escape(host)} would be given a terminal"):
+        builder.build(SmallEnv, server=f"https://{host}/v1", terminal_backend=backend)
+
+    builder.close()
+    assert image_source._is_local_terminal_backend() is True
 
 
 def test_a_mock_server_of_the_test_is_asked(builder: EnvironmentBuilder) -> None:
