@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.patches import intercept
 from pytest_hermes_env.sandbox.detached import kill_all
+from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 from pytest_hermes_env.sandbox.machine_independence import has_command, no_sudo
 
 __all__ = ["close_session", "keep_inside", "marked", "open_session", "sessions_in"]
@@ -37,8 +37,8 @@ def keep_inside(shell: Path) -> Iterator[None]:
     sudo is not started.
     Raises: hermes does not start its commands with ``shell`` → EnvironmentSetupError.
     """
-    _load_hermes()
-    from tools.environments import local  # noqa: PLC0415 - hermes is heavy
+    hermes_module("model_tools")
+    local = hermes_module("tools.environments.local")
 
     for found in (local._find_bash(), local._find_shell()):  # noqa: SLF001 - hermes has no public name for it
         if found != str(shell):
@@ -55,16 +55,6 @@ def keep_inside(shell: Path) -> Iterator[None]:
         intercept("tools.terminal_tool._sudo_nopasswd_works", no_sudo),
     ):
         yield
-
-
-def _load_hermes() -> None:
-    """Import hermes without a warning, which would fail a test under ``-W error``.
-
-    hermes 0.19 opens databases at import and does not close them; Python 3.13 warns of that.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        import model_tools  # noqa: F401, PLC0415 - heavy
 
 
 def open_session(task_id: str, make_directory: Callable[[], str]) -> str:
