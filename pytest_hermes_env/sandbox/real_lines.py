@@ -161,10 +161,12 @@ class RealLines:
             self._take_over(ran)
         return ran
 
-    def start(self, command: str, place: Place) -> RealProcess:
-        """Start a background process. Raises: as `run`."""
+    def start(self, command: str, place: Place, *, has_input: bool) -> RealProcess:
+        """Start a background process. ``has_input``: text can be sent to it. Raises: as `run`."""
         with self._warm_shell() as shell:
-            number = shell.start(command, cwd=place.cwd, variables=place.variables, changed=self._to_write())
+            number = shell.start(
+                command, cwd=place.cwd, variables=place.variables, changed=self._to_write(), has_input=has_input
+            )
             self._there = self._wanted()
             self.running.append(RealProcess(self, number, self.files.party))
         return self.running[-1]

@@ -85,11 +85,19 @@ class RealShell:
             limit=answer["limit"] or _limit_of(answer["exit_code"], output, self._limits),
         )
 
-    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Node | None]) -> int:
-        """Start a line in the background and return its process id."""
+    def start(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        variables: Mapping[str, str],
+        changed: Mapping[str, Node | None],
+        has_input: bool = False,
+    ) -> int:
+        """Start a line in the background and return its process id. ``has_input``: `write` may write to it."""
         entries, blobs = _packed(changed)
-        request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "changed": entries}
-        return int(self._ask({**request, "variables": _given(variables, cwd)}, blobs)[0]["process"])
+        request = {"do": "start", "command": f"set +m; {command}", "cwd": cwd, "options": ["-lic"], "has_input": has_input}
+        return int(self._ask({**request, "changed": entries, "variables": _given(variables, cwd)}, blobs)[0]["process"])
 
     def poll(self, process: int) -> tuple[bytes, int | None]:
         """Return all output of a background process so far, and its exit code, None while it runs."""

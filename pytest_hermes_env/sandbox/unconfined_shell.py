@@ -79,13 +79,22 @@ class UnconfinedShell:
                 timed_out=timed_out,
             )
 
-    def start(self, command: str, *, cwd: str, variables: Mapping[str, str], changed: Mapping[str, Node | None]) -> int:
-        """Start a line in the background and return its process id."""
+    def start(
+        self,
+        command: str,
+        *,
+        cwd: str,
+        variables: Mapping[str, str],
+        changed: Mapping[str, Node | None],
+        has_input: bool = False,
+    ) -> int:
+        """Start a line in the background and return its process id. ``has_input``: `write` may write to it."""
         with self._lock:
             self._write(changed)
             path = Path(self._base.name, f"output-{len(self._running)}")
             with path.open("wb") as output:
-                process = self._popen(["-c", self._inward(command)], cwd, variables, subprocess.PIPE, output.fileno())
+                given = subprocess.PIPE if has_input else subprocess.DEVNULL
+                process = self._popen(["-c", self._inward(command)], cwd, variables, given, output.fileno())
             self._running[process.pid] = process, path
             return process.pid
 

@@ -186,6 +186,8 @@ class Terminal:
         for alias in self._machine.aliases:
             line = re.sub(rf"{re.escape(alias)}(?![\w.-])", lambda _: self._machine.home, line)
         shell = self._machine.shell.copy(self._machine.files)
+        if arguments.get("background"):  # hermes starts it without what earlier lines exported
+            shell.resume(shell.cwd, {**Shell(self._machine.files).variables, "PYTHONUNBUFFERED": "1"})
         return _Run(command=command, line=line, arguments=arguments, sandbox=sandbox, shell=shell, missing={})
 
     def _enter(self, run: _Run) -> Outcome | None:
@@ -250,7 +252,7 @@ class Terminal:
             what = unknown.what if isinstance(unknown, NotKnown) else unknown.text
             return self._not_run(run, what, Refusal(reason=f"cannot ask the script for `{part}`", fix=""))
         if run.arguments.get("background"):
-            run.process = real.start(run.line, place)
+            run.process = real.start(run.line, place, has_input=bool(run.arguments.get("pty", False)))
             return Outcome(output="")
         ran = real.run(run.line, place, timeout=run.limit_s)
         output = ran.output.decode(errors="replace") + (f"\n[{ran.limit}]" if ran.limit else "")

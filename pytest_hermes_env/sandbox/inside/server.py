@@ -113,7 +113,7 @@ class _Server:
 
     def _start(self, request: Mapping[str, Any], blobs: list[bytes]) -> tuple[dict[str, Any], list[bytes]]:
         self._tree.apply(request["changed"], blobs)
-        job = self._start_job(request["command"], request, None)
+        job = self._start_job(request["command"], request, None if request["has_input"] else b"")
         self._jobs[job.process] = job
         return {"process": job.process}, []
 

@@ -142,6 +142,48 @@ def test_background_process_really_runs(machine, terminal, ask):
     assert ask(machine, "process", action="poll", session_id=session)["exit_code"] == -15
 
 
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("awk 1; echo end", "end\n"),  # it reads
+        ("python3 -c 'import sys; print(repr(sys.stdin.read()))'", "''\n"),
+        ("echo [$KEPT]", "[]\n"),  # in memory
+        ('awk \'BEGIN {print "[" ENVIRON["KEPT"] "]"}\'', "[]\n"),
+        ("awk 'BEGIN {print ENVIRON[\"PWD\"]}'", "/workspace/d\n"),
+    ],
+)
+def test_background_process_has_the_input_and_the_variables_that_hermes_gives(machine, terminal, ask, command, output):
+    """No input, and nothing that earlier lines exported; but it starts where they led."""
+    terminal(machine, "export KEPT=1; mkdir d; cd d")
+
+    session = terminal(machine, command, background=True)["session_id"]
+    waited = ask(machine, "process", action="wait", session_id=session, timeout=60)
+
+    assert (waited["status"], waited["output"]) == ("exited", output)
+
+
+def test_output_of_python_in_the_background_is_seen_while_it_runs(machine, terminal, ask):
+    """hermes makes it write at once."""
+    program = "import time; print('up'); time.sleep(100)"
+    session = terminal(machine, f'python3 -c "{program}"', background=True)["session_id"]
+    state = {"output_preview": "", "status": "running"}
+    while not state["output_preview"]:
+        state = ask(machine, "process", action="poll", session_id=session)
+
+    assert (state["status"], state["output_preview"]) == ("running", "up\n")
+
+
+def test_text_is_sent_to_a_background_process_with_a_terminal(machine, terminal, ask):
+    """``pty`` opens its input; it ends when that is closed."""
+    session = terminal(machine, "awk '{print \"got \" $0}'", background=True, pty=True)["session_id"]
+    ask(machine, "process", action="submit", session_id=session, data="one")
+    ask(machine, "process", action="close", session_id=session)
+
+    waited = ask(machine, "process", action="wait", session_id=session, timeout=60)
+
+    assert (waited["status"], waited["output"]) == ("exited", "got one\n")
+
+
 def test_waiting_ends_with_the_process(machine, terminal, ask):
     """With its output and its exit code."""
     session = terminal(machine, "python3 -c 'print(\"done\"); raise SystemExit(3)'", background=True)["session_id"]

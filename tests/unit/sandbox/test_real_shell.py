@@ -229,7 +229,10 @@ def wait(bash: Lines, process: int) -> tuple[bytes, int | None]:
 def test_background_process_is_polled_written_to_and_ended(bash):
     """As hermes' ``process`` tool does."""
     given = {"cwd": "/root", "variables": VARIABLES, "changed": {}}
-    reader = bash.shell.start("read a; echo got $a; cat f; nosuch; (exit 5)", **{**given, "changed": {"/root/f": text("f\n")}})
+    changed = {f"{HOME}/f": text("f\n")}
+    reader = bash.shell.start(
+        "read a; echo got $a; cat f; nosuch; (exit 5)", **{**given, "changed": changed, "has_input": True}
+    )
     sleeper = bash.shell.start("echo begun; sleep 300", **given)
     bash.shell.write(reader, b"words\n")
     ended = wait(bash, reader)
