@@ -201,7 +201,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
 def _check(options: argparse.Namespace) -> int:
     from pytest_hermes_env.contract.check_command import check  # noqa: PLC0415
 
-    gc.disable()  # syntax trees are many small objects that live to the end: collecting doubles the time
+    gc.disable()  # the check collects by itself, every few files
+    gc.freeze()
     if options.force_new and not options.write_baseline:
         raise UsageError("--force-new requires --write-baseline")
     done = check(

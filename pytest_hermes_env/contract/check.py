@@ -6,40 +6,39 @@ What only a rollout can show is entered as not exercised.
 
 from __future__ import annotations
 
-import difflib
+import gc
+import itertools
 import os
-import time
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.contract.baseline import Baseline
+from pytest_hermes_env.contract.file_check import (
+    CheckedClass,
+    CheckedFile,
+    checked_class,
+    checked_file,
+    without_abstract_classes,
+)
 from pytest_hermes_env.contract.fork_pool import shared_out
 from pytest_hermes_env.contract.ledger import Ledger, LedgerEntry
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings
-from pytest_hermes_env.contract.verdict import Outcome, Verdict
+from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.contract.waivers import waivers_of
 from pytest_hermes_env.errors import BadTarget, shorten
-from pytest_hermes_env.source import (
-    ClassKind,
-    ClassSource,
-    FileProblem,
-    FileReading,
-    Skipped,
-    SourceTree,
-    read_class,
-    read_classes,
-    without_abstract_bases,
-)
+from pytest_hermes_env.source import ClassSource, FileProblem, Skipped, SourceTree
 from pytest_hermes_env.source.finding import Finding, Severity
-from pytest_hermes_env.source.leftover_packages import leftover_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["StaticReport", "check_all", "check_paths", "path_of", "whole"]
+
+RECENT = 25
+"""How many files stay parsed: those that others import are read again when they are needed later."""
 
 _NO_SOURCE = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist"})
 NOT_SELECTED = "not selected"
@@ -101,75 +100,57 @@ def check_paths(
 
     Raises: BadTarget when a path does not exist, contains no Python file, or when no environment is found (unless ``allows_none``).
     """
-    tree = SourceTree()
     targets = list(paths)
-    readings: dict[str, FileReading] = {}
-    chosen: dict[str, ClassSource] = {}
-    for target in targets:
-        path, name = _split(target)
-        if name:
-            readings.setdefault(os.path.abspath(path), _reading_of(path, name, tree, chosen))
-            continue
-        for file in _files(path):
-            readings[os.path.abspath(file)] = read_classes(file, tree)
-    checked = without_abstract_bases(readings.values())
-    classes = {source.label: source for reading in checked for source in reading.classes} | chosen
-    ledgers = check_all(list(classes.values()), rules, processes=processes)
-    waivers = waivers_of(tree.modules, settings or Settings())
+    files = list(_targets(targets))
+    tree = SourceTree(keeps=RECENT)  # a fork continues with a copy of its own
+
+    done = itertools.count(1)
+
+    def check(index: int) -> CheckedFile:
+        if next(done) % RECENT == 0:
+            gc.collect()  # syntax trees and what was made of them refer to each other
+        return checked_file(*files[index], rules, tree)
+
+    checked = shared_out(check, len(files), processes)
+    judged = list(without_abstract_classes(checked))
+    classes = {item.label: item for _, kept, _ in judged for item in kept}
+    ledgers = tuple(_ledger(item, rules) for item in classes.values())
+    waivers = waivers_of(
+        [comment for file in checked for comment in file.comments],
+        [complaint for file in checked for complaint in file.complaints],
+        settings or Settings(),
+    )
+    leftovers = {problem.path: problem for file in checked for problem in file.leftovers}
     ledgers = waivers.applied_to(ledgers)
     complaints = [*waivers.problems, *waivers.stale(ledgers, sees_rollouts=False)]
     if baseline is not None:
         ledgers = baseline.applied(ledgers)
         complaints += baseline.complaints(ledgers)
     report = StaticReport(
-        files=len(readings),
+        files=len({os.path.abspath(path) for path, _ in files}),
         ledgers=ledgers,
-        problems=(*(reading.problem for reading in checked if reading.problem), *leftover_packages(tree.modules), *complaints),
-        skipped=tuple(item for reading in checked for item in reading.skipped),
+        problems=(*(file.problem for file in checked if file.problem), *leftovers.values(), *complaints),
+        skipped=tuple(item for _, _, skipped in judged for item in skipped),
     )
     if not report.ledgers and not report.problems and not allows_none:
         raise BadTarget(_nothing_found(targets, report))
     return report
 
 
-def check_all(sources: Sequence[ClassSource], rules: Sequence[Rule] = ALL_RULES, *, processes: int = 1) -> tuple[Ledger, ...]:
-    """Check classes, in their order; see `check_paths` for ``processes``."""
-
-    def verdicts(index: int) -> list[tuple[Verdict, float]]:
-        return [_timed_verdict(rule, sources[index]) for rule in rules]
-
-    return tuple(
-        _ledger(source, rules, found)
-        for source, found in zip(sources, shared_out(verdicts, len(sources), processes), strict=True)
-    )
+def check_all(sources: Iterable[ClassSource], rules: Sequence[Rule] = ALL_RULES) -> tuple[Ledger, ...]:
+    """Check classes that were read, in their order."""
+    return tuple(_ledger(checked_class(source, rules), rules) for source in sources)
 
 
-def _ledger(source: ClassSource, rules: Iterable[Rule], verdicts: Iterable[tuple[Verdict, float]]) -> Ledger:
+def _ledger(checked: CheckedClass, rules: Sequence[Rule]) -> Ledger:
     entries = whole(
         [
             LedgerEntry(rule=rule, outcome=verdict.outcome, note=verdict.note, findings=verdict.findings, seconds=seconds)
-            for rule, (verdict, seconds) in zip(rules, verdicts, strict=True)
+            for rule, (verdict, seconds) in zip(rules, checked.verdicts, strict=True)
         ],
         NOT_SELECTED,
     )
-    return Ledger(subject=source.label, entries=entries, mode="source", path=source.path, line=source.line)
-
-
-def _timed_verdict(rule: Rule, source: ClassSource) -> tuple[Verdict, float]:
-    start = time.perf_counter()
-    verdict = _verdict(rule, source)
-    return verdict, time.perf_counter() - start
-
-
-def _verdict(rule: Rule, source: ClassSource) -> Verdict:
-    if rule.static is None:
-        return Verdict.not_exercised("needs a rollout: pytest --hermes-env path/to/env.py:Class")
-    try:
-        return rule.static(source)
-    except RecursionError:
-        return Verdict.undecided("the source is nested too deeply to be analysed")
-    except Exception as error:  # noqa: BLE001  # one rule must not stop the others; the ledger says it
-        return Verdict.undecided(shorten(f"the rule failed on this source; please report it: {type(error).__name__}: {error}"))
+    return Ledger(subject=checked.label, entries=entries, mode="source", path=checked.path, line=checked.line)
 
 
 def path_of(target: str) -> str:
@@ -183,23 +164,16 @@ def _split(target: str) -> tuple[str, str]:
     return (path, name) if is_class else (target, "")
 
 
-def _reading_of(path: str, name: str, tree: SourceTree, chosen: dict[str, ClassSource]) -> FileReading:
-    """Read one class of a file, whatever it is called a helper for."""
-    if not os.path.isfile(path):
-        raise BadTarget(f"{path} is not a file: expected path/to/file.py:Class")
-    reading = read_classes(path, tree)
-    if reading.problem:
-        return FileReading(path=path, problem=reading.problem)
-    source = read_class(path, name, tree)
-    seen = sorted({item.name for item in reading.classes} | {item.name for item in reading.skipped})
-    if source is None:
-        nearest = difflib.get_close_matches(name, seen, n=1, cutoff=0.4)
-        hint = f" Did you mean {nearest[0]}?" if nearest else ""
-        raise BadTarget(f"{path} has no class {name}; its classes are: {', '.join(seen) or 'none'}.{hint}")
-    if source.class_kind in {ClassKind.ATROPOS, ClassKind.OTHER}:
-        raise BadTarget(f"{path}:{name} is {source.class_kind}: expected a class derived from HermesAgentBaseEnv")
-    chosen[source.label] = source
-    return FileReading(path=path)
+def _targets(targets: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each file once, with the name of the class that a target chose from it, else with an empty one."""
+    named: dict[tuple[str, str], tuple[str, str]] = {}
+    for target in targets:
+        path, name = _split(target)
+        if name and not os.path.isfile(path):
+            raise BadTarget(f"{path} is not a file: expected path/to/file.py:Class")
+        for file in [path] if name else _files(path):
+            named.setdefault((os.path.abspath(file), name), (file, name))
+    yield from named.values()
 
 
 def _files(path: str) -> list[str]:

@@ -24,7 +24,7 @@ from pytest_hermes_env.contract.rules import ALL_RULES
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.stored_ledger import fewer, read_stored, stored_text
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.contract.waivers import waivers_of
+from pytest_hermes_env.contract.waivers import waivers_in
 from pytest_hermes_env.errors import UsageError
 from pytest_hermes_env.redaction.shown_text import shown
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_class
@@ -184,7 +184,7 @@ def _complaints(ledgers: list[Ledger], root: str) -> list[FileProblem]:
             source = read_class(ledger.path, ledger.subject.rpartition(":")[2], tree) if ledger.path else None
             _ = source.readable if source is not None else ()  # bases in other files are read, too
         modules: tuple[Module, ...] = tree.modules
-        waivers = waivers_of(modules, settings)
+        waivers = waivers_in(modules, settings)
         found += [*waivers.problems, *waivers.stale(checked, sees_rollouts=True)]
     return list(dict.fromkeys(found))
 

@@ -26,7 +26,7 @@ from pytest_hermes_env.contract.reports.text import finding_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.contract.waivers import Waivers, waivers_of
+from pytest_hermes_env.contract.waivers import Waivers, waivers_in
 from pytest_hermes_env.errors import BadCases, BadSettings, BadTarget, BadWaiver, shorten
 from pytest_hermes_env.layer import find_class
 from pytest_hermes_env.live.network_guard import NetworkGuard
@@ -125,7 +125,7 @@ class CheckedClass:
     def waivers(self) -> Waivers:
         """The waivers in pyproject.toml and in the files of the class."""
         source = self.contract.source
-        return waivers_of(source.module.reader.modules if source is not None else (), self.settings)
+        return waivers_in(source.module.reader.modules if source is not None else (), self.settings)
 
     @functools.cached_property
     def baseline(self) -> Baseline | None:

@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePath
 
 from pytest_hermes_env.contract.comments import CommentWaiver, complaint, read_comments
@@ -26,7 +27,7 @@ from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.source import FileProblem, Module, SourceTree, read_classes
 from pytest_hermes_env.source.finding import Finding
 
-__all__ = ["Waivers", "waivers_of"]
+__all__ = ["Waivers", "waivers_in", "waivers_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,15 +112,22 @@ class Waivers:
         return {}
 
 
-def waivers_of(modules: Iterable[Module], settings: Settings) -> Waivers:
-    """Return the waivers of a run: the comments of ``modules`` and the table of ``settings``."""
-    comments: list[CommentWaiver] = []
-    problems: list[FileProblem] = []
-    for module in modules:
-        found, wrong = read_comments(module)
-        comments += found
-        problems += wrong
-    return Waivers(comments=tuple(comments), paths=settings.waivers, root=settings.root, problems=tuple(problems))
+def waivers_of(comments: Iterable[CommentWaiver], problems: Iterable[FileProblem], settings: Settings) -> Waivers:
+    """Return the waivers of a run: the comments of the files that were read, each once, and the table of ``settings``."""
+    return Waivers(
+        comments=tuple(dict.fromkeys(comments)),
+        paths=settings.waivers,
+        root=settings.root,
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def waivers_in(modules: Iterable[Module], settings: Settings) -> Waivers:
+    """Return the waivers of a run from the files themselves."""
+    read = [read_comments(module) for module in modules]
+    return waivers_of(
+        chain.from_iterable(found for found, _ in read), chain.from_iterable(wrong for _, wrong in read), settings
+    )
 
 
 def _are_whole(files: Iterable[str], ledgers: Sequence[Ledger]) -> bool:

@@ -27,7 +27,14 @@ from pytest_hermes_env.source.configs import (
     is_layer_config,
 )
 from pytest_hermes_env.source.constants import UNKNOWN, FromEnvironment, constant_value
-from pytest_hermes_env.source.discovery import FileReading, Skipped, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source.discovery import (
+    ABSTRACT_BASE,
+    FileReading,
+    Skipped,
+    read_class,
+    read_classes,
+    without_abstract_bases,
+)
 from pytest_hermes_env.source.finding import finding_at, sorted_findings
 from pytest_hermes_env.source.flow import data_flow
 from pytest_hermes_env.source.frames import Access, Call, Change, Frame, calls_in, calls_layer, constructs
@@ -58,6 +65,7 @@ from pytest_hermes_env.source.unresolved import unresolved_calls
 from pytest_hermes_env.source.values import DICTS, Kind, Value, Values, may_be, may_name_a_tool, must_be
 
 __all__ = [
+    "ABSTRACT_BASE",
     "DICTS",
     "LAYER_AGENT_ROLLOUT",
     "LAYER_CONTEXT",

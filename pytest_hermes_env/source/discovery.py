@@ -15,6 +15,9 @@ from pytest_hermes_env.source.syntax import flat_statements
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+ABSTRACT_BASE = "an abstract base of other environments: they are judged with what they inherit from it"
+"""Why a class is skipped that only others make whole."""
+
 _MIN_NAMES = 2
 """How many names of an environment a class with unreadable bases must define to be judged; one must be distinctive."""
 
@@ -96,8 +99,7 @@ def without_abstract_bases(readings: Iterable[FileReading]) -> list[FileReading]
             for source in reading.classes
             if source.is_marked_abstract or (source in bases and source.missing and not source.unreadable)
         ]
-        reason = "an abstract base of other environments: they are judged with what they inherit from it"
-        notes = tuple(_skipped(source, reason) for source in helpers)
+        notes = tuple(_skipped(source, ABSTRACT_BASE) for source in helpers)
         kept = tuple(source for source in reading.classes if source not in helpers)
         result.append(replace(reading, classes=kept, skipped=reading.skipped + notes))
     return result

@@ -6,11 +6,14 @@ A file that cannot be read or parsed becomes a `FileProblem`; no content of a fi
 from __future__ import annotations
 
 import ast
+import collections
 import contextlib
 import errno
 import os
+import re
 import stat
 import warnings
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +34,11 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 _BELOW_THE_LAYER = 2
 """Number of parts in the shortest dotted name of a module in the layer's package."""
+
+LARGEST = 4_000_000
+"""Bytes of the largest file that is parsed; a syntax tree takes about a hundred times as many."""
+
+_CLASS = re.compile(rb"^[ \t]*class[ \t]", re.MULTILINE)
 
 MAX_PARENTS = 8
 """How many directories above a file are tried as the root of its absolute imports."""
@@ -152,11 +160,17 @@ class Module:
 
 
 class SourceTree:
-    """Reads and parses files, each at most once. It lives as long as one check."""
+    """Reads and parses files, each at most once. It lives as long as one check.
 
-    def __init__(self) -> None:
+    ``keeps`` is how many files stay parsed although nothing refers to them; by default all do.
+    """
+
+    def __init__(self, *, keeps: int | None = None) -> None:
         """Start with nothing read."""
-        self._modules: dict[str, Module | FileProblem] = {}
+        self._modules: weakref.WeakValueDictionary[str, Module] = weakref.WeakValueDictionary()
+        self._kept: collections.deque[Module] = collections.deque(maxlen=keeps)
+        self._new: list[Module] = []
+        self._problems: dict[str, FileProblem] = {}
         self._found: dict[tuple[str, str], str | None] = {}
         self._roots: dict[str, tuple[str, ...]] = {}
         self._layers: list[str] | None = None
@@ -164,14 +178,26 @@ class SourceTree:
     def read(self, path: str) -> Module | FileProblem:
         """Return the parsed file, or the problem that prevents parsing."""
         file = os.path.abspath(path)
-        if file not in self._modules:
-            self._modules[file] = self._parse(path, file)
-        return self._modules[file]
+        found = self._modules.get(file) or self._problems.get(file)
+        if found is None:
+            found = self._parse(path, file)
+            if isinstance(found, Module):
+                self._modules[file] = found
+                self._kept.append(found)
+                self._new.append(found)
+            else:
+                self._problems[file] = found
+        return found
 
     @property
     def modules(self) -> tuple[Module, ...]:
-        """The files that were parsed so far, including imported ones."""
-        return tuple(item for item in self._modules.values() if isinstance(item, Module))
+        """The files that are parsed, including imported ones."""
+        return tuple(self._kept)
+
+    def newly_read(self) -> list[Module]:
+        """Return the files that were parsed since the last call."""
+        new, self._new = self._new, []
+        return new
 
     def text_of(self, file: str) -> bytes:
         """Return the content of a file. Raises: OSError, also if it is not a regular file: reading a pipe would block forever."""
@@ -196,8 +222,7 @@ class SourceTree:
         """Return the problem of the file that ``importer`` imports as ``dotted``, or None."""
         self.find(dotted, importer)
         file = self._found.get((os.path.dirname(importer), dotted))
-        module = self._modules.get(file) if file is not None else None
-        return module if isinstance(module, FileProblem) else None
+        return self._problems.get(file) if file is not None else None
 
     def _locate(self, dotted: str, folder: str) -> str | None:
         name = dotted.lstrip(".")
@@ -250,6 +275,12 @@ class SourceTree:
             text = self.text_of(file)
         except OSError as error:
             return FileProblem(path=path, message=f"the file cannot be read: {error.strerror or error}")
+        if len(text) > LARGEST:
+            if _CLASS.search(text):
+                return FileProblem(
+                    path=path, message=f"the file defines classes and has {len(text):,} bytes; the limit is {LARGEST:,}"
+                )
+            text = b""  # data: no class in it can be an environment
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a bad escape in a string is not ours to report

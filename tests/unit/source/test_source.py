@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pytest_hermes_env.contract import check, file_check
 from pytest_hermes_env.contract.check import check_all
 from pytest_hermes_env.contract.verdict import Outcome
-from pytest_hermes_env.source import SourceTree, read_class, read_classes, without_abstract_bases
+from pytest_hermes_env.source import SourceTree, modules, read_class, read_classes, without_abstract_bases
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -289,3 +291,52 @@ def test_lines_taken_away_and_swapped_never_stop_the_rules(tmp_path, seed):
     reading = read_classes(str(tmp_path / "env.py"))
     notes = [entry.note for ledger in check_all(reading.classes) for entry in ledger.entries]
     assert [note for note in notes if "stumbled" in note] == []
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_chain_of_hundreds_of_classes_is_read(is_reversed: bool, tmp_path: Path) -> None:
+    """Whichever of them is looked at first."""
+    lines = ["class C0(HermesAgentBaseEnv): pass", *(f"class C{number}(C{number - 1}): pass" for number in range(1, 150))]
+    (tmp_path / "chain.py").write_text("\n".join(lines), encoding="utf-8")
+    tree = SourceTree()
+    names = [f"C{number}" for number in range(150)]
+    found = [read_class(tmp_path / "chain.py", name, tree) for name in (names[::-1] if is_reversed else names)]
+
+    assert [[item.name for item in source.readable] for source in found if source] == [
+        names[index::-1] for index in (reversed(range(150)) if is_reversed else range(150))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("ROWS = [\n    1,\n]\n", None),
+        ("class Big:\n    pass\n", "the file defines classes and has 20 bytes; the limit is 10"),
+    ],
+)
+def test_a_huge_file_is_not_parsed(text: str, problem: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data is left out; classes that cannot be judged are a problem."""
+    monkeypatch.setattr(modules, "LARGEST", 10)
+    (tmp_path / "big.py").write_text(text, encoding="utf-8")
+    reading = read_classes(str(tmp_path / "big.py"))
+
+    assert (reading.classes, reading.problem and reading.problem.message) == ((), problem)
+
+
+def test_a_check_forgets_the_files_that_it_has_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory does not depend on their number."""
+    parsed: list[int] = []
+
+    def counting(path: str, name: str, rules: Any, tree: SourceTree) -> Any:
+        result = file_check.checked_file(path, name, rules, tree)
+        parsed.append(len(tree._modules))
+        return result
+
+    monkeypatch.setattr(check, "RECENT", 5)
+    monkeypatch.setattr(check, "checked_file", counting)
+    for number in range(60):
+        (tmp_path / f"env{number}.py").write_text(f"class Env{number}(HermesAgentBaseEnv): pass\n", encoding="utf-8")
+    report = check.check_paths([str(tmp_path)])
+
+    assert (report.files, len(report.ledgers)) == (60, 60)
+    assert max(parsed) < 20
