@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from environments.shown_urls import without_credentials
+
 __all__ = [
     "ADVICE",
     "CheckedServer",
@@ -46,7 +48,7 @@ class TokenModeError(RuntimeError):
 def described(server: Any) -> str:
     """Return the server's address and class, for messages."""
     server = server.server if isinstance(server, CheckedServer) else server
-    return f"The inference server {getattr(server.config, 'base_url', '')} ({type(server).__name__})"
+    return f"The inference server {without_credentials(str(getattr(server.config, 'base_url', '')))} ({type(server).__name__})"
 
 
 class SampledIds(list[int]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import sys
 import threading
@@ -24,7 +25,6 @@ import yaml
 from atroposlib.envs.base import BaseEnv
 from atroposlib.envs.constants import ENV_NAMESPACE, OPENAI_NAMESPACE
 from atroposlib.envs.server_handling.server_manager import ServerManagerConfig
-from atroposlib.frontend.jsonl2html import generate_html
 from atroposlib.utils.cli import get_prefixed_pydantic_model
 from dotenv import load_dotenv
 from pydantic import BeforeValidator, Field, ValidationError, create_model
@@ -41,11 +41,13 @@ from environments.command_settings import (
     check_arguments,
     initial_settings,
     is_list,
+    is_secret_name,
     settings_of,
     usage_error,
     validation_rows,
     without_secrets,
 )
+from environments.group_page import write_page
 from environments.trainer_groups import has_only_failed_rollouts
 
 __all__ = ["close_servers", "command_class", "load_dotenv_of_cwd", "main", "process_groups"]
@@ -195,7 +197,8 @@ async def process_groups(env: BaseEnv, *, give_up_after: int) -> None:
         if env.jsonl_writer is not None:
             env.jsonl_writer.close()
     if env.config.data_path_to_save_groups is not None:
-        generate_html(env.config.data_path_to_save_groups)
+        page = write_page(Path(env.config.data_path_to_save_groups))
+        logger.info("Wrote %s", page)
 
 
 async def _collected(env: BaseEnv, item: Any) -> tuple[Any, Exception | None]:
@@ -226,7 +229,8 @@ def _show(settings: Settings) -> None:
 
 
 def _keys(settings: Settings) -> Iterator[str]:
-    return (server.api_key for server in settings.servers if server.api_key)
+    yield from (server.api_key for server in settings.servers if server.api_key)
+    yield from (value for name, value in os.environ.items() if is_secret_name(name))
 
 
 def _prepare_evaluation(settings: Settings) -> None:

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_cli.argparse import FailedExecutionException
 
 from environments.bounded_yaml import BeyondBounds, load_yaml
+from environments.shown_urls import without_credentials
 
 __all__ = [
     "ENV_PREFIX",
@@ -38,6 +39,7 @@ __all__ = [
     "check_arguments",
     "initial_settings",
     "is_list",
+    "is_secret_name",
     "settings_of",
     "usage_error",
     "validation_rows",
@@ -291,10 +293,22 @@ def without_secrets(model: BaseModel, keys: Collection[str] = ()) -> dict[str, A
     return typing.cast("dict[str, Any]", _stripped(model.model_dump(mode="json"), secrets))
 
 
+def is_secret_name(name: str) -> bool:
+    """Return whether a field or variable of this name holds a secret."""
+    return bool(_SECRET_NAME.search(name))
+
+
 def _stripped(value: Any, keys: frozenset[str]) -> Any:
+    if isinstance(value, str):
+        for key in keys:
+            value = value.replace(key, "***")
+        return without_credentials(value)
     if isinstance(value, dict):
-        kept = {name: _stripped(inner, keys) for name, inner in value.items() if not _SECRET_NAME.search(str(name))}
-        return {name: inner for name, inner in kept.items() if not (isinstance(inner, str) and inner in keys)}
+        return {
+            name: _stripped(inner, keys)
+            for name, inner in value.items()
+            if not (is_secret_name(str(name)) or (isinstance(inner, str) and inner in keys))
+        }
     if isinstance(value, list):
         return [_stripped(inner, keys) for inner in value if not (isinstance(inner, str) and inner in keys)]
     return value

@@ -49,3 +49,20 @@ def test_usage_errors_end_with_2_and_one_line(run_here, command, key):
     assert "env.group_size: Input should be a valid integer" in wrong.stderr
     printed = misspelt.stdout + misspelt.stderr + wrong.stdout + wrong.stderr
     assert [text for text in ("Traceback", key, key[:12]) if text in printed] == []
+
+
+def test_no_credential_of_a_url_or_a_variable_is_printed(run, solving_server, home, key):
+    """The address of the model has a password in it, and another variable's secret stands in a setting."""
+    address = solving_server.base_url.replace("://", "://bob:hunter2-hunter2@")
+
+    finished = run(
+        "process",
+        *["--env.total_steps", "1", "--env.group_size", "1", "--env.data_path_to_save_groups", "out/groups.jsonl"],
+        *["--openai.base_url", address, "--openai.model_name", "mock-model", "--openai.health_check", "false"],
+        *["--env.wandb_name", "run of planted-secret-2"],
+        MY_SECRET="planted-secret-2",
+    )
+
+    printed = finished.stdout + finished.stderr
+    assert "://***@127.0.0.1:" in printed
+    assert [word for word in ("hunter2", "planted-secret-2") if word in printed] == []

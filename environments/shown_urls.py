@@ -1,0 +1,17 @@
+"""Removes credentials from the URLs in a text that is shown: ``http://bob:KEY@host/v1?api_key=KEY``."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["without_credentials"]
+
+_USER = re.compile(r"(?<=://)[^/@\s\"'?#]+(?=@)")
+_PARAMETER = re.compile(
+    r"(?i)([?&](?:[\w-]*[_-])?(?:api[_-]?key|key|token|auth|sig|signature|secret|password|credential)=)[^&#\s\"']+"
+)
+
+
+def without_credentials(text: str) -> str:
+    """Return a text with ``***`` for the user and password of its URLs, and for parameters that are named like secrets."""
+    return _PARAMETER.sub(r"\1***", _USER.sub("***", text))
