@@ -44,7 +44,7 @@ class Turn:
 def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
     """Return the turns of a conversation."""
     places = [place for place, message in enumerate(messages) if message.get("role") == "assistant"]
-    ends = [*places[1:], len(messages)]
+    ends = [*places[1:], len(messages)][: len(places)]
     return [
         Turn(
             number=number,

@@ -17,6 +17,7 @@ from pytest_hermes_env.source.layer_names import (
     LAYER_ENV,
     LAYER_FILES,
     LAYER_NAMES,
+    LAYER_PACKAGE,
     REQUIRED_METHODS,
 )
 from pytest_hermes_env.source.modules import Binding, Module
@@ -286,7 +287,7 @@ def resolve_binding(module: Module, binding: Binding, seen: frozenset[tuple[str,
         return External(dotted=_joined(binding.module, binding.attribute))
     if not binding.attribute:
         return module.imported(binding.module) or External(dotted=binding.module)
-    if binding.attribute in LAYER_NAMES and _is_layer_file(binding.module):
+    if binding.attribute in LAYER_NAMES and (_is_layer_file(binding.module) or binding.module == LAYER_PACKAGE):
         return External(dotted=_joined(binding.module, binding.attribute))
     source = module.imported(binding.module)
     target = resolve_name(source, binding.attribute, seen) if source else None

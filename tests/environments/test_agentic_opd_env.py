@@ -131,6 +131,7 @@ def test_a_turn_has_all_that_came_back_before_the_next() -> None:
         Turn(number=0, reply='{"name": "terminal", "arguments": "{}"}', next_state="one\ntwo"),
         Turn(number=1, reply="done", next_state=""),
     ]
+    assert turns_of(messages[:2]) == []
 
 
 def test_a_long_next_state_keeps_its_start_and_its_end() -> None:

@@ -144,3 +144,16 @@ def test_an_environment_beside_the_layer_is_imported_once_the_file_is_gone(proje
     code = f"from environments.greet_env import GreetEnv\n{BY_PACKAGE}assert issubclass(GreetEnv, HermesAgentBaseEnv)"
 
     assert run(project, "-c", code).returncode == 0
+
+
+def test_check_reads_both_forms_of_the_import_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of the package are those of its modules."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "by_module.py").write_text(SERVER + BY_MODULE + BODY)
+    (tmp_path / "by_package.py").write_text(SERVER + BY_PACKAGE + BODY)
+
+    ledgers = check_paths(["by_module.py", "by_package.py"]).ledgers
+
+    outcomes = [[(entry.rule.id, entry.outcome.value) for entry in ledger.entries] for ledger in ledgers]
+    assert outcomes[0] == outcomes[1]
+    assert dict(outcomes[1])["HE114"] == "passed"  # the methods of the base are known
