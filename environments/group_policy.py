@@ -1,14 +1,17 @@
 """What becomes of a group in which rollouts failed: it is trained without them, or not at all; every loss is counted and logged.
 
-Place in the flow: `HermesAgentBaseEnv.collect_trajectories` joins the attempts of a group with `joined`; `handle_send_to_api` asks
-`may_be_sent` and `sent_of` about every group, also about those that an environment builds itself. ``counts`` are the environment's.
+Place in the flow: `HermesAgentBaseEnv.collect_trajectories` joins the attempts of a group with `joined`; `handle_send_to_api` passes
+every group through `prepared`, also those that an environment builds itself. ``counts`` are the environment's.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import logging
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from environments import scoring, trainer_groups
@@ -16,7 +19,7 @@ from environments.rollout_attempts import Attempt
 from environments.rollout_end import RolloutEnd
 from environments.sampling_params import sampling_params
 
-__all__ = ["count_if_too_long", "drop_group", "joined", "may_be_sent", "sent_of"]
+__all__ = ["count_if_timed_out", "counting_errors", "drop_group", "joined", "prepared"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +66,19 @@ def _takes_the_group(failed: Sequence[Attempt], config: Any) -> bool:
     return config.failed_rollouts == "drop_group" or by_reward
 
 
-def may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
+def prepared(scored_data: Any, config: Any, counts: Counter[str], max_token_len: int, *, is_sent: bool) -> list[Group]:
+    """Return the groups to send or to write, one group or a list of them being given; what is left out is counted.
+
+    ``max_token_len`` is the trainer's limit, 0 for none. ``is_sent`` is false for groups that are only written.
+    """
+    given = scored_data if isinstance(scored_data, list) else [scored_data]
+    groups = [group for group in given if group is not None and _may_be_sent(group, config, counts)]
+    for group in groups:
+        _count_if_too_long(group, max_token_len, config, counts)
+    return [part for group in groups for part in _sent_of(group, config, counts)] if is_sent else groups
+
+
+def _may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
     """Return whether every score of a group was earned.
 
     Rows that are left out get the mean of the others, and the group gets the sampling parameters if it names none.
@@ -87,7 +102,31 @@ def may_be_sent(group: Group, config: Any, counts: Counter[str]) -> bool:
     return True
 
 
-def count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Counter[str]) -> None:
+def counting_errors(postprocess: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``postprocess_histories`` of an environment, which counts a group that it raises for; atroposlib only logs that."""
+    if not inspect.iscoroutinefunction(postprocess):
+        return postprocess
+
+    @functools.wraps(postprocess)
+    async def counted(env: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return await postprocess(env, *args, **kwargs)
+        except Exception as error:
+            if not getattr(error, "is_counted_group", False):  # an override that this one called has counted it
+                vars(error)["is_counted_group"] = True
+                drop_group(env._counts, f"postprocess_histories raised {type(error).__name__}: {error}")
+            raise
+
+    return counted
+
+
+def count_if_timed_out(start_time: float | None, worker_timeout: float, counts: Counter[str]) -> None:
+    """Count a group whose worker was cancelled when it had run longer than ``worker_timeout`` seconds; atroposlib does not repeat it."""
+    if start_time is not None and 0 < worker_timeout < time.time() - start_time:
+        drop_group(counts, f"its worker ran longer than worker_timeout ({worker_timeout:g} s)", "train/groups_timed_out")
+
+
+def _count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Counter[str]) -> None:
     """Count a group whose sequences make atroposlib drop it, and log how to fix that; atroposlib's own warning says neither."""
     if lengths := trainer_groups.too_long(group, max_token_len):
         counts["train/groups_too_long"] += 1
@@ -103,7 +142,7 @@ def count_if_too_long(group: Group, max_token_len: int, config: Any, counts: Cou
         )
 
 
-def sent_of(group: Group, config: Any, counts: Counter[str]) -> list[Group]:
+def _sent_of(group: Group, config: Any, counts: Counter[str]) -> list[Group]:
     """Return the groups to send for one; none if it has no label."""
     if not all(name in group for name in scoring.PER_ITEM):
         return [group]

@@ -189,6 +189,8 @@ class HermesAgentBaseEnv(BaseEnv):
         super().__init_subclass__(**kwargs)
         if not getattr(cls.compute_reward, "__bridged__", False):  # its own one, or that of a mixin
             cls.compute_reward = recording_reward_errors(bridged(cls.compute_reward))  # type: ignore[method-assign]
+        if "postprocess_histories" in cls.__dict__:
+            cls.postprocess_histories = group_policy.counting_errors(cls.__dict__["postprocess_histories"])
 
     def __init__(
         self,
@@ -607,6 +609,15 @@ class HermesAgentBaseEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the three modes
 
+    async def handle_env(self, item_uuid: str) -> Any:
+        """Run one group of `serve`; a group whose worker is cancelled because of ``worker_timeout`` is counted."""
+        running = self.running_items.get(item_uuid) or {}
+        try:
+            return await super().handle_env(item_uuid)
+        except asyncio.CancelledError:
+            group_policy.count_if_timed_out(running.get("start_time"), self.config.worker_timeout, self._counts)
+            raise
+
     async def handle_send_to_api(
         self,
         scored_data: Any,
@@ -615,17 +626,16 @@ class HermesAgentBaseEnv(BaseEnv):
         abort_on_any_max_length_exceeded: bool = True,
     ) -> None:
         """Send groups to the trainer, or write them, as `trainer_groups` prepares them; what is not sent is counted."""
-        groups = scored_data if isinstance(scored_data, list) else [scored_data]
-        groups = [group for group in groups if group is not None and group_policy.may_be_sent(group, self.config, self._counts)]
-        if abort_on_any_max_length_exceeded:
-            for group in groups:
-                group_policy.count_if_too_long(group, self.max_token_len, self.config, self._counts)
-        if do_send_to_api:
-            groups = [part for group in groups for part in group_policy.sent_of(group, self.config, self._counts)]
-        is_single = len(groups) == 1 and not isinstance(scored_data, list)
-        await super().handle_send_to_api(
-            groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
-        )
+        limit = self.max_token_len if abort_on_any_max_length_exceeded else 0
+        try:
+            groups = group_policy.prepared(scored_data, self.config, self._counts, limit, is_sent=do_send_to_api)
+            is_single = len(groups) == 1 and not isinstance(scored_data, list)
+            await super().handle_send_to_api(
+                groups[0] if is_single else groups, item, do_send_to_api, abort_on_any_max_length_exceeded
+            )
+        except Exception as error:
+            group_policy.drop_group(self._counts, f"preparing it raised {type(error).__name__}", "train/groups_not_sent")
+            raise
 
     async def get_status(self) -> None:
         """Read run-api's status, and send what it has not acknowledged; if it was restarted, register again before."""

@@ -28,6 +28,17 @@ REQUEST_S = 60.0
 MAX_ERRORS = 3
 """Answers with a server error after which a group is given up."""
 
+BUSY = frozenset(
+    {
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
+"""Answers of a server, or of a proxy before it, that say nothing about the group: it is kept and sent again."""
+
 
 class _State(Enum):
     REGISTERED = "knows this environment"
@@ -76,7 +87,7 @@ class RunApiLink:
             return  # the task that delivers takes it
         self._is_delivering = True
         try:
-            while self._waiting and await self._is_settled(self._waiting[0]):
+            while self._waiting and await self._is_settled_or_unsendable(self._waiting[0]):
                 del self._waiting[0]
         finally:
             self._is_delivering = False
@@ -114,7 +125,18 @@ class RunApiLink:
             return _State.DOWN
         except (aiohttp.ClientError, OSError, TimeoutError):
             return _State.DOWN
+        if status in BUSY:
+            return _State.DOWN
         return _State.REGISTERED if status < HTTPStatus.BAD_REQUEST and not self._was_refused else _State.RESTARTED
+
+    async def _is_settled_or_unsendable(self, delivery: _Delivery) -> bool:
+        """Return `_is_settled`; a group that cannot be written as JSON is given up, or those after it would never be sent."""
+        try:
+            return await self._is_settled(delivery)
+        except Exception:
+            logger.exception("A delivery cannot be sent; counted in train/deliveries_refused")
+            self._count("train/deliveries_refused", 1)
+            return True
 
     async def _is_settled(self, delivery: _Delivery) -> bool:
         """Return whether a delivery needs no further attempt: it was acknowledged, or is given up and counted."""
@@ -129,8 +151,10 @@ class RunApiLink:
             status = await self._post(delivery.payload)
         except aiohttp.ClientConnectorError:
             delivery.is_unsure, self._was_refused = False, True
+            self._count("train/deliveries_failed", 1)
             return False
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            self._count("train/deliveries_failed", 1)
             logger.warning("run-api did not acknowledge a delivery (%s: %s); it is kept", type(error).__name__, error)
             return False
         delivery.is_unsure = False
@@ -140,6 +164,9 @@ class RunApiLink:
         if status < HTTPStatus.BAD_REQUEST:
             self._count("train/deliveries_sent_again", delivery.attempts > 1)
             return True
+        self._count("train/deliveries_failed", 1)
+        if status in BUSY:
+            return False
         delivery.errors += 1
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR and delivery.errors < MAX_ERRORS:
             return False
@@ -161,7 +188,10 @@ class RunApiLink:
         url = f"{self._env.config.rollout_server_url}{path}"
         async with _session() as session, session.get(url, **request) as response:
             is_json = response.content_type == "application/json"
-            return response.status, await response.json() if is_json else {}
+            try:
+                return response.status, await response.json() if is_json else {}
+            except ValueError as error:
+                raise aiohttp.ClientPayloadError(f"{url} answered with broken JSON: {error}") from error
 
     async def _post(self, payload: Any) -> int:
         for group in payload if isinstance(payload, list) else [payload]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.contract.cases.declaration import item_cases as item_cases
     from pytest_hermes_env.contract.decorator import env_contract as env_contract
     from pytest_hermes_env.contract.single_rule import check_rule as check_rule
+    from pytest_hermes_env.faults.plan import FaultPlan as FaultPlan
     from pytest_hermes_env.inference import MockServer as MockServer
     from pytest_hermes_env.inference import Script as Script
     from pytest_hermes_env.inference import call as call
@@ -41,6 +42,7 @@ __all__ = [
     "Answer",
     "FakeSandbox",
     "FakeToolContext",
+    "FaultPlan",
     "LocalSandbox",
     "MockServer",
     "Script",
@@ -71,6 +73,7 @@ _HOMES = {
     "Answer": "pytest_hermes_env.sandbox.answers",
     "FakeSandbox": "pytest_hermes_env.sandbox.fake",
     "FakeToolContext": "pytest_hermes_env.sandbox.context",
+    "FaultPlan": "pytest_hermes_env.faults.plan",
     "LocalSandbox": "pytest_hermes_env.sandbox.local",
     "ToolSeam": "pytest_hermes_env.sandbox.seam",
     "agent_result": "pytest_hermes_env.results",

@@ -15,6 +15,7 @@
     ├── RewardProblem           a reward function raised, or returned an invalid reward
     ├── UnexpectedRequest       a double got a request that neither its script nor its routes answer
     ├── LeftoverRoutes          routes of mock_http that got no request
+    ├── LeftoverFaults          faults of a fault plan that struck nothing
     ├── LeftoverTables          datasets of the hub of a test that were not loaded
     ├── LeftoverTurns           turns of a script that no conversation reached
     ├── UnexpectedToolCall      a tool was called that the sandbox cannot answer
@@ -60,6 +61,7 @@ __all__ = [
     "EnvironmentSetupError",
     "HermesEnvError",
     "LeftoverAnswers",
+    "LeftoverFaults",
     "LeftoverRecordings",
     "LeftoverRoutes",
     "LeftoverTurns",
@@ -142,6 +144,10 @@ class UnexpectedRequest(HermesEnvError):
 
 class LeftoverTurns(HermesEnvError):
     """A script holds turns that no conversation reached."""
+
+
+class LeftoverFaults(HermesEnvError):
+    """Faults of a fault plan struck no request, tool call or await."""
 
 
 class LeftoverRoutes(HermesEnvError):

@@ -87,9 +87,10 @@ PATCHES: tuple[Patch, ...] = (
             "httpx.HTTPTransport.handle_request",
             "aiohttp.ClientSession._request",
         ),
-        does="record or replay requests to models; in live mode count them; answer the routes of `mock_http`",
+        does="record or replay requests to models; in live mode count them; answer the routes of `mock_http`; refuse connections",
         why="openai clients use httpx, atroposlib's token-mode servers use aiohttp",
-        lasts="while a cassette is recorded or replayed; during a live test; during a test that has `mock_http`",
+        lasts="while a cassette is recorded or replayed; during a live test; during a test that has `mock_http`; while a server "
+        "with a fault plan runs",
     ),
     Patch(
         targets=("requests.adapters.HTTPAdapter.send",),
@@ -206,9 +207,9 @@ PATCHES: tuple[Patch, ...] = (
             "httpx.AsyncClient.__init__",
             "httpx.Client.__init__",
         ),
-        does="note what the environment's own code creates",
-        why="rules report leaked directories, threads, processes and clients with the line that created them",
-        lasts=_CONTRACT_RUN,
+        does="note what the environment's own code creates; find no space for the directory of a sandbox",
+        why="rules report leaked directories, threads, processes and clients with the line that created them; a disk may be full",
+        lasts=f"{_CONTRACT_RUN}; while a tool seam with a fault plan is open",
     ),
     Patch(
         targets=("openai.resources.chat.completions.completions.async_maybe_transform",),

@@ -10,21 +10,33 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from pytest_hermes_env.inference.server_thread import ServerThread
+from pytest_hermes_env.inference.server_thread import serving
 from pytest_hermes_env.patches import replace
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pytest_hermes_env.faults.plan import FaultPlan
+
 __all__ = ["RunApiThread"]
 
 HOST = "127.0.0.1"
+OF_THE_TRAINER = frozenset({"/register", "/batch"})
+"""The paths that only a trainer requests."""
+
+
+def _described(path: str, body: bytes) -> tuple[str, str]:
+    return "trainer" if path in OF_THE_TRAINER else "run_api", body.decode(errors="replace")
 
 
 class RunApiThread:
-    """The app on a free port of loopback. One at a time in a process: they would share their state."""
+    """The app on a free port of loopback. One at a time in a process: they would share their state.
 
-    def __init__(self) -> None:
+    ``faults`` is a `FaultPlan`, whose faults of run-api and of the trainer's requests are played on the connections.
+    """
+
+    def __init__(self, *, faults: FaultPlan | None = None) -> None:
+        self._faults = faults
         self._port = 0
         self._running = ExitStack()
 
@@ -33,11 +45,8 @@ class RunApiThread:
         from atroposlib.api.server import app  # noqa: PLC0415 - heavy
         from starlette.datastructures import State  # noqa: PLC0415 - heavy
 
-        thread = ServerThread(app, HOST, self._port)
-        self._port = thread.port
         self._running.enter_context(replace("atroposlib.api.server.app.state", State()))
-        self._running.callback(thread.stop)
-        thread.start()
+        self._port = self._running.enter_context(serving(app, HOST, self._port, faults=self._faults, describe=_described))
         return self
 
     def stop(self) -> None:

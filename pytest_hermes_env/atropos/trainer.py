@@ -9,6 +9,7 @@ Source: atroposlib 0.4.0, ``api/server.py``: an environment can only register af
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.client
 import json
 import sys
@@ -21,11 +22,13 @@ from typing import TYPE_CHECKING, cast
 
 from pytest_hermes_env.atropos.batch import Row, check_batch
 from pytest_hermes_env.errors import BadBatch, HermesEnvError, NoBatch, UsageError, shorten
+from pytest_hermes_env.faults.refusals import port_or_refusal
 from pytest_hermes_env.redaction.shown_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import JsonObject, JsonValue
 
 __all__ = ["Step", "Trainer", "main"]
@@ -49,7 +52,8 @@ class Trainer:
 
     ``batch_size`` counts sequences; it must be a multiple of the environment's group_size. The environment drops groups with a
     sequence of ``max_token_len`` tokens or more. ``timeout_s`` limits the wait for run-api and for each batch.
-    ``allow_placeholders`` accepts the tokens of chat mode; see `check_batch`.
+    ``allow_placeholders`` accepts the tokens of chat mode; see `check_batch`. ``faults``: a `FaultPlan` that may refuse its
+    connections; all other faults of the trainer are played by ``RunApiThread(faults=plan)``.
     Raises: an address without http:// → UsageError.
     """
 
@@ -62,6 +66,7 @@ class Trainer:
         max_token_len: int = 32768,
         allow_placeholders: bool = False,
         timeout_s: float = 120.0,
+        faults: FaultPlan | None = None,
     ) -> None:
         if not url.startswith("http://"):
             raise UsageError(f"the address of run-api must begin with http://, seen {shorten(repr(url))}")
@@ -71,6 +76,7 @@ class Trainer:
         self.max_token_len = max_token_len
         self.allow_placeholders = allow_placeholders
         self.timeout_s = timeout_s
+        self._faults = faults
         self._early: list[JsonValue] | None = None
 
     def register(self) -> None:
@@ -166,19 +172,19 @@ class Trainer:
     def _ask(self, path: str) -> JsonValue:
         try:
             return self._request("GET", path)
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             raise NoBatch(f"run-api no longer answers at {self.url}: {error}") from error
 
     def _request(self, method: str, path: str, body: JsonObject | None = None) -> JsonValue:
         where = urllib.parse.urlsplit(self.url)
-        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=REQUEST_S)
-        try:
-            data = None if body is None else json.dumps(body)
+        data = None if body is None else json.dumps(body)
+        with (
+            port_or_refusal(self._faults, "trainer", f"{method} {path}", where.port) as port,
+            contextlib.closing(http.client.HTTPConnection(where.hostname or "", port, timeout=REQUEST_S)) as connection,
+        ):
             connection.request(method, f"{where.path}{path}", data, {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read().decode(errors="replace")
-        finally:
-            connection.close()
         try:
             answer = cast("JsonValue", json.loads(text))
         except ValueError:

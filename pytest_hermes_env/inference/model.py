@@ -120,6 +120,17 @@ class MockModel:
         )
         return self._refuse(_incoming(path, "unexpected"), problem, status=NOT_FOUND)
 
+    def described(self, path: str, body: bytes) -> tuple[str, str]:
+        """Return the place in a fault plan, and the body as text that a plan can match: with the text of its token ids."""
+        text = body.decode(errors="replace")
+        if self.tokens is None or not path.endswith("/generate"):
+            return "model", text
+        try:
+            prompts = read_request(path, json.loads(body)).prompts
+        except (ValueError, HermesEnvError):  # the model refuses it
+            return "model", text
+        return "model", "\n".join([text, *(p if isinstance(p, str) else self.tokens.sampler.decode(p) for p in prompts)])
+
     def delivered(self, reply: Reply) -> None:
         """Log a reply that is on its way to the client."""
         exchange = replace(reply.exchange, ended_s=time.monotonic())

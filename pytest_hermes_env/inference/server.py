@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Self
 
-from pytest_hermes_env.errors import ServerStartError
+from pytest_hermes_env.errors import ServerStartError, UsageError
 from pytest_hermes_env.inference.model import MockModel
 from pytest_hermes_env.inference.request_log import JOURNAL_LIMIT
 from pytest_hermes_env.inference.script import Judge, ScriptLike, as_judge, as_scripts
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.inference.request_log import Exchange
-    from pytest_hermes_env.inference.server_thread import ServerThread
     from pytest_hermes_env.inference.transport import InProcessTransport
 
 __all__ = ["MockServer"]
@@ -34,6 +35,7 @@ class MockServer:
     ``allow_leftovers``: whether `verify` accepts turns that were not requested; can be set later.
     ``on_exchange``: called with each answered `Exchange`, in the server's thread.
     ``journal_limit``: how many exchanges the journal keeps, the latest ones; None keeps all.
+    ``faults``: a `FaultPlan`, whose faults of the model are played on the connections.
 
     Use it as a context manager, or with `start` and `stop`. Leaving the context stops the server and does not verify.
     """
@@ -52,13 +54,16 @@ class MockServer:
         allow_leftovers: bool = False,
         on_exchange: Callable[[Exchange], None] | None = None,
         journal_limit: int | None = JOURNAL_LIMIT,
+        faults: FaultPlan | None = None,
     ) -> None:
         scripts = ScriptChoice(as_scripts(script), as_judge(judge))
         self._model = MockModel(scripts, name=model, on_exchange=on_exchange, journal_limit=journal_limit)
         if (template, tokenizer, family) != (None, None, None):
             self.speak_tokens(template=template, tokenizer=tokenizer, family=family)
         self._address = (host, port)
-        self._thread: ServerThread | None = None
+        self._faults = faults
+        self._running = contextlib.ExitStack()
+        self._is_running = False
         self._port: int | None = None
         self.allow_leftovers = allow_leftovers
 
@@ -67,21 +72,19 @@ class MockServer:
 
         Raises: the address cannot be used → ServerStartError.
         """
-        if self._thread is None:
+        if not self._is_running:
             from pytest_hermes_env.inference.app import build_app  # noqa: PLC0415 -- starlette takes 40 ms
-            from pytest_hermes_env.inference.server_thread import ServerThread  # noqa: PLC0415 -- uvicorn takes 60 ms
+            from pytest_hermes_env.inference.server_thread import serving  # noqa: PLC0415 -- uvicorn takes 60 ms
 
-            thread = ServerThread(build_app(self._model), *self._address)
-            self._port = thread.port
-            thread.start()
-            self._thread = thread
+            served = serving(build_app(self._model), *self._address, faults=self._faults, describe=self._model.described)
+            self._port = self._running.enter_context(served)
+            self._is_running = True
         return self
 
     def stop(self) -> None:
         """Close all connections, including those whose answer hangs, and end the thread. Does nothing if not started."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.stop()
+        self._is_running = False
+        self._running.close()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -128,8 +131,13 @@ class MockServer:
         """An httpx transport to the same model without a socket: ``httpx.AsyncClient(transport=...)``.
 
         It works whether or not the server is started. Pass `pytest_hermes_env.inference.transport.IN_PROCESS_URL` as
-        ``base_url``.
+        ``base_url``. Raises: the server has a fault plan → UsageError.
         """
+        if self._faults is not None:
+            raise UsageError(
+                "a model without a connection cannot play the faults of a plan.\n"
+                "  fix       leave out in_process=True, or the fault plan"
+            )
         from pytest_hermes_env.inference.transport import InProcessTransport  # noqa: PLC0415 -- httpx takes 100 ms
 
         return InProcessTransport(self._model)

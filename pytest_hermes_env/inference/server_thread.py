@@ -8,6 +8,7 @@ Source: uvicorn 0.54, ``uvicorn.server.Server``; works from 0.30.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -17,13 +18,40 @@ import uvicorn
 from pytest_hermes_env.errors import ServerStartError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.types import ASGIApp
 
-__all__ = ["ServerThread"]
+    from pytest_hermes_env.faults.plan import Describe, FaultPlan
+
+__all__ = ["ServerThread", "serving"]
 
 BACKLOG = 2048
 MAX_PORT = 65535
 GRACE_S = 2.0
+
+
+@contextlib.contextmanager
+def serving(app: ASGIApp, host: str, port: int, *, faults: FaultPlan | None, describe: Describe) -> Iterator[int]:
+    """Serve an app while the context lasts, with the faults of a plan, if there is one; yields the port.
+
+    ``describe`` tells what the plan matches.
+    """
+    if faults is None:
+        thread = ServerThread(app, host, port)
+        refusals: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+    else:
+        from pytest_hermes_env.faults.refusals import refusing  # noqa: PLC0415 - most tests have no plan
+        from pytest_hermes_env.faults.wire import breaking  # noqa: PLC0415
+
+        thread = ServerThread(breaking(app, faults, describe), host, port)
+        refusals = refusing(faults, thread.port, describe)
+    with refusals:
+        thread.start()
+        try:
+            yield thread.port
+        finally:
+            thread.stop()
 
 
 class ServerThread:

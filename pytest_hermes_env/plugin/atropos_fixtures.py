@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.plain_failure import verify_as_text
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def run_api() -> Iterator[RunApiThread]:
+def run_api(request: pytest.FixtureRequest) -> Iterator[RunApiThread]:
     """Atropos' real run-api in this process, empty: ``run_api.url``, ``.envs``, ``.queue``, ``.restart()``."""
     from pytest_hermes_env.atropos.run_api_thread import RunApiThread  # noqa: PLC0415 - atroposlib takes seconds
 
-    with RunApiThread() as api:
+    with RunApiThread(faults=planned_faults(request)) as api:
         yield api
 
 
 @pytest.fixture
-def trainer(run_api: RunApiThread) -> Trainer:
+def trainer(request: pytest.FixtureRequest, run_api: RunApiThread) -> Trainer:
     """A trainer double for ``run_api``: it pulls batches and refuses what Atropos' example trainer would crash on.
 
     Not registered yet: set ``trainer.batch_size`` (2 sequences), ``.steps`` (3) or ``.max_token_len`` first, then
@@ -36,7 +37,7 @@ def trainer(run_api: RunApiThread) -> Trainer:
     """
     from pytest_hermes_env.atropos.trainer import Trainer  # noqa: PLC0415 - pydantic takes 100 ms
 
-    return Trainer(run_api.url)
+    return Trainer(run_api.url, faults=planned_faults(request))
 
 
 @pytest.fixture

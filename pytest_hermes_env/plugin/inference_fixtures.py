@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import reachable_hosts
 from pytest_hermes_env.plugin.plain_failure import verify_as_text
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, allows_leftovers
@@ -32,7 +33,7 @@ def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
     """A mock model on a free loopback port. Add scripts with ``mock_server.add(...)``; verified at teardown."""
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
 
-    with MockServer(allow_leftovers=allows_leftovers(request)) as server:
+    with MockServer(allow_leftovers=allows_leftovers(request), faults=planned_faults(request)) as server:
         yield server
     verify_as_text(server.verify)
 

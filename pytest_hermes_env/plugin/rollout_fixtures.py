@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import live_access
 from pytest_hermes_env.plugin.plain_failure import verify_as_text
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
@@ -25,6 +26,9 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     from pytest_hermes_env.rollout.builder import EnvironmentBuilder  # noqa: PLC0415
 
     before = dict(os.environ)
+    faults = planned_faults(request)
+    if faults is not None:
+        request.getfixturevalue("tool_journal")  # whose seam plays the faults of tools
     cassette = request.node.stash.get(CASSETTE, None)
     builder = EnvironmentBuilder(
         allow_leftovers=allows_leftovers(request),
@@ -34,6 +38,7 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         watch=None if cassette is None else cassette.session.watch.watch,
         default_server=None if cassette is None else cassette.default_server(),
         use_wandb="wandb_capture" in request.fixturenames,
+        faults=faults,
     )
     try:
         yield builder.build

@@ -39,10 +39,11 @@ def answering_tools(request: pytest.FixtureRequest, world: Any) -> Iterator[None
         )
     before = dict(os.environ)
     cassette = stash.get(CASSETTE, None)
+    faults = request.getfixturevalue("fault_plan") if "fault_plan" in request.fixturenames else None
     if cassette is None:
-        seam = ToolSeam(world)
+        seam = ToolSeam(world, faults=faults)
     else:
-        seam = ToolSeam(cassette.session.world(world), record=cassette.session.note_tool_call)
+        seam = ToolSeam(cassette.session.world(world), record=cassette.session.note_tool_call, faults=faults)
     stash[SEAM] = seam
     try:
         with seam:

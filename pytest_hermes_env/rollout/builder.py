@@ -26,6 +26,7 @@ from pytest_hermes_env.sandbox.seam import ToolSeam, offering
 from pytest_hermes_env.sandbox.tool_offer import tool_offer
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.live.access import LiveAccess
 
 __all__ = ["EnvironmentBuilder", "config_init_of", "initial_config", "shared_tokenizer"]
@@ -59,7 +60,7 @@ class EnvironmentBuilder:
     ``seam`` returns what answers the tools instead of hermes; it is called at each build. ``allow_unconfined`` lets a live model
     use an unconfined terminal of this machine. ``live`` is the real server that replaces scripts. ``watch`` is called with each
     class before it is built. ``default_server`` is used when a test names neither a script nor a server. ``use_wandb`` is the
-    default of the setting of that name.
+    default of the setting of that name. ``faults`` is the plan of the mock models that it builds.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class EnvironmentBuilder:
         watch: Callable[[type], None] | None = None,
         default_server: Any = None,
         use_wandb: bool = False,
+        faults: FaultPlan | None = None,
     ) -> None:
         self._use_wandb = use_wandb
+        self._faults = faults
         self._allow_leftovers = allow_leftovers
         self._allow_unconfined = allow_unconfined
         self._live = live
@@ -184,7 +187,7 @@ class EnvironmentBuilder:
         is_ours = script is None
         if is_ours:
             script = tool_using_policy(getattr(settings, "max_agent_turns", 30))
-        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours)
+        mock = MockServer(script, allow_leftovers=self._allow_leftovers or is_ours, faults=self._faults)
         if is_listening:
             mock.start()
         self._mocks.append(mock)

@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from pytest_hermes_env.faults.tool_calls import answer_or_fault, refusing_directories
 from pytest_hermes_env.patches import intercept, replace
 from pytest_hermes_env.sandbox.hermes_modules import hermes_module
 
 if TYPE_CHECKING:
+    from pytest_hermes_env.faults.plan import FaultPlan
     from pytest_hermes_env.types import World
 
 __all__ = ["RealTools", "ToolCall", "ToolSeam", "Turns", "offering"]
@@ -89,13 +91,21 @@ class ToolSeam:
     """Intercepts hermes' registry while it is open: as a context manager, or between `open` and `close`.
 
     ``world`` answers; ``record`` is called with each answered call, in the thread of the call. Of several open seams, the one
-    that was opened last answers first.
+    that was opened last answers first. ``faults``: a `FaultPlan`, whose faults of the sandbox are played.
     """
 
-    def __init__(self, world: World, *, record: Callable[[ToolCall], None] | None = None, turns: Turns | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        record: Callable[[ToolCall], None] | None = None,
+        turns: Turns | None = None,
+        faults: FaultPlan | None = None,
+    ) -> None:
         self.world = world
         self.turns = turns or Turns()
         self._record = record
+        self._faults = faults
         self._calls: list[ToolCall] = []
         self._seen: set[str] = set()
         self._taken_over = contextlib.ExitStack()
@@ -112,6 +122,8 @@ class ToolSeam:
             self._taken_over.enter_context(
                 intercept("ToolRegistry.dispatch", self._dispatch, owner=hermes_module("tools.registry").registry)
             )
+            if self._faults is not None:
+                self._taken_over.enter_context(refusing_directories(self._faults))
             self._is_open = True
         return self
 
@@ -133,7 +145,7 @@ class ToolSeam:
         started = time.monotonic()
         result: Any = None
         try:
-            result = self._answer(real, name, args, kwargs)
+            result = answer_or_fault(self._faults, name, arguments, lambda: self._answer(real, name, args, kwargs))
         except Exception as error:
             result = error
             raise

@@ -1,4 +1,4 @@
-"""The examples of docs/how-to/services.md are correct."""
+"""The examples of docs/how-to/services.md and faults.md are correct."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "services.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PAGES = [Path(__file__).parents[2] / "docs" / "how-to" / name for name in ("services.md", "faults.md")]
+EXAMPLES = [code for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[re.findall(r"def (test_\w+)", example)[0] for example in EXAMPLES])

@@ -34,9 +34,9 @@ class Env(HermesAgentBaseEnv):
     async def evaluate(self, *args: Any, **kwargs: Any) -> None: ...
 
 
-async def registered(make_env: Any, run_api: Any, trainer: Any, **fields: Any) -> Any:
+async def registered(make_env: Any, run_api: Any, trainer: Any, env_class: type = Env, **fields: Any) -> Any:
     await asyncio.to_thread(trainer.register)
-    env = make_env(Env, rollout_server_url=run_api.url, **SETTINGS, **fields)
+    env = make_env(env_class, rollout_server_url=run_api.url, **SETTINGS, **fields)
     await env.setup()
     await env.register_env()
     await env.get_server_info()
@@ -196,6 +196,47 @@ def test_refused_group_is_counted_and_does_not_block(make_env, run_api, trainer,
 
     assert scores(run_api) == [[2.0, 3.0]]
     assert env._counts["train/deliveries_refused"] == 1
+
+
+def test_group_that_cannot_be_written_does_not_block(make_env, run_api, trainer):
+    """Its numbers are no JSON: it is given up, logged and counted, and the next one arrives."""
+
+    class Arrays(Env):
+        async def postprocess_histories(self, trajectories: Any) -> Any:
+            is_first = 0.0 in trajectories["scores"]
+            return {**trajectories, "extra": object()} if is_first else trajectories
+
+    async def scenario() -> Any:
+        env = await registered(make_env, run_api, trainer, env_class=Arrays)
+        await rollouts(env)
+        await env.get_status()
+        await rollouts(env)
+        return env
+
+    env = asyncio.run(scenario())
+
+    assert scores(run_api) == [[2.0, 3.0]]
+    assert env._counts["train/deliveries_refused"] == 1
+
+
+@pytest.mark.parametrize("kind", ["rate_limited", "reset", "cut", "broken_json"])
+@pytest.mark.parametrize("where", ["GET /status-env", "POST /scored_data"])
+def test_group_arrives_once_whatever_breaks_once(make_env, run_api, trainer, fault_plan, where, kind):
+    """A busy, restarting or broken run-api, or a proxy before it: the group is kept, or known to have arrived."""
+
+    async def scenario() -> Any:
+        env = await registered(make_env, run_api, trainer)
+        fault_plan.on("run_api", kind, where=where, times=1)
+        await rollouts(env)
+        await env.get_status()
+        await rollouts(env)
+        return env
+
+    env = asyncio.run(scenario())
+
+    assert scores(run_api) == [[0.0, 1.0], [2.0, 3.0]]
+    failed = where == "POST /scored_data" and kind != "broken_json"  # the link does not read that answer
+    assert env._counts["train/deliveries_failed"] == failed
 
 
 def test_waiting_for_run_api_ends(make_env, run_api, trainer, monkeypatch):

@@ -1,0 +1,163 @@
+"""Which requests a plan strikes, and what it says about a plan that struck nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pytest_hermes_env.errors import LeftoverFaults, UsageError
+from pytest_hermes_env.faults.plan import FAULTS, FaultPlan
+
+
+def struck(plan: FaultPlan, texts: list[str], place: str = "model") -> list[bool]:
+    return [plan.strike(place, text) is not None for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("when", "expected"),
+    [
+        ({}, [True, True, True, True]),
+        ({"at": 3}, [False, False, True, True]),
+        ({"times": 2}, [True, True, False, False]),
+        ({"at": 2, "times": 1}, [False, True, False, False]),
+        ({"where": "b"}, [False, True, False, True]),
+        ({"where": "b", "at": 2}, [False, False, False, True]),
+        ({"rate": 1.0}, [True, True, True, True]),
+    ],
+)
+def test_requests_that_a_fault_strikes(when, expected):
+    """By number, by text, by share; other places do not count."""
+    plan = FaultPlan().on("model", "reset", **when)
+    plan.strike("run_api", "a b")
+
+    assert struck(plan, ["a", "b", "c", "a b"]) == expected
+    assert [str(strike.fault.kind) for strike in plan.strikes] == ["reset"] * sum(expected)
+
+
+def test_rate_is_drawn_by_the_seed():
+    """Equal seeds strike the same requests, at about the rate; another seed strikes others."""
+    drawn = [struck(FaultPlan(seed=seed).on("model", "reset", rate=0.05), ["a"] * 2000) for seed in (1, 1, 2)]
+
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert 60 < sum(drawn[0]) < 140
+
+
+def test_first_due_fault_strikes_and_all_count():
+    """Two faults never strike the same request."""
+    plan = FaultPlan().on("model", "reset", at=2, times=1).on("model", "cut", at=2)
+
+    kinds = [fault.kind if (fault := plan.strike("model", "a")) else None for _ in range(3)]
+
+    assert kinds == [None, "reset", "cut"]
+
+
+def test_fault_that_struck_nothing_is_an_error():
+    """It says what was seen."""
+    plan = FaultPlan().on("model", "reset", at=3).on("sandbox", "raises", where="rm").on("model", "cut", rate=0.001)
+    plan.strike("model", "a")
+
+    with pytest.raises(LeftoverFaults) as raised:
+        plan.verify()
+
+    assert str(raised.value) == (
+        "2 of 3 planned faults struck nothing.\n"
+        "  planned   model reset, at 3; 1 requests or calls of it were seen\n"
+        "  planned   sandbox raises, where 'rm'; 0 requests or calls of it were seen\n"
+        "  fix       check `where` and `at`, or accept it: @pytest.mark.hermes_allow_leftovers"
+    )
+    assert plan.released.is_set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "when", "part"),
+    [
+        (("moon", "reset"), {}, "a place: model, sandbox, run_api, trainer, task"),
+        (("sandbox", "refused"), {}, "a fault of 'sandbox': raises, hangs"),
+        (("model", "reset"), {"at": 0}, "at= of a planned fault must be an integer from 1; got int 0"),
+        (("model", "reset"), {"times": True}, "times= of a planned fault"),
+        (("model", "reset"), {"rate": 0}, "rate= of a planned fault must be above 0"),
+        (("task", "cancelled"), {"times": 2}, "a task is cancelled at one await"),
+    ],
+)
+def test_impossible_plan_is_refused(arguments, when, part):
+    """At the line that wrote it."""
+    with pytest.raises(UsageError) as raised:
+        FaultPlan().on(*arguments, **when)
+
+    assert part in str(raised.value)
+
+
+def test_every_fault_says_what_happens():
+    """The table of the documentation is this one."""
+    assert all(text for kinds in FAULTS.values() for text in kinds.values())
+
+
+# ---------------------------------------------------------------------- cancellation at an await
+
+
+async def three_awaits(seen: list[str]) -> str:
+    async def child() -> None:
+        seen.append("child")
+        await asyncio.sleep(0)
+        seen.append("child ends")
+
+    seen.append("begin")
+    await asyncio.sleep(0)
+    seen.append("one")
+    await asyncio.gather(child(), child())
+    return "done"
+
+
+@pytest.mark.parametrize(
+    ("at", "seen"),
+    [
+        (1, ["begin"]),
+        (2, ["begin", "one"]),
+        (3, ["begin", "one", "child"]),
+        (4, ["begin", "one", "child", "child"]),
+    ],
+)
+def test_coroutine_is_cancelled_at_an_await(at, seen):
+    """Awaits of the tasks that it starts count, in their order."""
+    found: list[str] = []
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(FaultPlan().on("task", "cancelled", at=at).run(three_awaits(found)))
+
+    assert found[: len(seen)] == seen
+    assert "child ends" not in found
+
+
+def test_coroutine_that_ends_before_is_not_cancelled():
+    """The plan then has a leftover: a sweep over all awaits ends here."""
+    plan = FaultPlan().on("task", "cancelled", at=100)
+
+    async def beside() -> tuple[str, str]:
+        other = asyncio.ensure_future(three_awaits([]))  # does not count
+        return await plan.run(three_awaits([])), await other
+
+    assert asyncio.run(beside()) == ("done", "done")
+    with pytest.raises(LeftoverFaults, match="4 requests or calls"):
+        plan.verify()
+
+
+def test_cancellation_from_outside_reaches_the_coroutine():
+    """And the loop's own tasks are made as before."""
+
+    async def scenario() -> bool:
+        ended: list[bool] = []
+
+        async def forever() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+        task = asyncio.ensure_future(FaultPlan().run(forever()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return ended == [True] and asyncio.get_running_loop().get_task_factory() is None
+
+    assert asyncio.run(scenario())
