@@ -14,9 +14,11 @@ from collections.abc import Iterator
 __all__ = ["FIX", "PACKAGE", "WHY", "leftover_explained"]
 
 PACKAGE = "environments"
+INSTALLED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), PACKAGE, "")
+"""The directory of the installed layer, which has packages of its own."""
 
 
-WHY = f"It makes its directory a regular package, which hides the installed package `{PACKAGE}`."
+WHY = "It makes its directory a regular package, which hides the installed one of that name."
 FIX = (
     f"Delete the file: `{PACKAGE}` is a namespace package, so your modules and the installed ones are then found side by side."
 )
@@ -38,14 +40,16 @@ class _LastFinder:
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         del path, target
-        package, _, module = name.partition(".")
-        init_file = getattr(sys.modules.get(PACKAGE), "__file__", None)
-        if package == PACKAGE and module and init_file and _is_elsewhere(module.partition(".")[0]):
+        package, _, _ = name.rpartition(".")
+        if package.partition(".")[0] != PACKAGE:
+            return
+        init_file = getattr(sys.modules.get(package), "__file__", None)
+        if init_file and not init_file.startswith(INSTALLED) and _is_elsewhere(name):
             # not with name=name: `from environments import X` would replace the error by its own
             raise ModuleNotFoundError(f"{name} cannot be imported because of {init_file}. {WHY} {FIX}", name=PACKAGE)
 
 
-def _is_elsewhere(module: str) -> bool:
-    """Return whether another directory on the path has the module."""
-    places = (os.path.join(entry, PACKAGE, module) for entry in sys.path)
+def _is_elsewhere(name: str) -> bool:
+    """Return whether a directory on the path has the module."""
+    places = (os.path.join(entry, *name.split(".")) for entry in sys.path)
     return any(os.path.isfile(f"{place}.py") or os.path.isdir(place) for place in places)

@@ -59,6 +59,44 @@ def test_rollout_has_the_result_and_the_open_sandbox(make_env, cleaned):
     assert (reward, inside, after, cleaned) == (2.0, (True, []), None, [rollout.task_id])
 
 
+def test_the_sandbox_is_prepared_before_the_agent_starts(make_env, cleaned):
+    """In the sandbox of that run, each time; the files are there for the agent and the reward."""
+
+    class Prepared(Env):
+        async def prepare_sandbox(self, item: Any, ctx: Any) -> None:
+            ctx.write_file("a.txt", item * 3)
+
+    async def act() -> Any:
+        env = make_env(Prepared, enabled_toolsets=["file"], script=[call("read_file", path="a.txt"), say("ok")])
+        rewards = []
+        for item in ("x", "yy"):
+            async with env.agent_rollout(item) as rollout:
+                rewards.append(await env.compute_reward(item, rollout.result, rollout.ctx))
+                assert f"1|{item * 3}" in rollout.result.messages[2]["content"]
+        return rewards
+
+    assert asyncio.run(act()) == [3.0, 6.0]
+    assert len(set(cleaned)) == 2
+
+
+def test_a_sandbox_that_cannot_be_prepared_fails_the_rollout(make_env, cleaned):
+    """The model is not asked, nothing is scored, and the sandbox is released in each attempt."""
+
+    class Unprepared(Env):
+        async def prepare_sandbox(self, item: Any, ctx: Any) -> None:
+            ctx.write_file("a.txt", "1")
+            raise LookupError("no image")
+
+    async def act() -> Any:
+        env = make_env(Unprepared, enabled_toolsets=["file"], server="http://127.0.0.1:9/v1", rollout_retries=1)
+        with pytest.raises(LookupError, match="no image"):
+            await env.collect_trajectory("x")
+        return env
+
+    env = asyncio.run(act())
+    assert (env._counts["train/rollouts_environment_failed"], len(set(cleaned))) == (2, 2)
+
+
 LATER = {
     "terminal": lambda ctx, path: ctx.terminal("true"),
     "a long command": lambda ctx, path: ctx.terminal("true", timeout=100_000),

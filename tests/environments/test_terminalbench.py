@@ -242,6 +242,7 @@ def test_every_sample_task_is_passed_by_its_solution_and_not_without(make_env: A
         "eval/passed_tasks": 3,
         "eval/errors": 0,
         "eval/timeouts": 0,
+        "eval/sample_tasks": 3,
         "eval/pass_rate": 1.0,
         "eval/pass_rate_system-administration": 1.0,
         "eval/pass_rate_data-processing": 1.0,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
+from environments.benchmarks.tblite.tblite_env import TBLiteEvalEnv
+from pytest_hermes_env.contract.check import check_paths
 from pytest_hermes_env.contract.rules import ALL_RULES
 
 ON_TRAINING = 22
@@ -12,19 +16,21 @@ ELSEWHERE = 5
 """Rules that do not apply to this class: it calls no judge, opens no ToolContext, and has no ``wandb_log``."""
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "environments.benchmarks.terminalbench_2.terminalbench2_env:TerminalBench2EvalEnv",
-        "environments.benchmarks.tblite.tblite_env:TBLiteEvalEnv",
-    ],
-)
-def test_every_rule_about_evaluations_is_exercised_and_passes(pytester: pytest.Pytester, target: str) -> None:
+def test_every_rule_about_evaluations_is_exercised_and_passes(pytester: pytest.Pytester) -> None:
     """With its declared cases, whose tests run in a real shell."""
     flags = ("-W", "error", "-p", "no:cacheprovider", "--hermes-strict")
+    target = "environments.benchmarks.terminalbench_2.terminalbench2_env:TerminalBench2EvalEnv"
 
     result = pytester.runpytest_subprocess(*flags, "--hermes-env", target)
 
     skipped = ON_TRAINING + ELSEWHERE
     result.assert_outcomes(passed=len(ALL_RULES) - skipped, skipped=skipped)
     result.stdout.fnmatch_lines(["  gold * 1 *", "  hack * 0 *"])
+
+
+def test_the_smaller_sister_is_sound_in_the_source() -> None:
+    """It has no code of its own that a run would try."""
+    report = check_paths([str(sys.modules[TBLiteEvalEnv.__module__].__file__)])
+
+    (ledger,) = report.ledgers
+    assert (ledger.subject.endswith("TBLiteEvalEnv"), report.findings, report.problems) == (True, (), ())

@@ -77,6 +77,30 @@ def test_the_plugin_names_the_file_where_an_import_fails(project: Path, imported
     assert finished.returncode == 2
 
 
+def test_the_plugin_names_the_file_of_a_package_inside(project: Path) -> None:
+    """The former folder of benchmarks had one, too."""
+    folder = project / "environments"
+    (folder / "__init__.py").unlink()
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").touch()
+    module = "environments.benchmarks.tblite.tblite_env"
+    (project / "test_bench.py").write_text(f"import {module}\ndef test_nothing():\n    pass\n")
+
+    finished = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_bench.py")
+
+    assert f"environments.benchmarks.tblite cannot be imported because of {folder}/benchmarks/__init__.py. " in finished.stdout
+
+
+def test_a_module_that_exists_nowhere_is_pythons_own_error(project: Path) -> None:
+    """The leftover file is not its cause."""
+    (project / "test_typo.py").write_text("import environments.no_such_env\n")
+
+    finished = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_typo.py")
+
+    assert "No module named 'environments.no_such_env'" in finished.stdout
+    assert "because of" not in finished.stdout
+
+
 def test_a_target_of_a_contract_run_names_the_file(project: Path) -> None:
     """It is a usage error, without frames of the plugin."""
     finished = run(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hermes-env", "environments/greet_env.py")

@@ -194,7 +194,11 @@ class TerminalBench2EvalEnv(HermesAgentBaseEnv):
             done |= {sample["task_name"]: sample for sample in samples}
         samples = [done[task["task_name"]] for task in self.eval_items]
         end_time = time.time()
-        metrics = {**benchmark_metrics(samples), "eval/evaluation_time_seconds": end_time - start_time}
+        metrics = {
+            **benchmark_metrics(samples),
+            "eval/sample_tasks": sum(task in sample_tasks() for task in self.eval_items),
+            "eval/evaluation_time_seconds": end_time - start_time,
+        }
         logger.info("Evaluated %d tasks: %s", len(samples), metrics)
         generation = {"temperature": self.config.agent_temperature, "max_new_tokens": self.config.max_token_length}
         await self.evaluate_log(
