@@ -8,13 +8,14 @@ Source: bash 5.2, and hermes-agent 0.19, tools/environments/base.py, for the sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from pytest_hermes_env.errors import NotKnown, UnknownCommand
 from pytest_hermes_env.sandbox.bash.commands.disk import Disk
 from pytest_hermes_env.sandbox.bash.parser import parse
 from pytest_hermes_env.sandbox.bash.runner import Answer, Knows, Runner
-from pytest_hermes_env.sandbox.bash.state import LOCALES, Ended, Sink, Source, State, Streams
+from pytest_hermes_env.sandbox.bash.state import LOCALES, Clock, Ended, Sink, Source, State, Streams, TimeOver
 from pytest_hermes_env.sandbox.bash.words import COMPUTED
 from pytest_hermes_env.sandbox.files import Files
 from pytest_hermes_env.sandbox.node import HOME
@@ -70,22 +71,22 @@ class Shell:
         other._variables = dict(self._variables)
         return other
 
-    def run(self, command: str, *, stdin: bytes = b"") -> Outcome:
-        """Run a line, or several.
+    def run(self, command: str, *, stdin: bytes = b"", limit_s: float = math.inf) -> Outcome:
+        """Run a line, or several, for at most ``limit_s`` seconds.
 
         Raises: an unknown command → UnknownCommand; anything else that only real bash answers exactly → NotKnown. Then the files
-        and the session are as before.
+        and the session are as before. It sleeps too long → TimeOver; then only the session is as before.
         """
         before = self.files.copy()
         try:
-            return self._run(command, stdin)
+            return self._run(command, stdin, Clock(limit_s))
         except (NotExact, RecursionError, UnknownCommand) as error:
             self.files.restore(before)
             if isinstance(error, UnknownCommand):
                 raise
             raise NotKnown(command, str(error) if isinstance(error, NotExact) else "nesting this deep") from None
 
-    def _run(self, command: str, stdin: bytes) -> Outcome:
+    def _run(self, command: str, stdin: bytes, clock: Clock) -> Outcome:
         if "\0" in command:
             raise NotExact("a null byte")
         script, simples = parse(command)
@@ -96,7 +97,7 @@ class Shell:
                 raise NotExact(f"the variable {name}")
         variables = {**self._variables, "PWD": self.cwd, "OLDPWD": self.cwd}
         prefix = None if "\n" in command else FIRST_LINE
-        state = State(cwd=self.cwd, variables=variables, exported=set(variables), prefix=prefix)
+        state = State(cwd=self.cwd, variables=variables, exported=set(variables), prefix=prefix, clock=clock)
         runner = Runner(
             Disk(self.files, self.cwd), state, answer=lambda text, words: self._asked(runner, text, words), knows=self.knows
         )
@@ -106,6 +107,8 @@ class Shell:
             code = runner.run(script, Streams(Source(stdin), terminal, terminal))
         except Ended as ended:
             code = ended.code
+        except TimeOver:
+            raise TimeOver(bytes(terminal.data)) from None
         else:
             self.cwd = state.cwd
             self._variables = {name: variables[name] for name in sorted(state.exported) if name in variables}

@@ -19,7 +19,7 @@ from pytest_hermes_env.sandbox.bash.commands.text import TEXT
 from pytest_hermes_env.sandbox.bash.commands.tree import TREE
 from pytest_hermes_env.sandbox.bash.expansion import Expander, pattern_of
 from pytest_hermes_env.sandbox.bash.parser import ASSIGNMENT
-from pytest_hermes_env.sandbox.bash.state import Ended, Sink, Source, State, Streams
+from pytest_hermes_env.sandbox.bash.state import Ended, Sink, Source, State, Streams, TimeOver
 from pytest_hermes_env.sandbox.not_exact import NotExact
 from pytest_hermes_env.sandbox.outcome import Outcome
 
@@ -170,7 +170,10 @@ class Runner:
             out = streams.out if number == last else Sink()
             complained = len(streams.error.data)
             earlier, disk.reads = disk.reads, set()
-            code = self._subshell((command,), Streams(source, out, streams.error))
+            try:
+                code = self._subshell((command,), Streams(source, out, streams.error))
+            except TimeOver:
+                raise NotExact("a pipeline whose time is over") from None
             if has_complained and not (source.is_used and _waits(command)):
                 raise NotExact("what several commands of a pipeline do at once")
             if disk.writes and (number < last or disk.writes & earlier):
@@ -323,8 +326,8 @@ class Runner:
             return answer.exit_code
         name, program = words[0], self._program(words[0])
         if name == "timeout" and len(words) > 2 and re.fullmatch(r"[1-9][0-9]*[smh]?", words[1]):  # noqa: PLR2004 - and a command
-            if words[2] in BUILTINS:
-                raise NotExact("timeout of a builtin")
+            if words[2] in BUILTINS or words[2].rpartition("/")[2] == "sleep":
+                raise NotExact(f"timeout of {words[2]}")
             self._check_path(name)
             return self._execute(words[2:], " ".join(words[2:]), streams)
         if program is None:

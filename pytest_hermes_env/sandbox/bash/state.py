@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_hermes_env.sandbox.not_exact import NotExact
 
-__all__ = ["LOCALES", "Ended", "Sink", "Source", "State", "Streams"]
+__all__ = ["LOCALES", "Clock", "Ended", "Sink", "Source", "State", "Streams", "TimeOver"]
 
 LOCALES = frozenset({"C", "POSIX", "C.UTF-8", "C.utf8", ""})
 """The locales whose order of characters is that of their bytes."""
@@ -21,6 +21,27 @@ class Ended(Exception):
         self.code = code
 
 
+class TimeOver(Exception):
+    """A line sleeps longer than it may run; ``output`` is what it wrote until then."""
+
+    def __init__(self, output: bytes = b"") -> None:
+        super().__init__()
+        self.output = output
+
+
+@dataclass
+class Clock:
+    """The seconds that a line may still run. In memory only ``sleep`` takes any."""
+
+    left_s: float
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass. Raises: the line's time is over → TimeOver."""
+        self.left_s -= seconds
+        if self.left_s <= 0:
+            raise TimeOver
+
+
 @dataclass(kw_only=True)
 class State:
     """The state of one shell; a subshell has a copy.
@@ -32,6 +53,7 @@ class State:
     variables: dict[str, str]
     exported: set[str]
     prefix: str | None
+    clock: Clock
     status: int = 0
 
     def copy(self) -> State:

@@ -91,7 +91,6 @@ def page_of(data: bytes, offset: int, limit: int) -> dict[str, Any]:
     text = shown.decode(errors="replace")
     content = numbered(text.removeprefix("\ufeff") if offset == 1 else text, offset)
     result: dict[str, Any] = {
-        **EMPTY,
         "content": content,
         "total_lines": total,
         "file_size": len(data),
@@ -99,6 +98,7 @@ def page_of(data: bytes, offset: int, limit: int) -> dict[str, Any]:
     }
     if total > end:
         result["hint"] = f"Use offset={end + 1} to continue reading (showing {offset}-{end} of {total} lines)"
+    result |= {"is_binary": False, "is_image": False}  # in hermes' order, which a model sees
     return _within_budget(result, offset, limit)
 
 

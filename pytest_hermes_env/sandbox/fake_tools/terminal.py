@@ -5,6 +5,7 @@ Source: hermes-agent 0.19, tools/terminal_tool.py and tools/environments/base.py
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from pytest_hermes_env.errors import HermesEnvError, NotKnown, UnknownCommand, shorten
 from pytest_hermes_env.sandbox.answers import Answer, CommandCall, Scripted, Scripts, called, shell_words
+from pytest_hermes_env.sandbox.bash.state import TimeOver
 from pytest_hermes_env.sandbox.fake_tools import rules
 from pytest_hermes_env.sandbox.fake_tools.arguments import integer
 from pytest_hermes_env.sandbox.fake_tools.machine_state import MachineState
@@ -117,6 +119,8 @@ class Terminal:
         command, background = arguments.get("command"), bool(arguments.get("background", False))
         if not isinstance(command, str):
             return _refused(f"Invalid command: expected string, got {type(command).__name__}", "error")
+        if "\0" in command:
+            return {"output": "", "exit_code": -1, "error": "Command execution failed: ValueError: embedded null byte"}
         timeout = integer(arguments.get("timeout"), 0)
         most = integer(os.environ.get("TERMINAL_MAX_FOREGROUND_TIMEOUT"), 600)
         if not background and timeout > most:
@@ -235,7 +239,9 @@ class Terminal:
         run.shell.answer = lambda text, words: self._command(run, text, words)
         run.shell.knows = lambda text, words: self._is_answered(run, text, words)
         try:
-            return run.shell.run(run.line)
+            return run.shell.run(run.line, limit_s=math.inf if run.arguments.get("background") else run.limit_s)
+        except TimeOver as over:
+            raise Fault(timed_out=over.output.decode(errors="replace")) from None
         except (UnknownCommand, NotKnown) as error:
             self._scripts.restore(counts)
             run.shell = session

@@ -318,3 +318,12 @@ def test_machine_without_a_task_leaves_hermes_alone(ask, monkeypatch):
     ask(FakeSandbox({"a.py": "x"}), "read_file", path="a.py")
 
     assert memory == {}
+
+
+def test_keys_of_a_page_stand_in_hermes_order(sandbox):
+    """A model reads the result as text."""
+    sandbox.files["many"] = "x\n" * 9
+
+    text = sandbox.call("read_file", {"path": "many", "limit": 3})
+
+    assert list(json.loads(text)) == ["content", "total_lines", "file_size", "truncated", "hint", "is_binary", "is_image"]

@@ -16,6 +16,9 @@ from pytest_hermes_env.sandbox.not_exact import NotExact
 
 __all__ = ["TEXT"]
 
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+"""The units of ``sleep``."""
+
 
 def cat(process: Process) -> int:
     """Write files one after the other."""
@@ -150,9 +153,11 @@ def dirname(process: Process) -> int:
 
 
 def sleep(process: Process) -> int:
-    """Do nothing: nothing happens meanwhile."""
-    if len(process.arguments) != 1 or not re.fullmatch(r"\d{1,4}(\.\d+)?s?", process.arguments[0]):
+    """Let time pass, in which nothing happens."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)([smhd]?)", " ".join(process.arguments))
+    if not found:
         raise NotExact("this sleep")
+    process.state.clock.sleep(float(found[1]) * SECONDS[found[2]])
     return 0
 
 
