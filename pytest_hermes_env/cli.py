@@ -107,6 +107,9 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add_argument("--select", action="append", default=[], metavar="IDS", help="only these rules: HE301,HE8")
     check.add_argument("--ignore", action="append", default=[], metavar="IDS", help="not these rules: HE802")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
+    check.add_argument(
+        "--hermes-base", metavar="CLASS", default="", help="the base class of a fork's environments: AcmeEnv or acme.base:AcmeEnv"
+    )
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")
     check.add_argument("--allow-none", action="store_true", help="succeed on files without environments; for hooks")
@@ -205,6 +208,8 @@ def _check(options: argparse.Namespace) -> int:
     gc.freeze()
     if options.force_new and not options.write_baseline:
         raise UsageError("--force-new requires --write-baseline")
+    if options.hermes_base:
+        os.environ["HERMES_ENV_BASE"] = options.hermes_base
     done = check(
         options.paths,
         select=_ids(options.select),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,14 @@ from pytest_hermes_env import leftover_package
 from pytest_hermes_env.errors import BadTarget, shorten
 from pytest_hermes_env.garbage_collection import no_garbage_collection
 
-__all__ = ["Layer", "Target", "find_class", "layer_of", "service_command"]
+__all__ = ["Layer", "Target", "find_class", "layer_of", "names_of_base", "service_command"]
 
 BASE = "HermesAgentBaseEnv"
+BASE_VARIABLE = "HERMES_ENV_BASE"
+"""The variable that names the base class of a fork which calls it otherwise; ``--hermes-base`` sets it."""
+BASE_DEFINES = frozenset({"_resolve_tools_for_group", "collect_trajectory"})
+"""What a layer's base defines, whatever its name: it collects rollouts with tools, on Atropos' BaseEnv."""
+ATROPOS_ENV = "BaseEnv"
 DEFAULT_PACKAGE = "environments"
 ADVICE_LIMIT = 1_500
 """Characters of an import error that are shown; it may contain advice, such as which project file hides a module of hermes."""
@@ -45,25 +51,41 @@ class Layer:
         return self.tool_context.ToolContext  # type: ignore[no-any-return]
 
 
+def names_of_base() -> frozenset[str]:
+    """Return the names of the layer's base class: its own, and that of a fork's, as ``AcmeEnv``, ``acme.base:AcmeEnv`` or ``acme.base.AcmeEnv``."""
+    return frozenset({BASE, *os.environ.get(BASE_VARIABLE, "").replace(":", ".").split(".")[-1:]} - {""})
+
+
 def layer_of(cls: type) -> Layer:
     """Return the layer of ``cls``. Raises: ``cls`` is not a Hermes environment → BadTarget."""
     __tracebackhide__ = True
-    base = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ == BASE), None)
+    base = _base_of(cls)
     if base is None:
         raise BadTarget(_not_an_environment(cls))
-    package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
     return Layer(
         base=base,
-        agent_loop=_neighbour(package, "agent_loop"),
-        tool_context=_neighbour(package, "tool_context"),
+        agent_loop=_neighbour(base, "agent_loop", "HermesAgentLoop"),
+        tool_context=_neighbour(base, "tool_context", "ToolContext"),
     )
 
 
-def _neighbour(package: str, name: str) -> ModuleType:
+def _base_of(cls: type) -> type | None:
+    """Return the layer's base class above ``cls``: by its name, by that of ``--hermes-base``, or by what it does."""
+    names = names_of_base()
+    named = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ in names), None)
+    if named is not None or not any(ancestor.__name__ == ATROPOS_ENV for ancestor in cls.__mro__):
+        return named
+    return next((above for above in cls.__mro__[1:] if BASE_DEFINES <= vars(above).keys()), None)
+
+
+def _neighbour(base: type, name: str, member: str) -> ModuleType:
+    """Return the module of a layer that defines ``member``: beside the base, else the one that the base has it from."""
+    package = base.__module__.rpartition(".")[0] or DEFAULT_PACKAGE
     try:
         return importlib.import_module(f"{package}.{name}")
     except ModuleNotFoundError:
-        return importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
+        held = getattr(sys.modules.get(base.__module__), member, None)
+        return sys.modules.get(getattr(held, "__module__", "")) or importlib.import_module(f"{DEFAULT_PACKAGE}.{name}")
 
 
 def service_command() -> ModuleType:
@@ -140,8 +162,7 @@ def _environments(module: ModuleType) -> list[type]:
         for value in vars(module).values()
         if isinstance(value, type)
         and value.__module__ == module.__name__
-        and value.__name__ != BASE
-        and any(ancestor.__name__ == BASE for ancestor in value.__mro__)
+        and _base_of(value) not in {None, value}
     ]
     leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
     concrete = [cls for cls in own if not getattr(cls, "__abstractmethods__", None)]

@@ -45,6 +45,12 @@ FLAGS = (
         "Check an environment against the contract: package.module:Class, path/to/file.py or path/to/file.py:Class. "
         "One test item per rule; may be repeated. Without other arguments, only these items run.",
     ),
+    _value(
+        "--hermes-base",
+        "CLASS",
+        "The base class of environments in a fork of the layer that calls it otherwise: AcmeEnv or acme.base:AcmeEnv. A base that is "
+        "built like HermesAgentBaseEnv is recognised without it. Also ini hermes_base and HERMES_ENV_BASE.",
+    ),
     _switch("--hermes-strict", "Findings of severity warning fail too."),
     _choice(
         "--hermes-sandbox",
@@ -173,6 +179,7 @@ FLAGS = (
 _LIVE = ("model", "base_url", "api_key_env", "tokenizer", "max_calls", "max_tokens", "max_usd", "prices")
 
 INI_VALUES: dict[str, str] = {
+    "hermes_base": "Like --hermes-base; the flag wins.",
     "hermes_home": "Like --hermes-home; the flag wins.",
     "hermes_min_exercised": "Like --hermes-min-exercised; the flag wins.",
     "hermes_real_tools": "Like --hermes-real-tools; the flag wins.",

@@ -54,6 +54,11 @@ class StaticReport:
     problems: tuple[FileProblem, ...] = ()
     skipped: tuple[Skipped, ...] = ()
 
+    @property
+    def has_only_others(self) -> bool:
+        """Whether every environment that was found is one of Atropos without the Hermes layer: there is nothing to judge."""
+        return not self.ledgers and any(item.is_environment for item in self.skipped)
+
     @cached_property
     def findings(self) -> tuple[tuple[Rule, Finding], ...]:
         """All findings by place; one in a base that several environments share comes once."""
@@ -132,7 +137,7 @@ def check_paths(
         problems=(*(file.problem for file in checked if file.problem), *leftovers.values(), *complaints),
         skipped=tuple(item for _, _, skipped in judged for item in skipped),
     )
-    if not report.ledgers and not report.problems and not allows_none:
+    if not (report.ledgers or report.problems or report.has_only_others or allows_none):
         raise BadTarget(_nothing_found(targets, report))
     return report
 

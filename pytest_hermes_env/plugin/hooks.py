@@ -61,6 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
     home = home_of(config)
     if config.getoption("hermes_home") or config.getini("hermes_home") or has_hermes():
         home.enter()
+    if base := config.getoption("hermes_base") or config.getini("hermes_base"):
+        os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
+        config.add_cleanup(lambda: os.environ.pop("HERMES_ENV_BASE", None))
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     config.pluginmanager.register(LiveMode(config), LIVE)

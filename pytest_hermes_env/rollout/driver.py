@@ -151,7 +151,7 @@ class Collector:
             worlds = WorldRouter(resources.enter_context(opened_world(self._sandbox, self._real_tools)))
             resources.callback(worlds.close)
             seam = resources.enter_context(ToolSeam(worlds, record=worlds.record, turns=worlds.turns))
-            resources.enter_context(watching_layer(self._layer))
+            resources.enter_context(watching_layer(self._layer, worlds.journal_of))
             for entered in (watching_wandb, sharing_tls_context, sending_plain_requests, recording_warnings):
                 resources.enter_context(entered())
             # one builder for all families: what it changes in hermes must stay until the last family has ended

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pytest_hermes_env.layer import ATROPOS_ENV, BASE_DEFINES, names_of_base
 from pytest_hermes_env.source.functions import Function, function_of
 from pytest_hermes_env.source.layer_names import (
-    ATROPOS_ENV,
     INHERITED_METHODS,
     LAYER_ENV,
     LAYER_FILES,
@@ -96,13 +96,25 @@ class ClassSource:
         found: list[ClassSource | External] = []
         for base in self.node.bases:
             target = resolve(self.module, base)
-            if isinstance(target, ClassSource) and target.name == LAYER_ENV:
+            if isinstance(target, ClassSource) and target.is_layer_base:
                 found.append(External(dotted=f"{target.path}.{LAYER_ENV}"))
+            elif isinstance(target, External) and target.last in names_of_base():
+                found.append(External(dotted=f"{target.dotted.rpartition('.')[0]}.{LAYER_ENV}".lstrip(".")))
             elif isinstance(target, (ClassSource, External)):
                 found.append(target)
             else:
                 found.append(External(dotted=f"<{ast.unparse(base)}>"))
         return tuple(found)
+
+    @cached_property
+    def is_layer_base(self) -> bool:
+        """Whether it is the layer's base class, under whatever name: it collects rollouts with tools, on Atropos' BaseEnv."""
+        if self.name in names_of_base():
+            return True
+        if not BASE_DEFINES <= self.own_methods.keys():
+            return False
+        bases = (resolve(self.module, base) for base in self.node.bases)  # not self.bases: a class may inherit from itself
+        return any(isinstance(base, External) and base.last == ATROPOS_ENV for base in bases)
 
     @cached_property
     def mro(self) -> tuple[ClassSource | External, ...]:
@@ -120,8 +132,8 @@ class ClassSource:
         return tuple(item for item in self.mro if isinstance(item, External))
 
     def is_subclass_of(self, name: str) -> bool:
-        """Return whether this is the class ``name``, or inherits from an unread class of that name."""
-        return self.name == name or any(item.last == name for item in self.external)
+        """Return whether this is the class ``name``, or inherits from a class of that name."""
+        return any((item.last if isinstance(item, External) else item.name) == name for item in self.mro)
 
     @cached_property
     def modules(self) -> tuple[Module, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_hermes_env.source.classes import ClassKind, ClassSource, class_of
-from pytest_hermes_env.source.layer_names import LAYER_ENV, LAYER_RUNS, REQUIRED_METHODS
+from pytest_hermes_env.source.layer_names import LAYER_RUNS, REQUIRED_METHODS
 from pytest_hermes_env.source.modules import FileProblem, Module, SourceTree
 from pytest_hermes_env.source.syntax import flat_statements
 
@@ -120,7 +120,7 @@ def classes_in(module: Module) -> Iterator[ClassSource]:
 
 
 def _reason_to_skip(source: ClassSource) -> tuple[str, bool]:
-    if source.name == LAYER_ENV:
+    if source.is_layer_base:
         return "the base class of the layer itself", False
     if source.class_kind is ClassKind.HERMES:
         return "", False

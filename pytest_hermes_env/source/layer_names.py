@@ -5,16 +5,17 @@ The layer and Atropos are recognised by name and never parsed: source must be re
 
 from __future__ import annotations
 
-LAYER_ENV = "HermesAgentBaseEnv"
+from pytest_hermes_env.layer import BASE
+
+LAYER_ENV = BASE
 LAYER_LOOP = "HermesAgentLoop"
 LAYER_CONTEXT = "ToolContext"
 LAYER_RESULT = "AgentResult"
 LAYER_NAMES = frozenset({LAYER_ENV, LAYER_LOOP, LAYER_CONTEXT, LAYER_RESULT, "HermesAgentEnvConfig", "ToolError"})
 
+
 LAYER_PACKAGE = "environments"
 LAYER_FILES = frozenset({"hermes_base_env", "agent_loop", "tool_context"})
-
-ATROPOS_ENV = "BaseEnv"
 
 REQUIRED_METHODS = ("setup", "get_next_item", "format_prompt", "compute_reward", "evaluate")
 

@@ -153,7 +153,7 @@ def _ledger_lines(ledger: Ledger) -> list[str]:
 def _last_line(report: StaticReport, *, is_strict: bool, has_colour: bool) -> str:
     found = len(report.findings) + len(report.problems)
     undecided = sum(ledger.counts.get("undecided", 0) for ledger in report.ledgers)
-    parts = [_counted(found, "finding") if found else "no findings"]
+    parts = [_counted(found, "finding") if found else "nothing to judge" if report.has_only_others else "no findings"]
     if undecided:
         parts.append(f"{undecided} undecided")
     vacuous = sum(ledger.is_vacuous for ledger in report.ledgers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_hermes_env.layer import Layer
@@ -28,13 +28,14 @@ __all__ = ["watching_layer"]
 
 
 @contextlib.contextmanager
-def watching_layer(layer: Layer) -> Iterator[None]:
-    """Record every ToolContext and every loop of the layer while the context lasts."""
+def watching_layer(layer: Layer, begun: Callable[[str], object] = lambda _: None) -> Iterator[None]:
+    """Record every ToolContext and every loop of the layer while the context lasts. ``begun`` is called with the task id of each."""
 
     def opened(real: Any, context: Any, task_id: str, *args: Any, **kwargs: Any) -> None:
         real(context, task_id, *args, **kwargs)
         journal = current_journal.get()
         if journal is not None:
+            begun(str(task_id))
             context._hermes_env_number = number = journal.next_number()  # noqa: SLF001 - the kit's own mark
             by_layer, place = called_by_layer(layer), outside_place(layer)
             journal.add(ContextOpened(number=number, task_id=str(task_id), by_layer=by_layer, place=place))
@@ -44,6 +45,7 @@ def watching_layer(layer: Layer) -> Iterator[None]:
         if journal is None:
             return await real(loop, *args, **kwargs)
         messages = kwargs.get("messages", args[0] if args else ())
+        begun(str(getattr(loop, "task_id", "")))
         journal.add(_started(loop, messages, layer))
         with _recorded_end(journal, str(getattr(loop, "task_id", ""))) as results:
             results.append(await real(loop, *args, **kwargs))

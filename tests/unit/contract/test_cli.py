@@ -233,11 +233,10 @@ def test_a_run_that_exercises_nothing_fails(capsys):
             f"{', '.join(rule.id for rule in ALL_RULES)}.",
         ),
         (
-            ["check", "plain.py"],
-            "no Hermes environment in plain.py (1 Python file read)\n"
+            ["check", "rows.py"],
+            "no Hermes environment in rows.py (1 Python file read)\n"
             "  looked for  classes derived from HermesAgentBaseEnv\n"
-            "  seen        Row, Plain (not a Hermes environment (it leads to Atropos' BaseEnv without "
-            "HermesAgentBaseEnv): not judged)\n"
+            "  seen        Row\n"
             "  fix         name the file that defines the environment, or its directory",
         ),
         (
@@ -255,11 +254,27 @@ def test_a_run_that_exercises_nothing_fails(capsys):
 def test_wrong_use_is_told_and_leaves_with_2(capsys, tmp_path, words, complaint):
     (tmp_path / "empty").mkdir()
     (tmp_path / "note.txt").touch()
+    (tmp_path / "rows.py").write_text("class Row: ...\n", encoding="utf-8")
     (tmp_path / "plain.py").write_text(
         "from atroposlib.envs.base import BaseEnv\nclass Row: ...\nclass Plain(BaseEnv): ...\n", encoding="utf-8"
     )
 
     assert run(capsys, *words) == (2, "", f"hermes-env: error: {complaint}\n")
+
+
+def test_a_directory_of_plain_atropos_environments_has_nothing_to_judge(capsys, tmp_path):
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "one.py").write_text(
+        "from atroposlib.envs.base import BaseEnv\nclass Plain(BaseEnv): ...\n", encoding="utf-8"
+    )
+
+    assert run(capsys, "check", "plain") == (
+        0,
+        "plain/one.py:2: Plain: not a Hermes environment (it leads to Atropos' BaseEnv without HermesAgentBaseEnv): not judged\n"
+        "\n"
+        "1 file, 0 environments: nothing to judge\n",
+        "",
+    )
 
 
 def test_explain_shows_the_whole_rule(capsys):
