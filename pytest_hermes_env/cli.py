@@ -108,7 +108,10 @@ def _parser(command: str) -> argparse.ArgumentParser:
     check.add_argument("--ignore", action="append", default=[], metavar="IDS", help="not these rules: HE802")
     check.add_argument("--strict", action="store_true", help="warnings fail too")
     check.add_argument(
-        "--hermes-base", metavar="CLASS", default="", help="the base class of a fork's environments: AcmeEnv or acme.base:AcmeEnv"
+        "--hermes-base",
+        metavar="CLASS",
+        default="",
+        help="the base class of a fork's environments: AcmeEnv or acme.base:AcmeEnv",
     )
     check.add_argument("--format", choices=FORMATS, default="text", help="text (default), json, github or sarif")
     check.add_argument("--output", metavar="FILE", default="", help="write the report to a file instead of the terminal")

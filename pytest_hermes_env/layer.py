@@ -75,7 +75,7 @@ def _base_of(cls: type) -> type | None:
     named = next((ancestor for ancestor in cls.__mro__ if ancestor.__name__ in names), None)
     if named is not None or not any(ancestor.__name__ == ATROPOS_ENV for ancestor in cls.__mro__):
         return named
-    return next((above for above in cls.__mro__[1:] if BASE_DEFINES <= vars(above).keys()), None)
+    return next((above for above in cls.__mro__[1:] if vars(above).keys() >= BASE_DEFINES), None)
 
 
 def _neighbour(base: type, name: str, member: str) -> ModuleType:
@@ -160,9 +160,7 @@ def _environments(module: ModuleType) -> list[type]:
     own = [
         value
         for value in vars(module).values()
-        if isinstance(value, type)
-        and value.__module__ == module.__name__
-        and _base_of(value) not in {None, value}
+        if isinstance(value, type) and value.__module__ == module.__name__ and _base_of(value) not in {None, value}
     ]
     leaves = [cls for cls in own if not any(other is not cls and issubclass(other, cls) for other in own)]
     concrete = [cls for cls in own if not getattr(cls, "__abstractmethods__", None)]

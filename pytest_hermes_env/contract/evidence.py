@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pytest_hermes_env.rollout.collection import Collection
 
-__all__ = ["Evidence", "finding_in"]
+__all__ = ["Evidence", "finding_in", "place_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class Evidence:
 
     def at_class(self) -> tuple[str, int]:
         """Return path and line of the class statement."""
-        return _place_of(self.env_class)
+        return place_of(self.env_class)
 
     def at_method(self, *methods: str) -> tuple[str, int]:
         """Return path and line of the first of these methods that the environment defines, else of the class."""
@@ -195,7 +195,7 @@ class Evidence:
             function = vars(owner).get(method) if owner is not None else None
             function = getattr(function, "__func__", function)
             if callable(function):
-                path, line = _place_of(inspect.unwrap(function))
+                path, line = place_of(inspect.unwrap(function))
                 if path:
                     return path, line
         return self.at_class()
@@ -221,7 +221,8 @@ def finding_in(scenario: str, place: Place, message: str, seen: str = "") -> Fin
     return Finding(message=message, path=place.path, line=place.line, seen=seen, scenario=scenario)
 
 
-def _place_of(thing: object) -> tuple[str, int]:
+def place_of(thing: object) -> tuple[str, int]:
+    """Return path and line of a class or function, without its decorators; empty where there is no source."""
     try:
         path = inspect.getsourcefile(thing)  # type: ignore[arg-type]
         lines, first = inspect.getsourcelines(thing)  # type: ignore[arg-type]

@@ -111,7 +111,7 @@ class ClassSource:
         """Whether it is the layer's base class, under whatever name: it collects rollouts with tools, on Atropos' BaseEnv."""
         if self.name in names_of_base():
             return True
-        if not BASE_DEFINES <= self.own_methods.keys():
+        if not self.own_methods.keys() >= BASE_DEFINES:
             return False
         bases = (resolve(self.module, base) for base in self.node.bases)  # not self.bases: a class may inherit from itself
         return any(isinstance(base, External) and base.last == ATROPOS_ENV for base in bases)

@@ -23,17 +23,19 @@ Source: `environments.hermes_base_env`, `agent_rollout`; `environments.tool_cont
 from __future__ import annotations
 
 import ast
+import linecache
 import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.evidence import Evidence, finding_in
+from pytest_hermes_env.contract.evidence import Evidence, finding_in, place_of
 from pytest_hermes_env.contract.rollout_blocks import Doubt, check_rollout, rollouts_of
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Verdict, one_per_place
-from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted
+from pytest_hermes_env.rollout.journal import Cleaned, ContextOpened, LoopStarted, Place
 from pytest_hermes_env.rollout.scenario_names import CASES
 from pytest_hermes_env.source import (
+    LAYER_AGENT_ROLLOUT,
     LAYER_CONTEXT,
     LAYER_LOOP,
     Access,
@@ -365,12 +367,7 @@ def dynamic(evidence: Evidence) -> Verdict:
         loops = [event for event in scenario.of(LoopStarted) if not event.by_layer]
         opened += len(contexts) + len(loops)
         findings += [
-            evidence.recorded_finding(
-                "the sandbox of the agent_rollout entered here was never released",
-                event.place,
-                "evaluate",
-                scenario=scenario.name,
-            )
+            _of_the_layer(evidence, event.place, scenario.name)
             for event in scenario.of(ContextOpened)
             if event.by_layer and event.number not in cleaned
         ]
@@ -390,6 +387,18 @@ def dynamic(evidence: Evidence) -> Verdict:
             "the class opens no ToolContext and no agent loop of its own; the layer releases what it opens"
         )
     return Verdict.of(one_per_place(findings), f"{opened} sandboxes of the class's own code were each released once")
+
+
+def _of_the_layer(evidence: Evidence, place: Place, scenario: str) -> Finding:
+    """Return the finding of a sandbox that the layer opened: at the class's agent_rollout, else at the base, whose fault it is."""
+    base = evidence.layer_base
+    is_ours = base.__module__.startswith("environments.")  # it releases what it opens: somebody else keeps the block open
+    if is_ours or LAYER_AGENT_ROLLOUT in linecache.getline(place.path, place.line):
+        message = "the sandbox of the agent_rollout entered here was never released"
+        return evidence.recorded_finding(message, place, "evaluate", scenario=scenario)
+    message = f"{base.__name__}, the base of the class, opens the sandbox of a rollout and never releases it"
+    path, line = place_of(base)
+    return Finding(message=message, path=path, line=line, scenario=scenario)
 
 
 def _times(count: int) -> str:
