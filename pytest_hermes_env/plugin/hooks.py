@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import os
 import warnings
@@ -63,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
         home.enter()
     if base := config.getoption("hermes_base") or config.getini("hermes_base"):
         os.environ["HERMES_ENV_BASE"] = base  # the source is read, and a second process is started, where there is no config
-        config.add_cleanup(lambda: os.environ.pop("HERMES_ENV_BASE", None))
+        config.add_cleanup(functools.partial(os.environ.__delitem__, "HERMES_ENV_BASE"))
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     config.pluginmanager.register(LiveMode(config), LIVE)
