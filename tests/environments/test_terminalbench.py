@@ -184,6 +184,8 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int
         [member("a/../../out", size=1)],
         [member("out", tarfile.SYMTYPE, "..")],
         [member("out", tarfile.SYMTYPE, "/etc")],
+        [member("a/out", tarfile.SYMTYPE, "../b")],
+        [member("a", tarfile.SYMTYPE, "b/.."), member("b", tarfile.DIRTYPE)],
         [member("a", tarfile.SYMTYPE, ".."), member("a/out", size=1)],
         [member("out", tarfile.LNKTYPE, "../secret")],
         [member("out", tarfile.CHRTYPE)],

@@ -20,10 +20,13 @@ class ArchiveError(ValueError):
 
 
 def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
-    """Unpack an archive into ``directory``: plain files, directories, and links that stay inside it.
+    """Unpack an archive into ``directory``: plain files, directories, and links downwards.
 
-    Raises: ArchiveError for an archive that cannot be read, for members that would land outside, devices, more than `MAX_MEMBERS`
-    members, or files of more than ``max_bytes`` together.
+    A path or link that goes up is refused even if it would stay inside: tarfile's own filter was led out by chains of such links
+    (CVE-2025-4517, fixed in Python 3.12.11 and 3.13.4), and links that only go down lead nowhere else.
+
+    Raises: ArchiveError for an archive that cannot be read, for a member that goes up, devices, more than `MAX_MEMBERS` members, or
+    files of more than ``max_bytes`` together.
     """
     try:
         data = base64.b64decode(text, validate=True)
@@ -33,6 +36,10 @@ def unpack(text: str, directory: Path, *, max_bytes: int = MAX_BYTES) -> None:
                 size += member.size
                 if size > max_bytes or number > MAX_MEMBERS:
                     raise ArchiveError(f"the archive holds more than {max_bytes:,} bytes or {MAX_MEMBERS:,} members")
+                if any(".." in path.split("/") for path in (member.name, member.linkname)):
+                    raise ArchiveError(
+                        f"the archive holds a path that goes up: {member.name[:200]} {member.linkname[:200]}".rstrip()
+                    )
                 archive.extract(member, directory, filter="data")
     except (binascii.Error, tarfile.TarError, EOFError, OSError) as error:
         raise ArchiveError(f"the archive cannot be unpacked: {type(error).__name__}: {error}") from error
