@@ -147,7 +147,8 @@ class AgenticOPDEnv(HermesSweEnv):
             self.opd_counts["opd/judge_errors"] += 1
             logger.warning("The judges of a rollout failed: it has no hints", exc_info=True)
             return {}
-        return majority_hints([message_text(choice.message.content) for choice in answer.choices])
+        texts = [message_text(choice.message.content) for choice in answer.choices]
+        return majority_hints(texts, votes=config.prm_votes)
 
     async def _taught(self, group: ScoredDataGroup, row: int, request: str, hints: dict[tuple[int, int], str]) -> Distribution:
         """Return the distributions for a row: the model's own, and the teacher's in the turns with a hint."""

@@ -69,11 +69,14 @@ def _cut(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else f"{text[:half]}\n[...]\n{text[len(text) - half :]}"
 
 
-def majority_hints(answers: Sequence[str]) -> dict[int, str]:
-    """Return the hints by the numbers of their turns: the longest one, if more than half of the judges gave one for the turn."""
+def majority_hints(answers: Sequence[str], *, votes: int) -> dict[int, str]:
+    """Return the hints by the numbers of their turns: the longest one, if more than half of ``votes`` judges gave one for the turn.
+
+    A judge whose answer is missing, because a server ignores ``n``, gave none.
+    """
     given: dict[int, list[str]] = defaultdict(list)
     for answer in answers:
         for number, hint in {int(number): hint.strip() for number, hint in _HINT.findall(answer)}.items():
             if len(hint) >= SHORTEST_HINT:
                 given[number].append(hint)
-    return {number: max(hints, key=len) for number, hints in given.items() if 2 * len(hints) > len(answers)}
+    return {number: max(hints, key=len) for number, hints in given.items() if 2 * len(hints) > votes}

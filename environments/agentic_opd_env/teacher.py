@@ -50,12 +50,16 @@ def sampled_spans(masks: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def hinted_prompt(tokenizer: Any, prompt: Sequence[int], request: str, hint: str) -> list[int] | None:
-    """Return a prompt with ``hint`` after the user's ``request``; all else stays as it was sampled. None if the request is not in it."""
+    """Return a prompt with ``hint`` after the user's ``request``; all else stays as it was sampled. None if the request is not in it.
+
+    The request is where its text comes first: later it would be quoted by the model or a tool.
+    """
     text = tokenizer.decode(prompt, skip_special_tokens=False)
-    before, found, after = text.rpartition(request.strip())
-    if not found or not request.strip():
+    request = request.strip()
+    if not request or request not in text:
         return None
-    ids: list[int] = tokenizer.encode(f"{before}{found}\n\n[hint]\n{hint}{after}", add_special_tokens=False)
+    before, _, after = text.partition(request)
+    ids: list[int] = tokenizer.encode(f"{before}{request}\n\n[hint]\n{hint}{after}", add_special_tokens=False)
     return ids
 
 

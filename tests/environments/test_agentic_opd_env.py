@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from environments.agentic_opd_env import AgenticOPDConfig, AgenticOPDEnv
 from environments.agentic_opd_env.hints import Turn, judge_messages, majority_hints, turns_of
-from environments.agentic_opd_env.teacher import TeacherError, distribution_of, sampled_spans
+from environments.agentic_opd_env.teacher import TeacherError, distribution_of, hinted_prompt, sampled_spans
 from environments.command_settings import settings_of
 from environments.hermes_swe_env.coding_items import sample_tasks
 from pytest_hermes_env.atropos.wandb_capture import capturing_wandb
@@ -154,6 +155,7 @@ OTHER = "[HINT_START 0]A longer hint, which says far more about the missing file
         ([YES, NO], {}),
         ([YES, "what?", ""], {}),
         ([], {}),
+        ([YES], {}),
         ([f"{YES} and {YES}", NO], {}),
         ([YES, f"{YES} [HINT_START 2] {HINT}\n[HINT_END]"], {0: HINT}),
         ([f"[HINT_START 2] {HINT}\n[HINT_END]", f"{YES}[HINT_START 2]{HINT}[HINT_END]"], {2: HINT}),
@@ -165,7 +167,7 @@ OTHER = "[HINT_START 0]A longer hint, which says far more about the missing file
 )
 def test_a_hint_needs_more_than_half_of_the_judges(answers: list[str], expected: dict[int, str]) -> None:
     """For its own turn, once for each judge; of several hints, the longest says most."""
-    assert majority_hints(answers) == expected
+    assert majority_hints(answers, votes=max(len(answers), 2)) == expected
 
 
 # ---------------------------------------------------------------------- the teacher
@@ -241,6 +243,19 @@ def test_the_teacher_reads_the_hint_after_the_request_and_then_the_students_toke
     assert plain == group["tokens"][0]
     assert env.tokenizer.decode(taught) == env.tokenizer.decode(plain[:stop]).replace(request, f"{request}\n\n[hint]\n{HINT}")
     assert taught[len(taught) - (stop - start) :] == plain[start:stop]
+
+
+def test_a_hint_goes_after_the_request_and_not_where_it_is_quoted() -> None:
+    """A tool may print the task again. None where the request is not in the prompt."""
+    letters = SimpleNamespace(
+        decode=lambda ids, **_options: "".join(map(chr, ids)), encode=lambda text, **_options: [ord(letter) for letter in text]
+    )
+    prompt = letters.encode("<user>do it</user><tool>do it</tool>")
+
+    hinted = hinted_prompt(letters, prompt, " do it\n", "try")
+
+    assert letters.decode(hinted) == "<user>do it\n\n[hint]\ntry</user><tool>do it</tool>"
+    assert (hinted_prompt(letters, prompt, "do that", "try"), hinted_prompt(letters, prompt, " ", "try")) == (None, None)
 
 
 def test_the_group_reaches_the_trainer_with_its_distributions(make_env: Any) -> None:
