@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import glob
+import itertools
 import os
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tools.process_registry import process_registry
 from environments import isolation
 from environments.hermes_base_env import HermesAgentBaseEnv
 from environments.tool_context import ToolContext
+from pytest_hermes_env import FaultPlan
 from pytest_hermes_env.inference import call, say
 
 POOL_THREADS = ("hermes-tool", "asyncio_", "hermes-lsp-loop", "Thread-")
@@ -76,7 +78,8 @@ def held() -> dict[str, Any]:
         "sessions": set(terminal_tool._active_environments),
         "working directories": set(terminal_tool._session_cwd),
         "running": set(process_registry._running),
-        "ours": (dict(isolation._directories), dict(isolation._storage)),
+        "ours": [dict(isolation._directories), dict(isolation._storage), set(isolation._open), set(isolation._claims)],
+        "calls": [dict(isolation._calls), set(isolation._closing)],
         "directories": set(glob.glob("/tmp/hermes-*")) - set(glob.glob("/tmp/hermes-results")),
         "processes": sleeping(),
         "threads": threads - {"MainThread"},
@@ -270,3 +273,36 @@ def test_long_results_are_removed_with_the_rollout(make_env, tmp_path, closed):
     path = text.split("Full output saved to: ")[1].split("\n")[0]
     assert not Path(path).exists()
     assert not Path(path).parent.parent.exists()
+
+
+async def cancelled_at(env: Any, at: int) -> tuple[Any, Any]:
+    """Run a group that is cancelled at an await; return the cancellation or the group, and what is left of its tasks."""
+    env.in_reward = asyncio.Event()
+    plan = FaultPlan().on("task", "cancelled", at=at)
+    try:
+        outcome: Any = await plan.run(env.collect_trajectories("success"))
+    except asyncio.CancelledError as error:
+        outcome = error
+    await asyncio.sleep(0)
+    return outcome, asyncio.all_tasks() - {asyncio.current_task()}
+
+
+@pytest.mark.hermes_allow_leftovers
+@pytest.mark.parametrize("mode", ["openai", "vllm"])
+def test_group_that_is_cancelled_at_any_await_leaves_nothing(make_env, closed, mode):
+    """No sandbox, no task, no process, no count: at each await of a group of two rollouts with real tools, up to its end."""
+    env = make_env(Env, script=WORK, server_type=mode, enabled_toolsets=["terminal", "file"])
+    before = own(held())
+
+    for at in itertools.count(1):
+        outcome, tasks = asyncio.run(cancelled_at(env, at))
+
+        assert (tasks, own(held())) == (set(), before), f"left by a cancellation at await {at}"
+        assert len(closed) == len(set(closed))
+        wrong = {name: number for name, number in env._counts.items() if name != "train/rollouts_finished"}
+        assert (wrong, env._reward_errors, env._tool_error_buffer) == ({}, 0, [])
+        if not isinstance(outcome, asyncio.CancelledError):
+            break
+
+    assert at > 20
+    assert outcome[0]["scores"] == [1.0, 1.0]
