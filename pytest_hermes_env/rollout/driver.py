@@ -36,7 +36,7 @@ from pytest_hermes_env.rollout.scenarios.family import Family
 from pytest_hermes_env.rollout.server_kind import CHAT
 from pytest_hermes_env.rollout.stage import Stage
 from pytest_hermes_env.rollout.tool_backend import WorldRouter, describe, new_world_like, opened_world
-from pytest_hermes_env.rollout.training_stub import why_nothing_is_trained
+from pytest_hermes_env.rollout.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 from pytest_hermes_env.rollout.unavailable import Cause, Unavailable
 from pytest_hermes_env.rollout.watchers.call_site import EnvironmentCode
 from pytest_hermes_env.rollout.watchers.environment import watching_environment
@@ -225,6 +225,7 @@ class Collector:
                 raise _CannotBuild(described(error)) from error
             resources.enter_context(watching_environment(env, self._layer))
             self._group_size = env.config.group_size
+            self._nothing_to_train = self._nothing_to_train or why_configured_to_train_nothing(env, self._layer.base)
             stage = Stage(
                 env=env,
                 mock=mock,
