@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_hermes_env.layer import Layer
 from pytest_hermes_env.rollout.scenario import Scenario
+from pytest_hermes_env.rollout.unavailable import Unavailable
 
 __all__ = ["Collection"]
 
@@ -17,6 +18,7 @@ class Collection:
 
     ``config_init`` is what that method returned, or the error that it raised; ``world`` says what answered the tools.
     ``server_type`` is "openai" in chat mode, "vllm" or "sglang" in token mode. ``group_size`` is that of the configuration.
+    ``fails_beside_another`` is why a set-up failed while other instances of the class were alive, and not later, alone.
     ``nothing_to_train`` is why the class is an evaluation by its own code; empty for a class that is meant to train.
     """
 
@@ -29,6 +31,7 @@ class Collection:
     server_type: str = "openai"
     group_size: int = 0
     nothing_to_train: str = ""
+    fails_beside_another: Unavailable | None = None
 
     @property
     def has_tokens(self) -> bool:

@@ -127,6 +127,7 @@ class Collector:
             server_type=self._server_type,
             group_size=self._group_size,
             nothing_to_train=self._nothing_to_train,
+            fails_beside_another=self._gate.beside,
         )
 
     async def _call_config_init(self) -> None:
@@ -157,18 +158,31 @@ class Collector:
             # one builder for all families: what it changes in hermes must stay until the last family has ended
             builder = resources.enter_context(contextlib.closing(EnvironmentBuilder(seam=lambda: seam)))
             play = functools.partial(self._play_family, builder=builder, worlds=worlds)
-            await asyncio.gather(*(play(family, needed) for family, needed in families.items() if not family.is_alone))
+            together = {family: needed for family, needed in families.items() if not family.is_alone}
+            crowded = await asyncio.gather(*(play(family, needed) for family, needed in together.items()))
             for family, needed in families.items():
                 if family.is_alone:
-                    await play(family, needed)
+                    await play(family, needed, is_last_try=True)
+            for (family, needed), is_crowded in zip(together.items(), crowded, strict=True):
+                if is_crowded:  # alone it may work: a port or a file that only one instance can have
+                    await play(family, needed, is_last_try=True)
             self._not_found += worlds.not_found
             self._refused += worlds.refused
             self._world = describe(worlds, self._not_found, self._refused)
 
     async def _play_family(
-        self, family: Family, needed: frozenset[str], *, builder: EnvironmentBuilder, worlds: WorldRouter
-    ) -> None:
-        """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens."""
+        self,
+        family: Family,
+        needed: frozenset[str],
+        *,
+        builder: EnvironmentBuilder,
+        worlds: WorldRouter,
+        is_last_try: bool = False,
+    ) -> bool:
+        """Play one family on its own stage, and keep a record of each scenario that is needed, whatever happens.
+
+        Return whether nothing was kept, because the set-up failed beside other instances and another try may succeed.
+        """
         played: dict[str, Scenario] = {}
         reason = self._gate.reason or Unavailable(Cause.EARLIER_FAILURE)
         try:
@@ -177,6 +191,9 @@ class Collector:
                     played = stage.scenarios
                     await family.play(stage)
                     await stage.close()
+                if stage.is_crowded and not is_last_try:
+                    self._gate.beside = next(item.unavailable for item in played.values() if item.unavailable)
+                    return True
         except _CannotBuild as failure:
             cause = failure.__cause__ or failure
             self._gate.reason = reason = Unavailable(Cause.CANNOT_BUILD, str(failure), self._environment_code.raised_at(cause))
@@ -186,6 +203,7 @@ class Collector:
             reason = Unavailable(Cause.EARLIER_FAILURE, described(error), self._environment_code.raised_at(error))
         for name in needed - self._scenarios.keys():
             self._scenarios[name] = played.get(name) or Scenario(name=name, unavailable=reason)
+        return False
 
     @contextlib.contextmanager
     def _stage(

@@ -17,6 +17,8 @@ class Gate:
     """``reason`` is why nothing more can be played: the class could not be built, or its first set-up failed."""
 
     reason: Unavailable | None = None
+    beside: Unavailable | None = None
+    """Why a set-up failed after the first one had succeeded, while other instances were alive."""
     is_late: bool = False
     """Whether a scenario of the class did not end in time: the others get less."""
     _is_taken: bool = False

@@ -87,6 +87,8 @@ class Stage:
     nothing_to_train: str = ""
     """Why the class is an evaluation by its own code; empty for a class that is meant to train."""
     is_set_up: bool = False
+    is_crowded: bool = False
+    """Whether its set-up failed although that of another instance had succeeded."""
     item_error: str = ""
     real_tools: RealToolsUse = "confined"
     """When in-memory machines may run real programs."""
@@ -142,6 +144,8 @@ class Stage:
             reason = record.unavailable or Unavailable(cause, record.error, record.error_place)
             if is_first:
                 self.gate.reason = reason
+            else:
+                self.is_crowded = True
             self.scenarios[name] = replace(record, unavailable=reason)
             self.skip(reason)
             return False

@@ -3,7 +3,8 @@ The environment can be built, `setup` returns, and there are items.
 
 What: The constructor and `setup` finish: they do not raise, exit, skip a test or wait forever. After `setup`,
 `get_next_item` has an item, unless the class is an evaluation by its own code: `get_next_item` or
-`collect_trajectories` returns nothing, whatever the data.
+`collect_trajectories` returns nothing, whatever the data, or because a setting says so. A set-up that works alone and
+fails beside another instance, such as one with a fixed port, is a warning.
 
 Why: A run in which nothing was set up, or in which a loader left an empty list, has shown nothing about the
 environment. Atropos pauses a worker that gets None and asks again, so that training on an empty list waits forever,
@@ -35,6 +36,10 @@ def dynamic(evidence: Evidence) -> Verdict:
         return _of_setup(evidence, missing)
     if missing is not None:
         return Verdict.not_exercised(missing)
+    if (crowded := evidence.collection.fails_beside_another) is not None:
+        message = f"setup fails while another instance of the class is alive in this process, and works alone: {crowded.detail}"
+        finding = evidence.finding(message, "setup", place=crowded.place, scenario="setup", severity=Severity.WARNING)
+        return Verdict.failed([finding])
     if evidence.collection.nothing_to_train:
         return Verdict.passed(f"setup returned; {evidence.collection.nothing_to_train}")
     items = evidence.scenario("items")

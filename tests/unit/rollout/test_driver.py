@@ -442,3 +442,28 @@ def test_a_benchmark_whose_items_are_a_stub_is_evaluated() -> None:
         "there is nothing to train on: get_next_item returns nothing by its own code, so the class is an evaluation"
     )
     assert (scenarios["evaluate"].error, bool(scenarios["evaluate"].of(LoopStarted))) == ("", True)
+
+
+class OneAtATime(SmallEnv):
+    """Holds something that only one instance can have, and releases it."""
+
+    is_taken = False
+
+    async def setup(self) -> None:
+        """Take it."""
+        if type(self).is_taken:
+            raise OSError("the port is in use")
+        type(self).is_taken = True
+        await super().setup()
+
+    async def close(self) -> None:
+        """Release it."""
+        type(self).is_taken = False
+
+
+def test_a_class_of_which_one_instance_can_live_is_played_one_after_the_other() -> None:
+    """Each family is played, and what failed beside another instance is kept."""
+    collection = collected(OneAtATime, "happy", "evaluate", "wandb_log")
+
+    assert [collection.scenarios[name].happened for name in ("happy", "evaluate", "wandb_log")] == [True] * 3
+    assert "OSError: the port is in use" in str(collection.fails_beside_another)

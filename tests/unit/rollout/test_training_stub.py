@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_hermes_env.rollout.training_stub import why_nothing_is_trained
+from pytest_hermes_env.rollout.training_stub import why_configured_to_train_nothing, why_nothing_is_trained
 
 from .bare import HermesAgentBaseEnv
 
@@ -122,3 +122,59 @@ def test_only_a_stub_makes_an_evaluation(env_class: type, method: str) -> None:
     why = why_nothing_is_trained(env_class, HermesAgentBaseEnv)
 
     assert why == (f"{method} returns nothing by its own code, so the class is an evaluation" if method else "")
+
+
+class _Config:
+    is_evaluation, mode = True, "eval"
+
+
+class _Base:
+    config = _Config()
+
+
+class _ByFlag(_Base):
+    async def get_next_item(self) -> Any:
+        if self.config.is_evaluation and self.config.mode == "eval":
+            return None
+        return 1
+
+
+class _ByEmptyItems(_Base):
+    async def setup(self) -> None:
+        self.items = [1] if not self.config.is_evaluation else []
+
+    async def get_next_item(self) -> Any:
+        if not self.items:
+            return None
+        return self.items[0]
+
+
+class _OtherSetting(_Base):
+    async def get_next_item(self) -> Any:
+        if self.config.mode == "train":
+            return None
+        return 1
+
+
+class _EmptyLoader(_Base):
+    async def setup(self) -> None:
+        self.items = [] if len(str(self.config.mode)) > 3 else [1]
+
+    async def get_next_item(self) -> Any:
+        if not self.items:
+            return None
+        return self.items[0]
+
+
+@pytest.mark.parametrize(
+    ("env", "setting"), [(_ByFlag, "is_evaluation"), (_ByEmptyItems, "is_evaluation"), (_OtherSetting, ""), (_EmptyLoader, "")]
+)
+def test_a_setting_may_make_an_evaluation(env: type, setting: str) -> None:
+    """Where its value in the configuration decides, and nothing else."""
+    why = why_configured_to_train_nothing(env(), _Base)
+
+    assert why == (
+        f"get_next_item returns nothing because of the setting {setting} in its configuration, so this is an evaluation"
+        if setting
+        else ""
+    )
