@@ -16,6 +16,7 @@ from typing import Any
 from pytest_hermes_env.errors import EnvironmentSetupError
 from pytest_hermes_env.sandbox.cell import Cell, CellError, CellPlan
 from pytest_hermes_env.sandbox.confinement import Confinement, available
+from pytest_hermes_env.sandbox.inside.line_script import AT_START
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
 from pytest_hermes_env.sandbox.view import inner_interpreter, inner_library, real_view
@@ -72,7 +73,13 @@ class RealShell:
         """
         entries, blobs = _packed(changed)
         request = {"do": "run", "command": command, "cwd": cwd, "timeout": timeout, "stdin": len(blobs), "options": ["-c"]}
-        answer, answered = self._ask({**request, "changed": entries, "variables": _given(variables, cwd)}, [*blobs, stdin])
+        given = {name: value for name, value in _given(variables, cwd).items() if name not in AT_START}
+        request |= {
+            "changed": entries,
+            "variables": given,
+            "exports": {name: variables[name] for name in AT_START & variables.keys()},
+        }
+        answer, answered = self._ask(request, [*blobs, stdin])
         *contents, output, after, exports = answered
         return Ran(
             output=output,

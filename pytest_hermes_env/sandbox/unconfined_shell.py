@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_hermes_env.sandbox.inside.line_script import line_script, take
+from pytest_hermes_env.sandbox.inside.line_script import AT_START, line_script, take
 from pytest_hermes_env.sandbox.inside.tree import Tree
 from pytest_hermes_env.sandbox.limits import Limits
 from pytest_hermes_env.sandbox.node import Node
@@ -59,7 +59,9 @@ class UnconfinedShell:
         with self._lock:
             self._write(changed)
             mark = os.path.join(self._base.name, "after")
-            script = line_script(self._inward(command), self._inward(cwd), shlex.quote(mark))
+            later = {name: self._inward(variables[name]) for name in AT_START & variables.keys()}
+            script = line_script(self._inward(command), self._inward(cwd), shlex.quote(mark), later)
+            variables = {name: value for name, value in variables.items() if name not in later}
             process = self._popen(["-c", script], cwd, variables, subprocess.PIPE, subprocess.PIPE)
             try:
                 output, timed_out = process.communicate(stdin, timeout)[0], False
@@ -73,7 +75,7 @@ class UnconfinedShell:
                 output=output.replace(self._root.encode(), b""),
                 exit_code=TIMED_OUT if timed_out else process.returncode,
                 cwd=self._outward(after.removesuffix("\n")) or cwd,
-                variables={name: self._outward(value) for name, value in found.items()} if found else dict(variables),
+                variables={name: self._outward(value) for name, value in found.items()} if found else {**variables, **later},
                 changed={self._outward(path): self._entry(entry, contents) for path, entry in entries.items()},
                 read=frozenset(map(self._outward, read)),
                 timed_out=timed_out,

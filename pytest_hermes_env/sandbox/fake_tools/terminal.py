@@ -40,6 +40,8 @@ _SEPARATOR = re.compile(r"[;&|()`\n]+|\$\(")
 _REDIRECTION = re.compile(r"\d*(?:>>?|<)&?\s*[^\s;&|()<>]+")
 _BEFORE_COMMAND = re.compile(r"^(?:(?:if|then|elif|else|while|until|do|!|time|\{|\w+=\S*)\s+)+")
 _NOT_INSTALLED = re.compile(rf"^{SHELL.rpartition(' ')[0]} \d+: ([^\s:]+): command not found$", re.MULTILINE)
+_SLEEP = re.compile(r"\bsleep\b")
+"""What only takes time: in memory it takes none, so a line in the background would end at once."""
 _SILENT = (
     "background=true without notify_on_complete=true means this process runs SILENTLY — you will not be told when it exits. If this "
     "is a bounded task (test suite, build, CI poller, deploy, anything with a defined end), you almost certainly wanted "
@@ -215,10 +217,11 @@ class Terminal:
         if exact:
             return self._answer(run, whole if is_simple else exact, text, shell_words(text))
         cells = self._machine.real.cells
-        if self._machine.files.is_plain or (whole and is_simple) or cells.refusal:
+        takes_time = bool(run.arguments.get("background")) and _SLEEP.search(run.line) is not None
+        if (self._machine.files.is_plain and not takes_time) or (whole and is_simple) or cells.refusal:
             met = self._in_memory(run)
         else:
-            met = NotKnown(run.line, "links and unusual modes")
+            met = NotKnown(run.line, "sleep in the background" if takes_time else "links and unusual modes")
         while not isinstance(met, Outcome):
             if whole:
                 return self._answer(run, whole, text, shell_words(text))

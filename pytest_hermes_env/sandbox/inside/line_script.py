@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-__all__ = ["line_script", "take"]
+__all__ = ["AT_START", "line_script", "take"]
+
+AT_START = frozenset({"BASH_ENV", "ENV", "IFS", "POSIXLY_CORRECT", "PS4"})
+"""Exported variables that have another meaning in the environment of a bash that starts: hermes sets them after the start."""
 
 MOST_BYTES = 1 << 20
 
 
-def line_script(command: str, cwd: str, mark: str) -> str:
+def line_script(command: str, cwd: str, mark: str, exports: Mapping[str, str]) -> str:
     """Return a line as hermes' local environment gives it to bash: errors then name line 3.
 
-    In the end it writes the directory and the exported variables to ``mark`` with ``.cwd`` and ``.exports``.
+    ``exports`` are variables that bash does not take from its environment, or that change how it starts. In the end it writes the directory and the exported variables to ``mark`` with ``.cwd`` and ``.exports``.
     """
     return "\n".join((
-        ":",
+        " ".join(["export", *(f"{name}={_quoted(value)}" for name, value in exports.items())]) if exports else ":",
         f"builtin cd -- {_quoted(cwd)} || exit 126",
         f"eval {_quoted(command)}",
         "__hermes_ec=$?",

@@ -98,7 +98,9 @@ class _Server:
         self._tree.apply(request["changed"], blobs)
         self._lines += 1
         mark = f"{SCRATCH}/{self._lines}-{os.urandom(8).hex()}"
-        job = self._start_job(line_script(request["command"], request["cwd"], mark), request, blobs[request["stdin"]])
+        job = self._start_job(
+            line_script(request["command"], request["cwd"], mark, request["exports"]), request, blobs[request["stdin"]]
+        )
         timed_out = self._wait(job, time.monotonic() + request["timeout"])
         self._drain(job)
         os.close(job.output)

@@ -162,6 +162,32 @@ def test_background_process_has_the_input_and_the_variables_that_hermes_gives(ma
     assert (waited["status"], waited["output"]) == ("exited", output)
 
 
+def test_sleeping_process_in_the_background_runs(machine, terminal, ask):
+    """Although a sleep in the foreground takes no time."""
+    session = terminal(machine, "echo a > made; sleep 100; echo after", background=True)["session_id"]
+    while "made" not in machine.files:
+        ask(machine, "process", action="poll", session_id=session)
+    state = ask(machine, "process", action="poll", session_id=session)
+    killed = ask(machine, "process", action="kill", session_id=session)
+
+    assert (state["status"], state["output_preview"], killed["status"]) == ("running", "", "killed")
+
+
+EXPORTED = [
+    ("export IFS=:", "x=a:b; echo $x", "a b"),
+    ("export PS4='> '", 'echo "$PS4."', "> ."),
+    ("echo 'echo sourced' > x.sh; export BASH_ENV=x.sh", "echo a; bash -c 'echo b'", "a\nsourced\nb"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "output"), EXPORTED)
+def test_exported_variables_of_bash_itself_are_set_after_its_start(machine, terminal, first, second, output):
+    """As hermes restores them."""
+    terminal(machine, first)
+
+    assert terminal(machine, second)["output"] == output
+
+
 def test_output_of_python_in_the_background_is_seen_while_it_runs(machine, terminal, ask):
     """hermes makes it write at once."""
     program = "import time; print('up'); time.sleep(100)"
