@@ -16,6 +16,7 @@ __all__ = [
     "arguments_for",
     "brief_policy",
     "choiceless_policy",
+    "cut_policy",
     "drifting",
     "endless_policy",
     "failing_in_one",
@@ -85,6 +86,12 @@ def failing_later_policy(conversation: Any) -> Any:
 def choiceless_policy(conversation: Any) -> Any:
     """Answer every request of an agent with a completion without choices; a judge gets an answer."""
     return empty_choices() if _schemas(conversation) else say(JUDGE_ANSWER)
+
+
+def cut_policy(conversation: Any) -> Any:
+    """Use one tool, then give an answer that the limit of tokens cuts; only token mode has one."""
+    answer = brief_policy(conversation)
+    return turn(answer, sampled(max_tokens=2)) if conversation.turn else answer
 
 
 def endless_policy(conversation: Any) -> Any:

@@ -12,18 +12,20 @@ from typing import Any
 __all__ = ["SampledReply", "replies_of"]
 
 OK = 200
+LENGTH = "length"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledReply:
     """One reply: token ids of the prompt [P] and of the output [N], and the output's logprobs [N] in nats.
 
-    ``logprobs`` is shorter, or holds None, where the server returned fewer.
+    ``logprobs`` is shorter, or holds None, where the server returned fewer. ``is_cut``: the limit of tokens ended it.
     """
 
     prompt: tuple[int, ...]
     output: tuple[int, ...]
     logprobs: tuple[float | None, ...]
+    is_cut: bool = False
 
     @property
     def sequence(self) -> tuple[int, ...]:
@@ -53,10 +55,13 @@ def _replies(request: Any, response: Any) -> Iterator[SampledReply]:
 
 
 def _vllm(response: Any) -> Iterator[SampledReply]:
-    rows = response.get("logprobs") or [[]] * len(response["token_ids"])
-    for ids, places in zip(response["token_ids"], rows, strict=True):
+    count = len(response["token_ids"])
+    rows, reasons = response.get("logprobs") or [[]] * count, response.get("finish_reasons") or [None] * count
+    for ids, places, reason in zip(response["token_ids"], rows, reasons, strict=True):
         own = [place[0].get(str(token)) for token, place in zip(ids, places, strict=False)]
-        yield SampledReply(prompt=tuple(response["prompt_token_ids"]), output=tuple(ids), logprobs=tuple(own))
+        yield SampledReply(
+            prompt=tuple(response["prompt_token_ids"]), output=tuple(ids), logprobs=tuple(own), is_cut=reason == LENGTH
+        )
 
 
 def _sglang(prompts: Any, response: Any) -> Iterator[SampledReply]:
@@ -69,4 +74,5 @@ def _sglang(prompts: Any, response: Any) -> Iterator[SampledReply]:
             prompt=tuple(several[number // copies]),
             output=tuple(answer["output_ids"]),
             logprobs=tuple(place[0] for place in places),
+            is_cut=(answer["meta_info"].get("finish_reason") or {}).get("type") == LENGTH,
         )

@@ -205,11 +205,18 @@ class Stage:
         return await self.collect("a training group before", policy=brief_policy)
 
     async def collect(self, name: str, *, policy: Policy | None = None, fault: Fault = "none") -> Scenario:
-        """Play one group of the first item; the scenario is unavailable if there is none."""
+        """Play one group of the first item, up to what the trainer would get; the scenario is unavailable if there is no item."""
         if (reason := self.without_group) is not None:
             self.skip(reason, name)
             return self.scenarios[name]
-        return await self.play(name, lambda: self.env.collect_trajectories(self.item), policy=policy, fault=fault)
+        return await self.play(name, self._group_for_the_trainer, policy=policy, fault=fault)
+
+    async def _group_for_the_trainer(self) -> Any:
+        """Collect a group and postprocess it, as ``BaseEnv.handle_env`` of atroposlib 0.4.0 does."""
+        collected = await self.env.collect_trajectories(self.item)
+        if not isinstance(collected, tuple) or len(collected) != len(("group", "backlog")) or not collected[0]:
+            return collected
+        return await self.env.postprocess_histories(collected[0]), collected[1]
 
     async def play(
         self,

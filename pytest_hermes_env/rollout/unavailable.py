@@ -21,6 +21,7 @@ class Cause(enum.Enum):
     NOTHING_TO_TRAIN = "there is nothing to train on: {}"
     NO_ITEM = "there was no training item: {}"
     CHAT_MODE = "chat mode has no sampled tokens"
+    OTHER_LAYER = "the configuration has no {}"
     NO_JUDGE = "no judge was called: every request of a training group offered tools"
     NO_REAL_TOOLS = "a command line was refused: {}"
     NOT_REACHED = "the scenario ended before {}"

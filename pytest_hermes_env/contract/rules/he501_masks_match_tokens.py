@@ -65,6 +65,7 @@ def _beside_the_sampled(evidence: Evidence, ran: list[Scenario]) -> Iterator[Fin
                     f"{row.name}: token {row.tokens[position]} at position {position} {how} ({len(wrong)} such positions)",
                     "collect_trajectory",
                     "collect_trajectories",
+                    "postprocess_histories",
                     scenario=scenario.name,
                 )
 
@@ -85,7 +86,11 @@ def _of_groups(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
         for row in rows_of(scenario):
             if fault := _fault(row.tokens, row.masks):
                 yield evidence.finding(
-                    f"{row.name} has {fault}", "collect_trajectories", "collect_trajectory", scenario=scenario.name
+                    f"{row.name} has {fault}",
+                    "collect_trajectories",
+                    "collect_trajectory",
+                    "postprocess_histories",
+                    scenario=scenario.name,
                 )
 
 

@@ -57,7 +57,13 @@ def _rows(scenario: Scenario) -> list[Row]:
 def _findings(evidence: Evidence, looked: list[tuple[Scenario, Row]]) -> Iterator[Finding]:
     for scenario, row in looked:
         if fault := _fault(scenario, row):
-            yield evidence.finding(f"{row.name} {fault}", "collect_trajectory", "collect_trajectories", scenario=scenario.name)
+            yield evidence.finding(
+                f"{row.name} {fault}",
+                "collect_trajectory",
+                "collect_trajectories",
+                "postprocess_histories",
+                scenario=scenario.name,
+            )
 
 
 def _fault(scenario: Scenario, row: Row) -> str:

@@ -64,6 +64,7 @@ def _findings(evidence: Evidence, ran: list[Scenario]) -> Iterator[Finding]:
                 f"the group of {len(rows)} sequences {how}",
                 "collect_trajectories",
                 "collect_trajectory",
+                "postprocess_histories",
                 scenario=scenario.name,
             )
 

@@ -40,7 +40,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             "every rollout became several sequences and was rejected, as split_rollouts requires", is_excused=True
         )
     findings = [
-        evidence.finding(fault, "collect_trajectory", "collect_trajectories", scenario=scenario.name)
+        evidence.finding(fault, "collect_trajectory", "collect_trajectories", "postprocess_histories", scenario=scenario.name)
         for scenario in ran
         if not scenario.error and (fault := sequence_fault(scenario))
     ]

@@ -54,6 +54,7 @@ def _findings(evidence: Evidence, groups: list[tuple[str, dict[str, Any]]]) -> I
                 f"a group of {size} has columns of different lengths: {counts}",
                 "collect_trajectories",
                 "collect_trajectory",
+                "postprocess_histories",
                 scenario=name,
             )
 

@@ -38,6 +38,7 @@ def dynamic(evidence: Evidence) -> Verdict:
             f"run-api rejects the group: {scenario.refusal}",
             "collect_trajectories",
             "collect_trajectory",
+            "postprocess_histories",
             scenario=scenario.name,
         )
         for scenario in ran

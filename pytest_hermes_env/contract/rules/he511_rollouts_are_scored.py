@@ -26,7 +26,7 @@ from pytest_hermes_env.rollout.scenario import Scenario
 from pytest_hermes_env.source.finding import Severity
 
 GROUPS = ("happy", "silent", "unequal_rewards", "concurrent_groups")
-METHODS = ("collect_trajectories", "collect_trajectory")
+METHODS = ("collect_trajectories", "collect_trajectory", "postprocess_histories")
 PAIR = "tuple of 2"
 
 

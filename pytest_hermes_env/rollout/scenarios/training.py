@@ -10,6 +10,7 @@ from pytest_hermes_env.inference.steps import fail, say
 from pytest_hermes_env.rollout.auto_script import (
     brief_policy,
     choiceless_policy,
+    cut_policy,
     drifting,
     endless_policy,
     failing_later_policy,
@@ -56,6 +57,7 @@ async def healthy_groups(stage: Stage) -> None:
         "tool_error": "a group is collected while every tool answers with an error and exit code 1, the verifier's calls, too",
         "max_turns": "a group is collected while the model calls a tool in every turn until its turns, at most three, are used up",
         "reward_raises": "a group is collected while compute_reward raises",
+        "cut_short": "token mode: a group is collected while the limit of tokens cuts the model's answers",
     },
     first=(),
 )
@@ -65,22 +67,31 @@ async def failing_groups(stage: Stage) -> None:
     await stage.collect("server_error_later", policy=failing_later_policy)
     await stage.collect("empty_choices", policy=choiceless_policy)
     await stage.collect("tool_error", fault="tools_fail")
-    with _few_turns(stage.env.config):
+    config = stage.env.config
+    limit = getattr(config, "max_agent_turns", None)
+    with _configured(config, max_agent_turns=min(limit, TURNS) if isinstance(limit, int) else limit):
         await stage.collect("max_turns", policy=endless_policy)
-    await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
+    with _configured(config, reward_errors="retry", truncated_turns="mask"):
+        await stage.collect("reward_raises", policy=brief_policy, fault="reward_raises")
+        if not stage.has_tokens:
+            stage.skip(Unavailable(Cause.CHAT_MODE), "cut_short")
+        elif not hasattr(config, "truncated_turns"):
+            stage.skip(Unavailable(Cause.OTHER_LAYER, "truncated_turns"), "cut_short")
+        else:
+            await stage.collect("cut_short", policy=cut_policy)
 
 
 @contextlib.contextmanager
-def _few_turns(config: Any) -> Iterator[None]:
-    """Lower the limit of turns while the context lasts."""
-    limit = getattr(config, "max_agent_turns", None)
-    if isinstance(limit, int) and limit > TURNS:
-        config.max_agent_turns = TURNS
+def _configured(config: Any, **settings: Any) -> Iterator[None]:
+    """Change those of the settings that the configuration has, while the context lasts."""
+    old = {name: getattr(config, name) for name in settings if hasattr(config, name)}
+    for name in old:
+        setattr(config, name, settings[name])
     try:
         yield
     finally:
-        if isinstance(limit, int):
-            config.max_agent_turns = limit
+        for name, value in old.items():
+            setattr(config, name, value)
 
 
 @family(

@@ -22,6 +22,24 @@ GROUP = """
         return group, backlog
 """
 
+POSTPROCESSED = """
+    async def postprocess_histories(self, trajectories):
+        {change}
+        return trajectories
+"""
+
+TRAIN_THE_CUT = """\
+if (scored.get("overrides") or {}).get("end") == "cut_by_length":
+            scored["masks"][-2:] = scored["tokens"][-2:]"""
+
+TRAIN_THE_FAILED = """\
+if any(row.get("end") == "reward_failed" for row in group["overrides"]):
+            group["masks"] = [[-100, *row[1:]] for row in group["tokens"]]"""
+
+FORGIVE = """\
+if (scored.get("overrides") or {}).get("end") == "reward_failed":
+            scored["overrides"], scored["scores"] = {}, 0.0"""
+
 DOUBLE_THE_FIRST = """\
 masks = scored["masks"]
         ends = [i for i, m in enumerate(masks) if m != -100 and masks[i + 1 : i + 2] in ([], [-100])]
@@ -192,5 +210,84 @@ MUTANTS = (
         changes=added(GROUP.format(change='group["scores"][0] = float("inf")')),
         says="run-api rejects the group: Out of range float values are not JSON compliant",
         draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE502",
+        name="a reply that was cut by length is trained",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(ITEM.format(change=TRAIN_THE_CUT)),
+        says="tokens of a reply that was cut by length",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE502",
+        name="a rollout whose reward failed is trained",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(GROUP.format(change=TRAIN_THE_FAILED)),
+        says="and the reward failed in its rollout",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE502",
+        name="a failed reward is a zero",
+        env="terminal_tasks",
+        changes=added(ITEM.format(change=FORGIVE)),
+        says="has a score, and the reward failed in its rollout",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE501",
+        name="masks are shifted after the group is made",
+        env="terminal_tasks",
+        changes=added(
+            POSTPROCESSED.format(change='trajectories["masks"] = [[-100, *row[:-1]] for row in trajectories["masks"]]')
+        ),
+        says="sequence 0 of the group has token ",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE504",
+        name="logprobs are removed after the group is made",
+        env="terminal_tasks",
+        mode="vllm",
+        changes=added(POSTPROCESSED.format(change='trajectories.pop("inference_logprobs")')),
+        says="the group of 2 sequences has no inference_logprobs",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE505",
+        name="sequences are cut after the group is made",
+        env="terminal_tasks",
+        mode="sglang",
+        changes=added(
+            POSTPROCESSED.format(
+                change='trajectories.update({c: [r[:-9] for r in trajectories[c]] for c in ("tokens", "masks", "inference_logprobs")})'
+            )
+        ),
+        says="is missing from the sequences: ",
+    ),
+    Mutant(
+        rule="HE506",
+        name="a score is dropped after the group is made",
+        env="terminal_tasks",
+        changes=added(POSTPROCESSED.format(change='trajectories["scores"].pop()')),
+        says="a group of 2 has columns of different lengths: scores 1",
+        draws_no_warning=True,
+    ),
+    Mutant(
+        rule="HE507",
+        name="scores are no numbers after the group is made",
+        env="terminal_tasks",
+        changes=added(POSTPROCESSED.format(change='trajectories["scores"] = ["good" for _ in trajectories["scores"]]')),
+        says="run-api rejects the group: ",
+    ),
+    Mutant(
+        rule="HE511",
+        name="every group is lost after it is made",
+        env="terminal_tasks",
+        changes=added(POSTPROCESSED.format(change="trajectories = None")),
+        says="returned no group, although ",
     ),
 )

@@ -77,6 +77,7 @@ def test_everything_can_be_played_on_a_good_environment(good: dict[str, Scenario
         "garbage_judge": "no judge was called: every request of a training group offered tools",
         "failing_judge": "no judge was called: every request of a training group offered tools",
         "drifting": "chat mode has no sampled tokens",
+        "cut_short": "chat mode has no sampled tokens",
     }
     assert errors == {
         "evaluate_one_reward_raises": "InjectedFault: the reward failed, as this scenario requires",

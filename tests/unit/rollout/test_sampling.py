@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_hermes_env.inference.request_log import Exchange
+from pytest_hermes_env.rollout import sampling
 from pytest_hermes_env.rollout.sampling import SampledReply, replies_of
 
 VLLM_REQUEST = {"prompt": {"prompt_token_ids": [1, 2]}, "logprobs": 0}
@@ -67,3 +68,13 @@ def test_only_answered_generate_requests_of_rollouts_count() -> None:
     ]
 
     assert (replies_of([*others, exchange(VLLM_REQUEST, VLLM_RESPONSE)]), replies_of(others)) == ((REPLY,), (REPLY,))
+
+
+def test_reply_that_the_limit_of_tokens_ended_is_cut() -> None:
+    """On both kinds of servers."""
+    vllm = {**VLLM_RESPONSE, "finish_reasons": ["length"]}
+    sglang = {"output_ids": [7], "meta_info": {"finish_reason": {"type": "length", "length": 1}}}
+
+    replies = [*sampling._vllm(vllm), *sampling._vllm(VLLM_RESPONSE), *sampling._sglang([1], sglang)]
+
+    assert [reply.is_cut for reply in replies] == [True, False, True]

@@ -172,14 +172,14 @@ def test_a_life_is_played_to_its_end() -> None:
     assert (env.calls, records["closing"].error) == (["group", "evaluate"], "")
 
 
-@pytest.mark.parametrize(("limit", "inside"), [(30, training.TURNS), (2, 2), (None, None)])
-def test_the_turn_limit_is_lowered_for_a_while(limit: int | None, inside: int | None) -> None:
-    """Never raised, and put back."""
-    config = type("Config", (), {"max_agent_turns": limit})()
-    with training._few_turns(config):
-        seen = config.max_agent_turns
+def test_settings_are_changed_for_a_while() -> None:
+    """Those that the configuration has, and no others."""
+    config = type("Config", (), {})()
+    config.max_agent_turns = 30
+    with training._configured(config, max_agent_turns=3, truncated_turns="mask"):
+        seen = vars(config).copy()
 
-    assert (seen, config.max_agent_turns) == (inside, limit)
+    assert (seen, vars(config)) == ({"max_agent_turns": 3}, {"max_agent_turns": 30})
 
 
 def test_other_buffers_are_of_the_same_form() -> None:
