@@ -1,4 +1,4 @@
-"""Removes credentials from the URLs in a text that is shown: ``http://bob:KEY@host/v1?api_key=KEY``."""
+"""Removes credentials from the URLs in a text that is shown: user, password, and parameters such as ``api_key``."""
 
 from __future__ import annotations
 

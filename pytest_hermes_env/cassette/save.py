@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import warnings
 from pathlib import Path
 
 from pytest_hermes_env.atomic_files import replace_file
 from pytest_hermes_env.cassette.format import text_of
 from pytest_hermes_env.cassette.redact import Redactor
 from pytest_hermes_env.cassette.scan import leak_lines, scan_file
-from pytest_hermes_env.cassette.tape import Tape
+from pytest_hermes_env.cassette.tape import ModelCall, Tape
 from pytest_hermes_env.errors import BadCassette
 
 __all__ = ["save_tape"]
@@ -31,3 +33,16 @@ def save_tape(path: Path, tape: Tape, redactor: Redactor) -> None:
             "            or add its value to the known secrets"
         )
     replace_file(path, data)
+    if binary := [call.number for call in tape.calls if isinstance(call, ModelCall) and _has_binary_body(call)]:
+        numbers = ", ".join(map(str, binary))
+        warnings.warn(f"{path}: the bodies of these calls are binary and could not be searched: {numbers}", stacklevel=2)
+
+
+def _has_binary_body(call: ModelCall) -> bool:
+    for part in (call.request, call.reply):
+        if part.body_kind == "bytes" and isinstance(part.body, str):
+            try:
+                base64.b64decode(part.body).decode()
+            except ValueError:  # no text
+                return True
+    return False

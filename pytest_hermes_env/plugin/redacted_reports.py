@@ -6,8 +6,10 @@ before anybody else sees them; ``-s`` and live logging print past pytest's repor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -26,6 +28,7 @@ class RedactedReports:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._renamed: Counter[str] = Counter()
 
     @functools.cached_property
     def _ids(self) -> Clean:
@@ -44,16 +47,22 @@ class RedactedReports:
         also = {server.key_name: server.key} if server is not None and server.key else {}
         return printable(environment_redactor(also).text(text), has_colour=True)
 
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Rename a test whose parameters show a secret in its id."""
-        if not hasattr(item, "callspec") or not uses_plugin(item):
-            return
-        name = self._ids(item.name)
-        if name != item.name:
-            vars_of_node: Any = item
-            vars_of_node._nodeid = item.nodeid.removesuffix(item.name) + name  # noqa: SLF001 - pytest renames no item
-            item.keywords[name] = True
-            item.name = name
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_generate_tests(self, metafunc: Any) -> Generator[None, None, None]:
+        """Clean the ids of parameters, of which pytest makes the names of tests. Its calls and their ids are private: there is no hook."""
+        yield
+        if metafunc._calls and uses_plugin(metafunc.definition):  # noqa: SLF001
+            metafunc._calls = [self._without_secrets(call) for call in metafunc._calls]  # noqa: SLF001
+
+    def _without_secrets(self, call: Any) -> Any:
+        ids = [self._ids(part) for part in call._idlist]  # noqa: SLF001
+        if ids == list(call._idlist):  # noqa: SLF001
+            return call
+        name = "-".join(ids)
+        self._renamed[name] += 1
+        if self._renamed[name] > 1:  # several forms of one secret
+            ids[-1] += f"-{self._renamed[name]}"
+        return dataclasses.replace(call, _idlist=ids)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:

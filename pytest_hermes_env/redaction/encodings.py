@@ -151,7 +151,7 @@ def decoded_runs(text: str) -> Iterator[DecodedRun]:
     """Yield what each run of base64 and hexadecimal digits says, at every alignment."""
     for start, end in _runs(text):
         run = text[start:end]
-        compact = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
+        compact = "".join(run.split()).replace("=", "").replace("-", "+").replace("_", "/")
         for offset in range(4):
             piece = compact[offset:]
             piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_hermes_env.redaction.encodings import decoded_runs, forms_of, run_around, unescaped
+from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
 from pytest_hermes_env.redaction.key_shapes import SHAPES, PrefixedKey, Shape
 from pytest_hermes_env.redaction.secret_names import MIN_KNOWN
 
@@ -17,6 +18,7 @@ MAX_DEPTH = 3
 MAX_DECODED = 40
 """How many times the length of a text, or of 100,000 characters if that is more, is decoded at most. What is left is replaced as `UNDECODED`."""
 UNDECODED = "undecoded"
+_CUT = re.compile(r"([A-Za-z0-9_+/=-]{8,200})(?:\.\.\.|…)([A-Za-z0-9_+/=-]{8,200})")
 MIN_PART = 16
 """Characters at the beginning or end of a known secret that give it away: messages are cut."""
 
@@ -73,7 +75,7 @@ class Search:
         return self._spans(text, 0, [MAX_DECODED * max(len(text), 100_000)])
 
     def _spans(self, text: str, depth: int, budget: list[int]) -> list[Span]:
-        found = [*self._known_spans(text), *self._shape_spans(text)]
+        found = [*self._known_spans(text), *self._shape_spans(text), *_cut_spans(text, self._forms, self._known)]
         if depth < MAX_DEPTH:
             found.extend(self._encoded_spans(text, depth, budget))
         return _merged(found, text)
@@ -104,6 +106,21 @@ class Search:
             inner = self._spans(run.text, depth + 1 if run.is_text else MAX_DEPTH, budget)
             if inner:
                 yield Span(run.start, run.end, inner[0].kind, inner[0].value)
+
+
+def _cut_spans(text: str, forms: Sequence[_Form], known: Mapping[str, str]) -> Iterator[Span]:
+    """Yield keys whose middle was cut out, as in pytest's ``'sk-proj-Tq4W...1jH6gF3dS7aP5'``."""
+    if "..." not in text and "…" not in text:
+        return
+    for cut in _CUT.finditer(text):
+        start, end = cut.group(1, 2)
+        folded = _folded(start), _folded(end)
+        for form in forms:
+            if form.text.find(folded[0][-MIN_KNOWN:]) >= 0 or form.text.find(folded[1][:MIN_KNOWN]) >= 0:
+                yield Span(*cut.span(), known[form.value], form.value)
+        for key in KEY_PREFIXES:
+            if key.prefix in start and any(map(str.isdigit, start.rpartition(key.prefix)[2] + end)):
+                yield Span(*cut.span(), key.kind, cut[0])
 
 
 def _common(one: str, other: str) -> int:

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs/reference/patches.md"
 
 ALLOWED = {
     "__signature__, __wrapped__, test_contract": "pytest reads them from a decorated test",
-    "exitstatus, sections, longrepr, user_properties, keywords, args, verbose, fixturenames, _nodeid, name, message": "pytest's reports, items and sessions are made to be set",
+    "exitstatus, sections, longrepr, user_properties, keywords, args, verbose, fixturenames, message, _calls": "pytest's reports, items and sessions are made to be set",
     "usage, whitespace, whitespace_split, commenters": "settings of argparse and shlex objects that the kit creates",
     "pre_tokenizer, decoder, post_processor, http_protocol_class": "settings of tokenizers and uvicorn objects that the kit creates",
     "stream, exchange, call": "of one response, request or error that is on its way through the kit",

@@ -4,8 +4,9 @@ import json
 import pytest
 
 from pytest_hermes_env.cassette.redact import Redactor
+from pytest_hermes_env.cassette.save import save_tape
 from pytest_hermes_env.cassette.scan import Leak, scan_file
-from pytest_hermes_env.cassette.tape import ModelReply, ModelRequest
+from pytest_hermes_env.cassette.tape import Header, ModelCall, ModelReply, ModelRequest, Tape
 from pytest_hermes_env.redaction.secret_names import secrets_of
 
 KEY = "sk-or-v1-" + "0123456789abcdef" * 4
@@ -148,3 +149,19 @@ def test_a_leak_is_told_with_its_place_and_without_the_secret():
     text = json.dumps({"tape": [{"a": 1}, {"said": f"it is {KEY}"}]}, indent=1)
 
     assert scan_file(text.encode()) == [Leak(line=7, where="tape[1].said", kind="api-key")]
+
+
+def test_what_cannot_be_decoded_is_said_when_it_is_written(tmp_path):
+    """A picture that a server returns may say anything; the file is written, and the warning names the call."""
+    request = ModelRequest(method="POST", path="/x")
+    picture = base64.b64encode(b"\x89PNG\xff\xfe").decode()
+    calls = (
+        ModelCall(number=1, request=request, reply=ModelReply(body=base64.b64encode(b"text").decode(), body_kind="bytes")),
+        ModelCall(number=2, request=request, reply=ModelReply(body=picture, body_kind="bytes")),
+    )
+    path = tmp_path / "c.json"
+
+    with pytest.warns(UserWarning, match=r"the bodies of these calls are binary and could not be searched: 2$"):
+        save_tape(path, Tape(header=Header(recorded_at="", recorded_from=""), calls=calls), Redactor())
+
+    assert path.exists()

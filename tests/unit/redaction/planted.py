@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
@@ -50,6 +51,15 @@ SHAPED: Mapping[str, str] = {
 }
 """One key of each kind, by what it opens."""
 
+CORES: Mapping[str, str] = {
+    "Azure storage": RANDOM[:86],
+    "Telegram": RANDOM[:35],
+    "password in a URL": RANDOM[:12],
+    "bearer token": RANDOM[:32],
+    "private key": RANDOM[:64],
+}
+"""The part that must not be shown, where it is not all of the text."""
+
 PLAIN = "as it is"
 
 
@@ -86,6 +96,13 @@ ONLY_KNOWN: Mapping[str, Callable[[str], str]] = {
     "its end": lambda text: "…" + text[-18:],
 }
 """Forms in which only a value that is known can be found."""
+
+
+def needle(kind: str, form: str) -> str:
+    """Return what a report would contain if it showed a secret in that form: its longest word, without backslashes."""
+    whole = KNOWN if kind == VARIABLE else SHAPED[kind]
+    said = whole if form.startswith("base64") else CORES.get(kind, whole)
+    return max(re.split(r"[\s\"'<>:=?]+", {**FORMS, **ONLY_KNOWN}[form](said)), key=len).replace("\\", "")
 
 
 def forms_of_known() -> dict[str, str]:

@@ -11,6 +11,8 @@ import uuid
 
 import pytest
 from agent import redact as hermes
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_hermes_env.redaction.key_prefixes import KEY_PREFIXES
 from pytest_hermes_env.redaction.redactor import TextRedactor
@@ -134,6 +136,29 @@ def test_a_bomb_in_a_text_is_not_unpacked() -> None:
     assert TextRedactor().text(f"a {bomb} b") == "a [redacted:undecoded:1] b"
 
 
+@pytest.mark.parametrize("text", [KNOWN, "key=" + KNOWN, SHAPED["OpenAI"], "ghp" + "_" + RANDOM[:36]])
+def test_a_key_without_its_middle_is_found(text: str) -> None:
+    """pytest shows the beginning and the end of a long text in an assertion."""
+    cut = f"assert '{text[:15]}...{text[-13:]}' == ''"
+
+    found = TextRedactor(known={VARIABLE: KNOWN}).text(cut)
+
+    assert (text[4:15] in found, text[-13:] in found) == (False, False)
+    assert found.endswith(":1]' == ''")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("AZaz09+/=-_\n\r \\ux%&#;.:\"'{[]}@~\x1b\ud83dé", max_size=200), st.text("Aa0=\n", min_size=20, max_size=120))
+def test_any_text_can_be_redacted(text: str, run: str) -> None:
+    """Whatever looks like the beginning of an encoding; and what is redacted once stays."""
+    redactor = TextRedactor(known={VARIABLE: KNOWN})
+
+    once = redactor.text(f"{text}{run}{KNOWN}{text}")
+
+    assert KNOWN not in once
+    assert redactor.text(once).count("[redacted:") >= 1
+
+
 HOSTILE = {
     "beginnings of keys": "sk-",
     "beginnings of tokens": "eyJ",
@@ -153,6 +178,8 @@ HOSTILE = {
     "lines": "A" * 60 + "\n",
     "quotes": '{"a": "\\"',
     "nested": "[",
+    "cuts": "a.........",
+    "beginnings and cuts": "sk-aaaaaaaa...",
 }
 
 
