@@ -15,7 +15,7 @@ from pytest_hermes_env.results import grammar
 from pytest_hermes_env.results.expression import expression
 from pytest_hermes_env.results.outcome import outcome
 from pytest_hermes_env.results.result_classes import FIELDS, ResultLayer, default_layer, layer_from
-from pytest_hermes_env.results.values import History
+from pytest_hermes_env.results.values import INCOMPLETE, History
 
 __all__ = ["Result", "agent_result", "history_of"]
 
@@ -99,6 +99,14 @@ class Result:
     def hit_turn_limit(self) -> Result:
         """End at the turn limit: nothing can follow."""
         return self._then(grammar.end, "turn_limit")
+
+    def cut_by_length(self) -> Result:
+        """End with the last text or calls, as a reply that reached the limit of tokens: its calls did not run."""
+        return self._then(grammar.cut, "cut_by_length")
+
+    def aborted(self) -> Result:
+        """End with the last text or calls, as a reply that the server aborted: its calls did not run."""
+        return self._then(grammar.cut, "aborted")
 
     def with_nodes(self, tokenizer: Any) -> Result:
         """Add the state of token mode: nodes of tokens, masks and logprobs. ``tokenizer``: loaded, or its directory."""
@@ -198,11 +206,13 @@ def _result_of(history: History, layer: ResultLayer | None) -> Result:
 
 
 def _is_complete(history: History, layer: ResultLayer) -> bool:
-    return history.is_complete and not _has_call_as_text(history, layer)
+    return history.is_complete and not _has_call_as_text(history, layer) and not _lacks_end(history, layer)
 
 
 def _why_incomplete(history: History, layer: ResultLayer) -> str:
     """Return why no loop of the layer could return this, or ""."""
+    if _lacks_end(history, layer):
+        return f"{history.end}() needs a layer that names the ends of rollouts; this one takes such a reply as complete"
     if not _has_call_as_text(history, layer):
         return grammar.why_incomplete(history)
     return (
@@ -212,9 +222,14 @@ def _why_incomplete(history: History, layer: ResultLayer) -> str:
     )
 
 
+def _lacks_end(history: History, layer: ResultLayer) -> bool:
+    """Return whether the rollout ends in a way that the layer does not know."""
+    return history.end in INCOMPLETE and layer.ends is None
+
+
 def _has_call_as_text(history: History, layer: ResultLayer) -> bool:
     """Return whether the answer contains a tool call as text. Without tools, the loop does not look for one."""
-    text = history.turns[-1].text if history.is_answered else None
+    text = history.last.text if history.last is not None and not history.last.calls else None
     return bool(text) and history.offered != frozenset() and layer.reads_calls_in(text or "")
 
 

@@ -30,7 +30,7 @@ def expression(history: History, *, layer: str = "") -> str:
     if history.joins:
         steps.append("also()")
     if history.end is not None:
-        steps.append("server_error()" if history.end == "server_error" else "hit_turn_limit()")
+        steps.append("hit_turn_limit()" if history.end == "turn_limit" else f"{history.end}()")
     if history.tokenizer is not None:
         steps.append(f"with_nodes({_tokenizer_source(history.tokenizer)})")
     return ".".join(["agent_result", *steps])

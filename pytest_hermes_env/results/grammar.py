@@ -14,7 +14,7 @@ from pytest_hermes_env.results.expression import METHODS, call_source, expressio
 from pytest_hermes_env.results.inputs import read_arguments, read_failure, read_result, read_text, read_tool_name, why_invalid
 from pytest_hermes_env.results.values import Answer, Call, History, Turn
 
-__all__ = ["also", "call", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_incomplete"]
+__all__ = ["also", "call", "cut", "end", "offering", "raises", "returns", "say", "system", "think", "user", "why_incomplete"]
 
 
 def system(history: History, text: object) -> History:
@@ -132,6 +132,24 @@ def end(history: History, how: Literal["server_error", "turn_limit"]) -> History
     return replace(history, end=how)
 
 
+def cut(history: History, how: Literal["cut_by_length", "aborted"]) -> History:
+    """End the rollout with the last turn, which the server did not finish."""
+    if history.end is not None:
+        raise _impossible(history, f"{how}() cannot follow: {_ENDS[history.end]}.", f"remove {how}(), or the earlier end")
+    last = history.last
+    if last is None or history.thought is not None or history.joins:
+        raise _impossible(
+            history, f"{how}() must follow the text or the calls of the reply that it cuts.", "add .say('half a')"
+        )
+    if any(made.answer is not None for made in last.calls):
+        raise _impossible(
+            history,
+            f"{how}() cannot follow the result of a call: the loop runs no call of an incomplete reply.",
+            f"remove the results of the last turn, or add .say('half a').{how}()",
+        )
+    return replace(history, end=how)
+
+
 def why_incomplete(history: History) -> str:
     """Return what an incomplete history lacks, or ""."""
     if history.pending:
@@ -207,7 +225,12 @@ def _check_offered(history: History, made: Call) -> None:
         )
 
 
-_ENDS = {"server_error": "the server failed, which ended the loop", "turn_limit": "the turn limit ended the loop"}
+_ENDS = {
+    "server_error": "the server failed, which ended the loop",
+    "turn_limit": "the turn limit ended the loop",
+    "cut_by_length": "the last reply was cut by length, which ended the loop",
+    "aborted": "the server aborted the last reply, which ended the loop",
+}
 
 
 def _check_turn_can_follow(history: History, method: str) -> None:

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_hermes_env.results.inputs import why_invalid
-from pytest_hermes_env.results.values import DEFAULT_USER, Answer, Call, History, Turn
+from pytest_hermes_env.results.values import DEFAULT_USER, INCOMPLETE, Answer, Call, History, Turn
 
 if TYPE_CHECKING:
     from pytest_hermes_env.results.result_classes import ResultLayer
 
 __all__ = ["outcome"]
+
+EXCEPTION_MARK = "[TOOL_ERROR]"
+"""The start of an error that hermes made of an exception. Source: hermes-agent 0.19, ``model_tools._sanitize_tool_error``."""
 
 
 def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
@@ -28,7 +31,8 @@ def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
         ids = _ids(history, number)
         messages.append(_assistant_message(turn, ids))
         for call, call_id in zip(turn.calls, ids, strict=True):
-            text, error = _tool_message(call, tools)
+            is_run = turn is not history.last or history.end not in INCOMPLETE
+            text, error = _tool_message(call, tools) if is_run else _not_run(history)
             messages.append({"role": "tool", "tool_call_id": call_id, "name": call.tool, "content": text})
             if error:
                 seen = {"turn": number, "tool_name": call.tool, "arguments": call.arguments}
@@ -45,10 +49,18 @@ def outcome(history: History, layer: ResultLayer) -> dict[str, Any]:
     }
 
 
+_NAMED = {
+    "server_error": "model_failed",
+    "turn_limit": "turns_used_up",
+    "cut_by_length": "cut_by_length",
+    "aborted": "aborted_by_server",
+}
+
+
 def _end(history: History, ends: Callable[[str], Any]) -> Any:
     """Return the end of the rollout; None while it goes on."""
     if history.end is not None:
-        return ends({"server_error": "model_failed", "turn_limit": "turns_used_up"}[history.end])
+        return ends(_NAMED[history.end])
     return ends("finished") if history.is_answered else None
 
 
@@ -90,8 +102,14 @@ def _tool_message(call: Call, tools: list[str]) -> tuple[str, str]:
     return answer.text, _error_of(answer.text)
 
 
+def _not_run(history: History) -> tuple[str, str]:
+    """Return content and error of a call in an incomplete reply."""
+    error = f"Not run: the reply with this call is incomplete ({_NAMED[history.end or '']})"
+    return json.dumps({"error": error}), error
+
+
 def _error_of(text: str) -> str:
-    """Return the error of a result with a negative exit code, with which hermes marks a failed call; "" for others."""
+    """Return the error of a failed call: hermes gives it a negative exit code, or marks an exception; "" for others."""
     try:
         result = json.loads(text)
     except ValueError:
@@ -99,7 +117,8 @@ def _error_of(text: str) -> str:
     if not isinstance(result, dict) or not result.get("error"):
         return ""
     exit_code = result.get("exit_code")
-    return str(result["error"]) if isinstance(exit_code, int) and exit_code < 0 else ""
+    has_failed = isinstance(exit_code, int) and exit_code < 0
+    return str(result["error"]) if has_failed or str(result["error"]).startswith(EXCEPTION_MARK) else ""
 
 
 def _managed_state(history: History, messages: list[dict[str, Any]]) -> dict[str, Any] | None:

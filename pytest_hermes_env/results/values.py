@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["DEFAULT_TOOLS", "DEFAULT_USER", "Answer", "Call", "Failure", "History", "Turn"]
+__all__ = ["DEFAULT_TOOLS", "DEFAULT_USER", "INCOMPLETE", "Answer", "Call", "Failure", "History", "Turn"]
 
 DEFAULT_USER = "…"
 """The user message of a result without one."""
 
 DEFAULT_TOOLS = frozenset({"patch", "process", "read_file", "search_files", "terminal", "write_file"})
 """The tools of hermes' ``terminal`` and ``file`` toolsets; the answer to an unknown tool lists them by default."""
+
+
+End = Literal["server_error", "turn_limit", "cut_by_length", "aborted"]
+INCOMPLETE = frozenset({"cut_by_length", "aborted"})
+"""Ends of a rollout whose last reply is incomplete: none of its calls ran."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +72,7 @@ class History:
     system: str | None = None
     users: tuple[str, ...] = ()
     turns: tuple[Turn, ...] = ()
-    end: Literal["server_error", "turn_limit"] | None = None
+    end: End | None = None
     thought: str | None = None
     joins: bool = False
     offered: frozenset[str] | None = None
@@ -80,13 +85,15 @@ class History:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the last turn is an answer: it has no calls, so it ended the loop."""
-        return self.last is not None and not self.last.calls
+        """Whether the last turn is an answer: it is whole and has no calls, so it ended the loop."""
+        return self.last is not None and not self.last.calls and self.end not in INCOMPLETE
 
     @property
     def pending(self) -> tuple[Call, ...]:
-        """The calls of the last turn without results."""
-        return tuple(call for call in self.last.calls if call.is_pending) if self.last is not None else ()
+        """The calls of the last turn that need results."""
+        if self.last is None or self.end in INCOMPLETE:
+            return ()
+        return tuple(call for call in self.last.calls if call.is_pending)
 
     @property
     def is_complete(self) -> bool:

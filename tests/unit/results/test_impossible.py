@@ -338,3 +338,21 @@ def test_the_layer_is_found_from_environments_only() -> None:
     text = r"^int is not an environment: it does not derive from HermesAgentBaseEnv. Its bases are none\.$"
     with pytest.raises(BadTarget, match=text):
         agent_result.of(int)
+
+
+@pytest.mark.parametrize("how", ["cut_by_length", "aborted"])
+@pytest.mark.parametrize(
+    ("result", "part"),
+    [
+        (agent_result, "must follow the text or the calls"),
+        (agent_result.say("a").call("terminal", command="ls").also(), "must follow the text or the calls"),
+        (agent_result.think("a"), "must follow the text or the calls"),
+        (LOOKED, "cannot follow the result of a call"),
+        (LOOKED.hit_turn_limit(), "cannot follow: the turn limit ended the loop"),
+        (agent_result.say("half a").aborted(), "cannot follow: the server aborted the last reply"),
+    ],
+)
+def test_what_an_incomplete_reply_cannot_follow(how, result, part):
+    """Only a text or calls without results can be incomplete."""
+    with pytest.raises(ResultError, match=part):
+        getattr(result, how)()

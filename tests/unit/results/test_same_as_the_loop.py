@@ -43,6 +43,10 @@ class Spoken:
     as_dicts: bool = False
 
 
+CUT = ("length", "abort")
+"""Finish reasons of a last reply that is incomplete."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """A rollout as both sides are told it."""
@@ -63,7 +67,8 @@ OBJECTS = st.dictionaries(st.text(max_size=6), JSON, max_size=3)
 TERMINAL = st.fixed_dictionaries(
     {"output": st.text(max_size=5), "exit_code": st.integers(-2, 2), "error": st.none() | st.text(max_size=5) | st.integers()}
 )
-RESULTS = st.one_of(TERMINAL, OBJECTS, st.text(max_size=8), JSON.map(json.dumps))
+CAUGHT = st.text(max_size=5).map(lambda text: {"error": f"[TOOL_ERROR] Tool execution failed: {text}"})
+RESULTS = st.one_of(TERMINAL, CAUGHT, OBJECTS, st.text(max_size=8), JSON.map(json.dumps))
 EXCEPTIONS = st.builds(
     lambda kind, text: kind(text),
     st.sampled_from((RuntimeError, KeyError, OSError, TimeoutError, type("Gone", (Exception,), {}))),
@@ -95,10 +100,15 @@ ANSWERS = st.builds(
     Spoken, thought=THOUGHTS, text=st.text(max_size=8) | st.sampled_from(("<tool_call>", "<tool_call>{}</tool_call>"))
 )
 PLANS = st.builds(
-    lambda turns, answer, end, **fields: Plan(turns=(*turns, *((answer,) if end == "answer" else ())), end=end, **fields),
+    lambda turns, answer, end, cuts_text, **fields: Plan(
+        turns=(*turns, *((answer,) if end in {"answer", *CUT} and (end == "answer" or not turns or cuts_text) else ())),
+        end=end,
+        **fields,
+    ),
     turns=st.lists(TURNS, max_size=3).map(tuple),
     answer=ANSWERS,
-    end=st.sampled_from(("answer", "server_error", "no_choices", "turn_limit")),
+    cuts_text=st.booleans(),
+    end=st.sampled_from(("answer", "server_error", "no_choices", "turn_limit", "length", "abort")),
     system=st.none() | st.text(max_size=5),
     users=st.lists(st.text(max_size=5), max_size=2).map(tuple),
     names_tools=st.booleans(),
@@ -113,13 +123,15 @@ def built(plan: Plan) -> Result:
     for text in plan.users:
         result = result.user(text)
     for turn in plan.turns:
-        result = told(result, turn)
+        result = told(result, turn, runs=plan.end not in CUT or turn is not plan.turns[-1])
     if plan.end == "answer":
         return result
+    if plan.end in CUT:
+        return result.cut_by_length() if plan.end == "length" else result.aborted()
     return result.hit_turn_limit() if plan.end == "turn_limit" else result.server_error()
 
 
-def told(result: Result, turn: Spoken) -> Result:
+def told(result: Result, turn: Spoken, *, runs: bool) -> Result:
     if turn.thought is not None:
         result = result.think(turn.thought)
     if turn.text is not None:
@@ -130,7 +142,7 @@ def told(result: Result, turn: Spoken) -> Result:
         method = {"valid": result.call, "unknown": result.unknown_tool, "bad": result.bad_arguments}[call.kind]
         result = method(call.tool, call.arguments)
     for call in turn.calls:
-        if call.kind == "valid":
+        if call.kind == "valid" and runs:
             result = result.raises(call.gives) if isinstance(call.gives, Exception) else result.returns(call.gives)
     return result
 
@@ -171,7 +183,9 @@ class ScriptedServer:
             raise RuntimeError("overloaded")
         calls = [self.as_sent(call, turn.as_dicts) for call in turn.calls]
         message = SimpleNamespace(content=turn.text, tool_calls=calls or None, reasoning_content=turn.thought)
-        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+        is_cut = self.plan.end in CUT and turn is self.plan.turns[-1]
+        reason = {"finish_reason": self.plan.end} if is_cut else {}
+        return SimpleNamespace(choices=[SimpleNamespace(message=message, **reason)])
 
     def as_sent(self, call: Asked, as_dict: bool) -> Any:
         self.calls += 1
