@@ -35,6 +35,7 @@ from environments.hermes_modules import explain_shadowing
 from environments.interruptible_calls import ToolPoolError, run_interruptibly
 from environments.isolation import in_sandbox, result_storage
 from environments.rollout_end import NO_REASON, RolloutEnd, current_record, end_of_reply
+from environments.told_once import tell_once
 from environments.tool_call_parsers import get_parser
 from environments.tool_results import error_of, multimodal_text
 
@@ -158,7 +159,7 @@ class HermesAgentLoop:
             try:
                 end = await self._turn(turn, user_task, result)
             except ToolPoolError as error:
-                logger.exception("Tools cannot run on turn %d of rollout %s", turn, self.task_id)
+                tell_once(logger, error, "Tools cannot run on turn %d of rollout %s", turn, self.task_id)
                 self.failure, end = error, RolloutEnd.TOOL_POOL_FAILED
             if end is not None:
                 break
@@ -202,8 +203,8 @@ class HermesAgentLoop:
             request["extra_body"] = self.extra_body
         try:
             response = await self.server.chat_completion(**request)
-        except Exception as error:
-            logger.exception("The inference server failed on turn %d of rollout %s", turn, self.task_id)
+        except Exception as error:  # noqa: BLE001 - it is logged, and is the end of the rollout
+            tell_once(logger, error, "The inference server failed on turn %d of rollout %s", turn, self.task_id)
             self.failure = error
             return None
         choices = getattr(response, "choices", None)
@@ -245,10 +246,10 @@ class HermesAgentLoop:
             text = json.dumps({"error": f"{error}. Send one JSON object with the tool's parameters."}, ensure_ascii=False)
         except ToolPoolError:
             raise
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - the model reads it as the result
             error = encodable(f"Tool execution failed: {type(failure).__name__}: {failure}", "The error of a tool")
             text = json.dumps({"error": error}, ensure_ascii=False)
-            logger.exception("Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
+            tell_once(logger, failure, "Tool %s raised on turn %d of rollout %s", call.name, turn, self.task_id)
         if error:
             result.tool_errors.append(
                 ToolError(turn=turn, tool_name=call.name, arguments=call.text, error=error, tool_result=text)

@@ -30,6 +30,7 @@ from environments.limits import check_number, check_sampling
 from environments.rollout_attempts import Attempt, last_attempt
 from environments.rollout_end import RolloutEnd
 from environments.scoring import as_reward
+from environments.told_once import tell_once
 
 __all__ = ["evaluate_items", "evaluated"]
 
@@ -113,7 +114,7 @@ async def evaluated(
     if count:
         retried["eval/retries"] += count
     if made.error is not None:
-        logger.error("Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item, exc_info=made.error)
+        tell_once(logger, made.error, "Evaluating an item failed; it is counted in eval/errors. The item: %.200r", item)
     sample: Sample = made.item
     return sample
 

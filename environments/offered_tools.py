@@ -40,6 +40,16 @@ def offered_tools(enabled: list[str] | None, disabled: list[str] | None, distrib
     return schemas, names
 
 
+class _WithoutDesktopTools(logging.Filter):
+    """Leave out hermes' warnings that the tools of its desktop app are missing: they are in no environment."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not any(name in record.getMessage() for name in ("close_terminal", "read_terminal"))
+
+
+logging.getLogger("tools.registry").addFilter(_WithoutDesktopTools())
+
+
 def _check_toolsets(names: list[str]) -> None:
     legacy = getattr(model_tools, "_LEGACY_TOOLSET_MAP", {})
     unknown = [name for name in names if not toolsets.validate_toolset(name) and name not in legacy]

@@ -74,7 +74,7 @@ async def last_attempt(
         is_repeated = made.end is not RolloutEnd.REWARD_FAILED or reward_errors == "retry"
         if not made.has_failed or made.is_final or not is_repeated or number == retries:
             break
-        logger.warning("A rollout failed (%s)%s; it is run again", made.end, f": {made.error}" if made.error else "")
+        logger.info("A rollout failed (%s)%s; it is run again", made.end, f": {made.error}" if made.error else "")
     record = current_record()
     record.end, record.is_final = made.end, True
     return made, number

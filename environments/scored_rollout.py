@@ -15,6 +15,7 @@ from environments.hosted_rollout import recording_reward_errors
 from environments.nonblocking_calls import bridged
 from environments.rollout_end import RolloutEnd, current_record
 from environments.scoring import UnearnedScore
+from environments.told_once import tell_once
 
 __all__ = ["scored_rollout"]
 
@@ -48,9 +49,9 @@ async def _reward_of(env: Any, rollout: AgentRollout) -> tuple[RolloutEnd, float
     compute_reward = recording_reward_errors(bridged(env.compute_reward))  # a test may have replaced the class's
     try:
         return rollout.end, scoring.as_reward(await compute_reward(rollout.item, result, ctx))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is logged, and is the end of the rollout
         current_record().reward_error = error
-        logger.exception("compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
+        tell_once(logger, error, "compute_reward failed in rollout %s; counted as a reward error", ctx.task_id)
         return RolloutEnd.REWARD_FAILED, 0.0
 
 

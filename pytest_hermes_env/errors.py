@@ -65,6 +65,7 @@ __all__ = [
     "LeftoverRecordings",
     "LeftoverRoutes",
     "LeftoverTurns",
+    "Leftovers",
     "LiveModeError",
     "MissingFile",
     "NetworkBlocked",
@@ -138,23 +139,27 @@ class RewardProblem(HermesEnvError):
     """A reward function raised, or returned an invalid reward."""
 
 
+class Leftovers(HermesEnvError):
+    """Something that a test prepared was not used. A failed test does not report it: what failed kept the rest from being used."""
+
+
 class UnexpectedRequest(HermesEnvError):
     """A mock model or mock_http got a request that neither a script nor a route answers."""
 
 
-class LeftoverTurns(HermesEnvError):
+class LeftoverTurns(Leftovers):
     """A script holds turns that no conversation reached."""
 
 
-class LeftoverFaults(HermesEnvError):
+class LeftoverFaults(Leftovers):
     """Faults of a fault plan struck no request, tool call or await."""
 
 
-class LeftoverRoutes(HermesEnvError):
+class LeftoverRoutes(Leftovers):
     """Routes of mock_http that got no request."""
 
 
-class LeftoverTables(HermesEnvError):
+class LeftoverTables(Leftovers):
     """Datasets of the hub of a test that were not loaded."""
 
 
@@ -162,7 +167,7 @@ class UnexpectedToolCall(HermesEnvError):
     """A tool was called that the sandbox cannot answer."""
 
 
-class LeftoverAnswers(HermesEnvError):
+class LeftoverAnswers(Leftovers):
     """A fake sandbox holds answers that no tool call used."""
 
 
@@ -190,7 +195,7 @@ class CassetteMiss(HermesEnvError):
     """A replay made a request that its cassette does not hold."""
 
 
-class LeftoverRecordings(HermesEnvError):
+class LeftoverRecordings(Leftovers):
     """A cassette holds requests or tool calls that the replay did not make."""
 
 

@@ -217,6 +217,10 @@ class CassetteSession:
             rollout.has_missed = True
         return CassetteMiss(str(problem.exception()))
 
+    def verify_calls(self) -> None:
+        """Check what was played so far. Raises: CassetteMiss, RewardChanged."""
+        self.verify(allow_leftovers=True)
+
     def verify(self, *, allow_leftovers: bool = False) -> None:
         """Check that the run matched the recording. Raises: CassetteMiss, RewardChanged, LeftoverRecordings."""
         problems = list(self.problems)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_lines
+from pytest_hermes_env.contract.cases.ladder import LadderRow, ladder_line, ladder_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.verdict import Outcome
 from pytest_hermes_env.redaction.shown_text import shown
@@ -24,6 +24,9 @@ __all__ = ["Accepted", "Ledger", "LedgerEntry", "summarise"]
 WAIVED = "waived"
 _EXPLAINED = (WAIVED, "undecided", "not applicable", "not exercised", "not run")
 _WORDS = ("passed", "failed", *_EXPLAINED)
+_SELDOM_READ = ("not applicable", "not run")
+_FEW_REASONS = 2
+WIDTH = 100
 _COLUMN = max(map(len, _WORDS)) + 2
 
 
@@ -169,6 +172,26 @@ class Ledger:
         warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
         return f"{total} {'rule' if total == 1 else 'rules'}: {counts or 'none'}{warnings}"
 
+    def brief_lines(self) -> list[str]:
+        """Return the account in at most ten lines, each of at most `WIDTH` characters: counts, what needs a look, the ladder."""
+        lines = [self.headline(), *(line for word in _EXPLAINED for line in self._brief(word))]
+        lines.append(f"{'played':<{_COLUMN}}{self.mode} mode, {self.world or 'no tool was called'}")
+        if self.is_vacuous:
+            lines.append("nothing was exercised: this run proves nothing")
+        if self.ladder:
+            lines.append(f"{'ladder':<{_COLUMN}}{ladder_line(self.ladder)}")
+        return [lines[0], *(_clipped(f"  {line}") for line in lines[1:]), "  pytest -v: all rules, reasons and the ladder"]
+
+    def _brief(self, word: str) -> list[str]:
+        """Return the rules of one outcome, in one line, or in two with the first reason, if each reason is worth a look."""
+        entries = [entry for entry in self.entries if entry.word == word]
+        told = [] if word in _SELDOM_READ else summarise([self], [word])
+        if len(told) > _FEW_REASONS:
+            told, entries = told[:1], [entry for entry in entries if entry.rule.id not in told[0]]
+        elif told or not entries:
+            return told
+        return [*told, f"{'' if told else word:<{_COLUMN}}{', '.join(entry.rule.id for entry in entries)}"]
+
     def summary_lines(self) -> list[str]:
         """Return the account as text: the counts, then each reason with the rules that it concerns."""
         lines = [self.headline(), *(f"  {line}" for line in summarise([self]))]
@@ -179,6 +202,10 @@ class Ledger:
         if self.is_vacuous:
             lines.append("  nothing was exercised: this run proves nothing")
         return [*lines, *ladder_lines(self.ladder)]
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 1].rstrip()}…"
 
 
 def summarise(ledgers: Iterable[Ledger], words: Iterable[str] = _EXPLAINED) -> list[str]:

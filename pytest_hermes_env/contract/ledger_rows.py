@@ -5,6 +5,7 @@ Loaded by the plugin in every run: the standard library and pytest only.
 
 from __future__ import annotations
 
+import copy
 import time
 from typing import Any
 
@@ -28,6 +29,19 @@ def minimum_of(config: pytest.Config) -> int | None:
     return int(given)
 
 
+def _named_by_finding(report: Any) -> Any:
+    """Return a report for the short summary; only its name differs."""
+    row = getattr(report, _ATTRIBUTE, None)
+    if row is None or not row["findings"]:
+        return report
+    finding = row["findings"][0]
+    named = copy.copy(report)
+    named.nodeid = " ".join(filter(None, [row["rule"], finding["path"] and f"{finding['path']}:{finding['line']}"]))
+    if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
+        crash.message = finding["message"]
+    return named
+
+
 class RowKeeper:
     """A plugin of one run: puts each item's row on its report, and collects the rows of all reports."""
 
@@ -48,14 +62,19 @@ class RowKeeper:
             setattr(report, _ATTRIBUTE, item.stash[ROW])
         return report
 
-    def most_severe_first(self, reports: list[Any]) -> None:
-        """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first."""
+    def most_severe_first(self, reports: list[Any], *, is_at_root: bool) -> None:
+        """Sort failed reports: the most severe violation that rollouts confirmed comes first; reports without a rule stay first.
+
+        In the short summary, the line of a violation begins with its rule and its place instead of the id of the test.
+        """
 
         def rank(report: Any) -> tuple[Any, ...]:
             row = getattr(report, _ATTRIBUTE, None)
             return tuple(row["rank"]) if row is not None else ()
 
         reports.sort(key=rank)
+        if is_at_root:  # from elsewhere, pytest would take the name for a path and put ../ before it
+            reports[:] = [_named_by_finding(report) for report in reports]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the row that a report brings, also one from an xdist worker."""

@@ -108,9 +108,10 @@ def _is_unseen(entry: LedgerEntry) -> bool:
 
 def summary(terminalreporter: Any, account: Account, notes: Iterable[str]) -> None:
     """Print the ledgers, what is wrong with waivers, what became of the files, and GitHub's annotations in its actions."""
+    is_verbose = terminalreporter.config.option.verbose > 0
     for ledger in account.ledgers:
         terminalreporter.section(f"contract of {ledger.subject}", sep="-")
-        for line in ledger.summary_lines():
+        for line in ledger.summary_lines() if is_verbose else ledger.brief_lines():
             terminalreporter.write_line(line)
     if account.problems:
         terminalreporter.section("waivers", sep="-")

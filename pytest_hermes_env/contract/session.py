@@ -22,7 +22,7 @@ from pytest_hermes_env.contract.engine import ClassContract, rank
 from pytest_hermes_env.contract.ledger import Accepted, Ledger, LedgerEntry
 from pytest_hermes_env.contract.ledger_rows import ROW
 from pytest_hermes_env.contract.project_files import shown_path
-from pytest_hermes_env.contract.reports.text import finding_lines
+from pytest_hermes_env.contract.reports.text import compact_lines, finding_lines
 from pytest_hermes_env.contract.rule import Rule
 from pytest_hermes_env.contract.settings import Settings, settings_for
 from pytest_hermes_env.contract.verdict import Outcome
@@ -240,10 +240,10 @@ class RuleCheck:
             pytest.xfail(f"{self.rule.id} waived: {entry.waiver}")
         if entry.outcome is Outcome.FAILED:
             if self.rule.weighs(entry.findings, is_strict=contract.is_strict):
-                pytest.fail("\n".join(_failure(entry)), pytrace=False)
+                pytest.fail("\n".join(_failure(entry, item.config.option.verbose)), pytrace=False)
             with warnings.catch_warnings():
                 warnings.simplefilter("always")  # where all warnings are errors, these still fail by --hermes-strict only
-                item.warn(pytest.PytestWarning("\n".join(_failure(entry))))
+                item.warn(pytest.PytestWarning("\n".join(_failure(entry, item.config.option.verbose))))
         elif entry.outcome is not Outcome.PASSED:
             waived = f"; whether the waiver ({self.waiver}) is still needed is unknown" if self.waiver else ""
             pytest.skip(f"{self.rule.id} {entry.outcome}: {entry.note}{waived}")
@@ -291,7 +291,10 @@ def raise_usage(message: str) -> None:
     pytest.fail(f"{BadWaiver.__name__}: {message}", pytrace=False)
 
 
-def _failure(entry: LedgerEntry) -> list[str]:
+def _failure(entry: LedgerEntry, verbosity: int) -> list[str]:
+    """Return the findings of a rule as text, whole with ``-v``."""
+    if verbosity < 1:
+        return compact_lines(entry.rule, [_placed(finding) for finding in entry.findings])
     return [
         line
         for number, finding in enumerate(entry.findings)

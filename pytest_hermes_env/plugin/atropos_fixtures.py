@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
-from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
@@ -73,6 +73,5 @@ def hub(request: pytest.FixtureRequest) -> Iterator[DatasetHub]:
     """
     from pytest_hermes_env.atropos.hub_tables import answering_datasets  # noqa: PLC0415 - datasets takes seconds
 
-    with answering_datasets(allow_leftovers=allows_leftovers(request)) as answering:
+    with answering_datasets(allow_leftovers=allows_leftovers(request)) as answering, verifying(request.node, answering.verify):
         yield answering
-    verify_as_text(answering.verify)

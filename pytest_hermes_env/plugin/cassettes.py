@@ -15,6 +15,7 @@ import pytest
 from pytest_hermes_env.errors import BadCassette, UsageError, shorten
 from pytest_hermes_env.plugin.cassette_hooks import MARKER, NOT_WRITTEN, PASSED, PROPERTY, RECORDED, mode_of
 from pytest_hermes_env.plugin.live_hooks import live_server
+from pytest_hermes_env.plugin.plain_failure import verifications_of
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
@@ -99,8 +100,10 @@ def open_cassette(request: pytest.FixtureRequest) -> Iterator[OpenCassette]:
         model = model_name(upstream, session)
         with session:
             is_live = _live_source(upstream, request.config) is not None
+            pending = verifications_of(node)
+            pending.append(session.verify_calls)
             yield OpenCassette(session=session, path=path, upstream=upstream, model=model, is_live=is_live)
-        if _verify(request, session, mark):
+        if _is_kept(request, session, mark, has_told=session.verify_calls not in pending):
             tape = session.tape(_header(request, upstream, model))
             redactor = redactor.knowing(session.sent)
             node.stash[RECORDED] = PassedRecording(path=path, tape=tape, redactor=redactor, lock=stack.pop_all())
@@ -128,8 +131,8 @@ def _session(
     )
 
 
-def _verify(request: pytest.FixtureRequest, session: CassetteSession, mark: CassetteMark) -> bool:
-    """Verify what was played. Return whether there is a recording to write, of a test that passed."""
+def _is_kept(request: pytest.FixtureRequest, session: CassetteSession, mark: CassetteMark, *, has_told: bool) -> bool:
+    """Verify what was played, unless the failed test has told it. Return whether there is a recording to write, of a test that passed."""
     node = request.node
     has_passed = node.stash.get(PASSED, False)
     adds = session.recorder is not None and not (session.player is not None and session.recorder.is_empty)
@@ -137,7 +140,8 @@ def _verify(request: pytest.FixtureRequest, session: CassetteSession, mark: Cass
         node.user_properties.append((PROPERTY, "replayed"))
     elif not has_passed:
         node.user_properties.append((PROPERTY, NOT_WRITTEN))
-    session.verify(allow_leftovers=mark.allow_leftovers or not has_passed or allows_leftovers(request))
+    if not has_told:
+        session.verify(allow_leftovers=mark.allow_leftovers or not has_passed or allows_leftovers(request))
     return adds and has_passed
 
 

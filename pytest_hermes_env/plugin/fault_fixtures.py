@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import allows_leftovers
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ def fault_plan(request: pytest.FixtureRequest) -> Iterator[FaultPlan]:
     from pytest_hermes_env.faults.plan import FaultPlan  # noqa: PLC0415
 
     plan = FaultPlan(allow_leftovers=allows_leftovers(request))
-    try:
-        yield plan
-    finally:
-        plan.released.set()
-    verify_as_text(plan.verify)
+    with verifying(request.node, plan.verify):
+        try:
+            yield plan
+        finally:
+            plan.released.set()
 
 
 def planned_faults(request: pytest.FixtureRequest) -> FaultPlan | None:

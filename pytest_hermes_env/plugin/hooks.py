@@ -18,6 +18,7 @@ from pytest_hermes_env.live.settings import idle_flags
 from pytest_hermes_env.options import FLAGS, INI_VALUES, MARKERS
 from pytest_hermes_env.plugin.cassette_hooks import CassetteMode
 from pytest_hermes_env.plugin.live_hooks import LiveMode
+from pytest_hermes_env.plugin.plain_failure import CauseFirst
 from pytest_hermes_env.plugin.redacted_reports import RedactedReports
 from pytest_hermes_env.plugin.run_state import contract_of, explain_leftovers, home_of
 from pytest_hermes_env.plugin.usage import has_hermes, imports_hermes, judges_a_rule, uses_hermes, uses_plugin
@@ -30,6 +31,7 @@ ROWS = pytest.StashKey[RowKeeper]()
 ENDED = pytest.StashKey[tuple["Account", list[str]]]()
 """The account of the run, once it has ended, and further lines for the summary."""
 LIVE, LEDGER_ROWS, CASSETTES, REDACTION = "hermes-env-live", "hermes-env-rows", "hermes-env-cassettes", "hermes-env-redaction"
+CAUSES = "hermes-env-causes"
 """The names of the plugins with further hooks."""
 REPORTS = ("hermes_report_json", "hermes_sarif", "hermes_ledger")
 
@@ -74,14 +76,13 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--hermes-write-ledger requires --hermes-ledger FILE, the file to write")
     minimum_of(config)
     config.pluginmanager.register(CassetteMode(config), CASSETTES)
+    config.pluginmanager.register(CauseFirst(), CAUSES)
     config.pluginmanager.register(RedactedReports(config), REDACTION)
     if config.getoption("hermes_env"):
         home.enter()
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # an unreachable dataset costs half a minute of retries per class
         if config.args_source is not pytest.Config.ArgsSource.ARGS:
             config.args = []
-            if config.option.verbose == 0:
-                config.option.verbose = 1  # only rules are run: print a line for each
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -124,7 +125,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         gc.freeze()  # each full collection, several in a run, would look at a million objects of modules that stay loaded
     config = session.config
     if session.items and not config.getoption("hermes_live") and not any(map(uses_plugin, session.items)):
-        for name in (LEDGER_ROWS, CASSETTES, REDACTION, *([] if idle_flags(config) else [LIVE])):
+        for name in (LEDGER_ROWS, CASSETTES, REDACTION, CAUSES, *([] if idle_flags(config) else [LIVE])):
             config.pluginmanager.unregister(name=name)
 
 
@@ -168,7 +169,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             config.stash[ENDED] = finish(session, rows.rows.values(), rows.seconds)
             reporter = config.pluginmanager.getplugin("terminalreporter")
             if reporter is not None:
-                rows.most_severe_first(reporter.stats.get("failed", []))
+                is_at_root = config.invocation_params.dir == config.rootpath
+                rows.most_severe_first(reporter.stats.get("failed", []), is_at_root=is_at_root)
     if has_hermes():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)

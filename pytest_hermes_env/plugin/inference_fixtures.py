@@ -10,7 +10,7 @@ import pytest
 
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import reachable_hosts
-from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, allows_leftovers
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def mock_server(request: pytest.FixtureRequest) -> Iterator[MockServer]:
     """A mock model on a free loopback port. Add scripts with ``mock_server.add(...)``; verified at teardown."""
     from pytest_hermes_env.inference.server import MockServer  # noqa: PLC0415
 
-    with MockServer(allow_leftovers=allows_leftovers(request), faults=planned_faults(request)) as server:
+    server = MockServer(allow_leftovers=allows_leftovers(request), faults=planned_faults(request))
+    with verifying(request.node, server.verify), server:
         yield server
-    verify_as_text(server.verify)
 
 
 @pytest.fixture
@@ -48,9 +48,8 @@ def mock_http(request: pytest.FixtureRequest) -> Iterator[MockHttp]:
     from pytest_hermes_env.inference.mock_http import MockHttp, mocking_http  # noqa: PLC0415 - httpx takes 100 ms
 
     router = MockHttp(passes=_passes(request.node), allow_leftovers=allows_leftovers(request))
-    with mocking_http(router):
+    with verifying(request.node, router.verify), mocking_http(router):
         yield router
-    verify_as_text(router.verify)
 
 
 def _passes(item: pytest.Item) -> Callable[[httpx.Request], bool]:

@@ -1,15 +1,29 @@
-"""Errors of this package, shown as plain text: a usage error or a verification hides the plugin's own frames."""
+"""Failures as plain text, the cause first: errors of this package hide the plugin's own frames, and are told once.
+
+Doubles keep what went wrong until the end of the test, since agent loops swallow exceptions. When the test fails by itself, what they
+kept is shown above its own error, as the cause; only otherwise it fails the test at teardown.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, cast
 
 import pytest
+from _pytest._code.code import ExceptionChainRepr
 
-from pytest_hermes_env.errors import HermesEnvError
+from pytest_hermes_env.errors import HermesEnvError, Leftovers
+from pytest_hermes_env.plugin.error_text import ErrorText, wrapped
 
-__all__ = ["errors_as_text", "verify_as_text"]
+__all__ = ["CauseFirst", "errors_as_text", "verifications_of", "verifying"]
+
+VERIFICATIONS = pytest.StashKey[list[Callable[[], None]]]()
+"""On an item: the verifications of its doubles, in the order of their fixtures."""
+FAILED = pytest.StashKey[bool]()
+CAUSE = pytest.StashKey[HermesEnvError]()
+"""On an item whose test failed: what its doubles kept, which is shown above the error of the test."""
 
 
 @contextlib.contextmanager
@@ -19,11 +33,111 @@ def errors_as_text() -> Iterator[None]:
     try:
         yield
     except HermesEnvError as error:
-        raise pytest.fail.Exception(f"{type(error).__name__}: {error}", pytrace=False) from None
+        raise pytest.fail.Exception(wrapped(f"{type(error).__name__}: {error}"), pytrace=False) from None
 
 
-def verify_as_text(verify: Callable[[], None]) -> None:
-    """Run a verification; its error fails the test as plain text."""
+def verifications_of(node: pytest.Item) -> list[Callable[[], None]]:
+    """Return the verifications of a test that are pending. One that a failed test has told is removed from the list."""
+    return node.stash.setdefault(VERIFICATIONS, [])
+
+
+@contextlib.contextmanager
+def verifying(node: pytest.Item, verify: Callable[[], None]) -> Iterator[None]:
+    """Verify a double at the end of the context, unless the test failed and has told the problem, or it is one of leftovers."""
     __tracebackhide__ = True
-    with errors_as_text():
-        verify()
+    pending = verifications_of(node)
+    pending.append(verify)
+    yield
+    has_told = verify not in pending  # the failed test has it as its cause
+    if not has_told:
+        pending.remove(verify)
+        with errors_as_text():
+            try:
+                verify()
+            except Leftovers:
+                if not node.stash.get(FAILED, False):
+                    raise
+
+
+class CauseFirst:
+    """The hooks that show what doubles kept above the error of a test that failed."""
+
+    def pytest_runtest_setup(self) -> None:
+        """Let the layer log each cause anew: it logs an error that rollouts survive once, and each test has a log of its own."""
+        if (told_once := sys.modules.get("environments.told_once")) is not None:
+            told_once.forget()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Make the first problem of a double the cause of the test's own error."""
+        __tracebackhide__ = True
+        try:
+            return (yield)
+        except (Exception, pytest.fail.Exception) as error:
+            item.stash[FAILED] = True
+            cause = _first_problem(item.stash.get(VERIFICATIONS, []))
+            if cause is not None and str(cause) not in str(error):
+                item.stash[CAUSE] = cause
+                _innermost(error).__cause__ = _shown(cause)
+            raise
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Show a test with a cause in short: its line in the summary begins with the cause, and no log line repeats it."""
+        if call.when != "call" or CAUSE not in item.stash:
+            return (yield)
+        option, chosen = item.config.option, item.config.option.tbstyle
+        option.tbstyle = "short" if chosen == "auto" else chosen
+        try:
+            report = yield
+        finally:
+            option.tbstyle = chosen
+        cause = item.stash[CAUSE]
+        first, _, _ = str(cause).partition("\n")
+        if (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
+            crash.message = f"{type(cause).__name__}: {first.rstrip('.')}; then {crash.message}"
+        reporter = item.config.pluginmanager.getplugin("terminalreporter")
+        if reporter is not None and reporter.hasmarkup and isinstance(report.longrepr, ExceptionChainRepr):
+            (_, *rest_of_first), *later = report.longrepr.chain
+            text = ErrorText(f"{type(cause).__name__}: {cause}")
+            report.longrepr.chain = [(cast("Any", text), *rest_of_first), *later]
+        report.sections = [(title, text if "log" not in title else _without(first, text)) for title, text in report.sections]
+        return report
+
+
+def _shown(cause: HermesEnvError) -> HermesEnvError:
+    """Return an error as pytest should show it: without a traceback, and wrapped."""
+    kind = type(type(cause).__name__, (HermesEnvError,), {"__module__": "builtins"})  # shown without a module
+    shown: HermesEnvError = kind(wrapped(str(cause)))
+    return shown
+
+
+def _first_problem(pending: list[Callable[[], None]]) -> HermesEnvError | None:
+    """Return the problem of the first double that has one besides leftovers; its verification is no longer pending."""
+    for verify in pending:
+        try:
+            verify()
+        except Leftovers:
+            continue
+        except HermesEnvError as error:
+            pending.remove(verify)
+            return error
+    return None
+
+
+def _without(told: str, log: str) -> str:
+    """Return a log without the lines that repeat what was told."""
+    return "".join(line for line in log.splitlines(keepends=True) if told not in line)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the error at the end of the chain of causes that pytest shows."""
+    seen = {id(error)}
+    while True:
+        before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if before is None or id(before) in seen:
+            return error
+        seen.add(id(before))
+        error = before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from pytest_hermes_env.plugin.fault_fixtures import planned_faults
 from pytest_hermes_env.plugin.live_hooks import live_access
-from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import CASSETTE, SEAM, allows_leftovers
 from pytest_hermes_env.rollout.hermes_home import restore_environment
 
@@ -41,9 +42,8 @@ def make_env(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         faults=faults,
     )
     try:
-        yield builder.build
+        with verifying(request.node, builder.verify), contextlib.ExitStack() as built:
+            built.callback(builder.release)
+            yield builder.build
     finally:
-        try:
-            verify_as_text(builder.close)
-        finally:
-            restore_environment(before)
+        restore_environment(before)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_hermes_env.options import real_tools_of
-from pytest_hermes_env.plugin.plain_failure import verify_as_text
+from pytest_hermes_env.plugin.plain_failure import verifying
 from pytest_hermes_env.plugin.tool_answers import SANDBOXES, SEAM, allows_leftovers, answering_tools, plays_tools
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ def fake_sandbox(request: pytest.FixtureRequest) -> Iterator[FakeSandbox]:
     sandbox = FakeSandbox(
         allow_leftovers=allows_leftovers(request) or plays_tools(request), real_tools=real_tools_of(request.config)
     )
-    with contextlib.closing(sandbox), answering_tools(request, sandbox):
+    with verifying(request.node, sandbox.verify), contextlib.closing(sandbox), answering_tools(request, sandbox):
         yield sandbox
-    verify_as_text(sandbox.verify)
 
 
 @pytest.fixture
@@ -44,9 +43,9 @@ def local_sandbox(request: pytest.FixtureRequest) -> Iterator[LocalSandbox]:
     """
     from pytest_hermes_env.sandbox.local import LocalSandbox  # noqa: PLC0415
 
-    with LocalSandbox(allow_leftovers=plays_tools(request)) as sandbox, answering_tools(request, sandbox):
+    sandbox = LocalSandbox(allow_leftovers=plays_tools(request))
+    with verifying(request.node, sandbox.verify), sandbox, answering_tools(request, sandbox):
         yield sandbox
-    verify_as_text(sandbox.verify)
 
 
 @pytest.fixture
@@ -58,9 +57,9 @@ def tool_context(request: pytest.FixtureRequest) -> Iterator[FakeToolContext]:
         context = FakeToolContext(request.getfixturevalue("local_sandbox").machine("test-rollout"))
     else:
         context = FakeToolContext(request.getfixturevalue("fake_sandbox"))
-    yield context
-    context.cleanup()
-    verify_as_text(context.verify)
+    with verifying(request.node, context.verify):
+        yield context
+        context.cleanup()
 
 
 @pytest.fixture

@@ -172,15 +172,22 @@ class EnvironmentBuilder:
 
         Raises: UnexpectedRequest, LeftoverTurns, ScriptError.
         """
+        self.release()
+        self.verify()
+
+    def release(self) -> None:
+        """Release clients and servers."""
         self._world.close()
         self._counted.clear()
         for held in self._servers:
             clients.release(held)
         self._servers.clear()
-        mocks, self._mocks = self._mocks, []
-        for mock in mocks:
+        for mock in self._mocks:
             mock.stop()
-        for mock in mocks:
+
+    def verify(self) -> None:
+        """Check every mock model against its script. Raises: UnexpectedRequest, LeftoverTurns, ScriptError."""
+        for mock in self._mocks:
             mock.verify()
 
     def _mock(self, script: Any, settings: Any, *, is_listening: bool) -> Any:

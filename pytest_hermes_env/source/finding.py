@@ -47,6 +47,11 @@ class Finding:
     reproduction: str = ""
     is_confirmed: bool = False
 
+    @property
+    def observed(self) -> str:
+        """What rollouts showed of it; empty where they showed nothing."""
+        return self.confirmation.removeprefix("confirmed").removeprefix(": ") if self.is_confirmed else ""
+
 
 def finding_at(where: Function | ClassSource, node: ast.AST, message: str, seen: str = "") -> Finding:
     """Return the finding at ``node`` in the file of ``where``."""

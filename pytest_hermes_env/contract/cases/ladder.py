@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_hermes_env.rollout.cases import AUTOMATIC, GOLD, Rung
 
-__all__ = ["LadderRow", "ladder_from", "ladder_lines", "ladder_rows"]
+__all__ = ["LadderRow", "ladder_from", "ladder_line", "ladder_lines", "ladder_rows"]
 
 NO_GOLD = "gold is not declared, so nothing shows that good work is rewarded: `hermes-env init FILE` writes a file to fill in"
 _HEAD = ("policy", "reward", "turns", "tools", "tokens", "")
@@ -73,6 +73,13 @@ def _row(name: str, rungs: list[Rung]) -> LadderRow:
 def ladder_from(rows: Iterable[Mapping[str, Any]]) -> tuple[LadderRow, ...]:
     """Return rows that were plain data on their way."""
     return tuple(LadderRow(**row) for row in rows)
+
+
+def ladder_line(rows: Iterable[LadderRow]) -> str:
+    """Return the ladder as one line: the policies, each with its reward, the best first."""
+    shown = list(rows)
+    earned = ", ".join(f"{row.name} {'-' if row.reward is None else f'{row.reward:.3g}'}" for row in shown)
+    return earned if any(row.name == GOLD for row in shown) else f"{earned}; no gold is declared: hermes-env init FILE"
 
 
 def ladder_lines(rows: Iterable[LadderRow]) -> list[str]:

@@ -15,7 +15,7 @@ from pytest_hermes_env.source.finding import Severity
 from pytest_hermes_env.source.leftover_packages import LEFTOVER_PACKAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_hermes_env.contract.check import StaticReport
     from pytest_hermes_env.contract.ledger import Ledger
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_hermes_env.source.finding import Finding
 
 __all__ = [
+    "compact_lines",
     "explain_lines",
     "finding_lines",
     "law",
@@ -36,6 +37,9 @@ __all__ = [
 
 WIDTH = 100
 _FEW_CLASSES = 3
+FEW_FINDINGS = 3
+"""How many findings of a rule the end of a run shows."""
+LINES_OF_A_FINDING = 6
 _RED, _BOLD, _END = "\033[31m", "\033[1m", "\033[0m"
 _SECTIONS = ("What", "Why", "Fix", "Source")
 
@@ -59,6 +63,24 @@ def finding_lines(rule: Rule, finding: Finding, *, is_brief: bool = False, has_c
     if finding.reproduction and not is_brief:
         lines += ["  try  this test shows it alone:", *textwrap.indent(finding.reproduction, "       ").splitlines()]
     return lines
+
+
+def compact_lines(rule: Rule, findings: Sequence[Finding]) -> list[str]:
+    """Return the findings of a rule as text for the end of a run: at most six lines for the first, fewer for the next ones."""
+    lines: list[str] = []
+    for number, finding in enumerate(findings[:FEW_FINDINGS]):
+        severity = rule.severity_of(finding)
+        name = rule.name if severity is Severity.ERROR else f"{rule.name} ({severity})"
+        headline = _headline(_place(finding), rule.id, name, finding.message)
+        told = _clipped(_wrapped(headline, rest="  "), 2)
+        if number == 0 or severity is Severity.ERROR:
+            told += _clipped(_folded("seen", finding.seen or finding.observed), 1 if number else 2)
+        if number == 0 and severity is Severity.ERROR:
+            told += _clipped(_folded("fix", rule.section("Fix")), LINES_OF_A_FINDING - len(told) - 1)
+        lines += told
+    if (rest := len(findings) - FEW_FINDINGS) > 0:
+        lines.append(f"  and {_counted(rest, 'more finding')}")
+    return [*lines, *_folded("more", f"hermes-env explain {rule.id}, or pytest -v")]
 
 
 def problem_lines(problem: FileProblem, *, is_brief: bool = False, has_colour: bool = False) -> list[str]:
@@ -170,7 +192,7 @@ def _place(finding: Finding) -> str:
     return f"{finding.path}:{finding.line}:{finding.column}" if finding.path else ""
 
 
-def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool) -> str:
+def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: bool = False) -> str:
     where = f"{place}: " if place else ""
     if has_colour:
         return f"{_BOLD}{where}{_END}{_RED}{rule_id}{_END} {name}: {message}"
@@ -179,6 +201,13 @@ def _headline(place: str, rule_id: str, name: str, message: str, *, has_colour: 
 
 def _folded(word: str, text: str) -> list[str]:
     return _wrapped(text, f"  {word:<4} ", "       ")
+
+
+def _clipped(lines: list[str], count: int) -> list[str]:
+    """Return the first lines; the last of them ends with an ellipsis where lines are left out."""
+    if len(lines) <= count:
+        return lines
+    return [*lines[: count - 1], f"{lines[count - 1][: WIDTH - 2]} …"]
 
 
 def _wrapped(text: str, first: str = "", rest: str = "") -> list[str]:

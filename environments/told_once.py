@@ -1,0 +1,46 @@
+"""Errors that a rollout survives are logged once for each cause, not once for each rollout.
+
+A server that is down fails every rollout of every group with the same error; the counters of `rollout_end` have the number.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+
+import openai
+
+__all__ = ["forget", "tell_once"]
+
+LIMIT = 500
+"""Characters of an error's text that are logged."""
+FRAMES = 4
+"""Frames of a traceback that are logged: the last ones, where the error was raised."""
+REPEATS = frozenset(10**power for power in range(1, 10))
+"""A cause is logged again when it has occurred this often."""
+
+_told: dict[tuple[str, str, str], int] = {}
+
+
+def tell_once(logger: logging.Logger, error: BaseException, message: str, *args: object) -> None:
+    """Log an error at its first occurrence, and again at the 10th, the 100th and so on; in between at level DEBUG.
+
+    Errors are the same if they differ only in numbers and ids. A traceback is logged unless the error comes from the server.
+    """
+    what, text = message % args, f"{type(error).__name__}: {error}"
+    key = (logger.name, message, re.sub(r"[0-9a-f]*\d[0-9a-f-]*", "#", text))
+    count = _told[key] = _told.get(key, 0) + 1
+    shown = text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
+    if count == 1:
+        if not isinstance(error, openai.APIError | OSError):
+            shown += "\n" + "".join(traceback.format_tb(error.__traceback__, -FRAMES)).rstrip()
+        logger.error("%s: %s (logged once)", what, shown, stacklevel=2)
+    else:
+        level = logging.ERROR if count in REPEATS else logging.DEBUG
+        logger.log(level, "%s: %s (%d times)", what, shown, count, stacklevel=2)
+
+
+def forget() -> None:
+    """Log every cause anew."""
+    _told.clear()
